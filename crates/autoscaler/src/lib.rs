@@ -1,0 +1,1 @@
+//! The control loop: how many pods, who serves, which activators.

@@ -1,0 +1,1 @@
+//! Sockets under throttling: listeners, proxying, pools, probes, timeouts.

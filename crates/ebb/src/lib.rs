@@ -1,0 +1,1 @@
+//! ebb: everything a person does.

@@ -1,0 +1,1 @@
+//! What every process needs: clock, logs, metrics, admin server, shutdown.

@@ -1,0 +1,82 @@
+//! The checked settings of one revision: annotations over the ConfigMap over the defaults, with the target resolved.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use vocabulary::{BurstCapacity, PodCount};
+
+/// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's settings against the
+/// cluster's; the numbers are finite and in range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingSpec {
+    /// What is counted.
+    pub metric: Metric,
+    /// How the windows weigh the past.
+    pub aggregation: Aggregation,
+    /// The long averaging window; 6 s … 1 h, whole seconds.
+    pub stable_window: Duration,
+    /// The short averaging window; at least 1 s, whole seconds.
+    pub panic_window: Duration,
+    /// The load per pod to aim at: requests in flight, or requests per second. At least 0.01.
+    pub target_per_pod: f64,
+    /// The most load that a pod can take.
+    pub total_per_pod: f64,
+    /// The largest factor by which one evaluation may grow the ready pods; above 1.
+    pub max_scale_up_rate: f64,
+    /// The largest factor by which one evaluation may shrink the ready pods; above 1.
+    pub max_scale_down_rate: f64,
+    /// The ratio of needed to ready pods at which panic mode starts (2.0 for 200 %).
+    pub panic_threshold: f64,
+    /// Spare room to keep.
+    pub target_burst_capacity: BurstCapacity,
+    /// Concurrent requests that one activator is meant to carry; at least 1.
+    pub activator_capacity: f64,
+    /// How long a peak holds the count up; zero turns the delay off.
+    pub scale_down_delay: Duration,
+    /// The least count while there is any need; below 2 it is off.
+    pub activation_scale: PodCount,
+    /// The least count.
+    pub min_scale: PodCount,
+    /// The largest count; `None` means no limit.
+    pub max_scale: Option<PodCount>,
+    /// The count until the revision was ready once.
+    pub initial_scale: PodCount,
+    /// Whether the count may become 0.
+    pub scale_to_zero: bool,
+    /// How long the activator must have been in the path before the last pod ends.
+    pub scale_to_zero_grace_period: Duration,
+    /// The least time the last pod stays after traffic ended.
+    pub pod_retention: Duration,
+    /// How long an activation may take before the revision is given up: the progress deadline plus 30 s.
+    pub activation_timeout: Duration,
+    /// Whether traffic can arrive at all; always true on one machine.
+    pub reachable: bool,
+    /// Whether a queue that builds up is acted upon at once (`surge-evaluation`).
+    pub surge_evaluation: bool,
+    /// How long there must be room before the activator leaves the path (`routing-dwell`).
+    pub routing_dwell: Duration,
+    /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
+    pub idle_first_scale_down: bool,
+}
+
+/// What a revision is scaled on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Requests in flight.
+    #[default]
+    Concurrency,
+    /// Requests per second.
+    Rps,
+}
+
+/// How a window turns seconds into one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregation {
+    /// The plain average.
+    #[default]
+    Linear,
+    /// Recent seconds weigh more.
+    WeightedExponential,
+}

@@ -1,0 +1,124 @@
+//! The answer, and why. Logs, `ebb explain`, metrics, the dashboard and the tests all read this one value.
+
+use serde::Serialize;
+use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+
+/// One evaluation of one revision.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// When, on the process's time axis.
+    #[serde(skip)]
+    pub at: Timestamp,
+    /// What made us look.
+    pub trigger: Trigger,
+    /// The numbers it started from; `None` when there was no data and therefore no decision.
+    pub inputs: Option<Inputs>,
+    /// One entry per stage that changed the number, in order: each `before` is the former's `after`.
+    pub reasons: Vec<Reason>,
+    /// The mode after this evaluation.
+    pub mode: Mode,
+    /// What the decider wants before bounds and scale-to-zero rules (Knative: the decider's desired scale); `None` if it never decided.
+    pub desired: Option<PodCount>,
+    /// What the platform is asked for; `None` leaves it alone.
+    pub wanted: Option<PodCount>,
+    /// Room beyond the target burst capacity.
+    pub excess_burst_capacity: ExcessBurstCapacity,
+    /// Who is in the request path after this evaluation.
+    pub routing: Routing,
+    /// How many activators should serve the revision.
+    pub activators: PodCount,
+    /// Why the count is not zero, in one sentence; `None` when it is zero or zero was not asked for.
+    pub why_not_zero: Option<String>,
+}
+
+/// What an evaluation looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Inputs {
+    /// Pods that pass their probes.
+    pub ready_pods: PodCount,
+    /// Ready pods that were not heard for 3 s or more.
+    pub unheard_pods: PodCount,
+    /// The average over the stable window: requests in flight, or requests per second.
+    pub stable_value: f64,
+    /// The average over the panic window.
+    pub panic_value: f64,
+    /// The load per pod aimed at.
+    pub target_per_pod: f64,
+    /// The most load a pod can take.
+    pub total_per_pod: f64,
+    /// Requests present right now in excess of what the windows say, where that was looked at.
+    pub present_count: Option<f64>,
+}
+
+/// What made the multiscaler evaluate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// The 2 s tick.
+    Tick,
+    /// Demand that is there now (Knative: a poke; ours: off-tick evaluation).
+    Surge,
+    /// Facts changed: pods, settings, acknowledgements, or a deadline of the scale-to-zero rules.
+    Change,
+}
+
+/// Whether the short window rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "name")]
+pub enum Mode {
+    /// The stable window decides.
+    Stable,
+    /// The panic window decides and the count never falls.
+    Panic {
+        /// When it was entered or last extended.
+        #[serde(skip)]
+        since: Timestamp,
+    },
+}
+
+/// One step that changed the number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// Which step.
+    pub stage: Stage,
+    /// The number before; `None` before the first step and for "leave it alone".
+    pub before: Option<PodCount>,
+    /// The number after; `None` means "leave it alone".
+    pub after: Option<PodCount>,
+    /// One sentence for people, with the numbers that mattered.
+    pub text: String,
+}
+
+/// The steps of an evaluation, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Load divided by the target, over the stable window.
+    StableWindow,
+    /// The limit on growth per evaluation.
+    ScaleUpRate,
+    /// The limit on shrinking per evaluation.
+    ScaleDownRate,
+    /// The least count while there is any need.
+    ActivationScale,
+    /// The panic window, or the largest count since panic began.
+    Panic,
+    /// A recent peak holds the count.
+    ScaleDownDelay,
+    /// Demand that is queued right now.
+    Surge,
+    /// Silence of a pod is neither load nor its absence.
+    MissingData,
+    /// Nothing is known yet, or no longer.
+    NoData,
+    /// The count until the revision was ready once.
+    InitialScale,
+    /// The lower bound.
+    MinScale,
+    /// The upper bound.
+    MaxScale,
+    /// Why the last pod stays, or goes: window, grace period, retention, acknowledgement.
+    ScaleToZero,
+    /// The activation took too long.
+    ActivationTimeout,
+}

@@ -1,0 +1,1 @@
+//! Which request may run where, and when.

@@ -1,0 +1,121 @@
+//! What an autoscaler tells an activator about a revision, always as a whole.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::revision::{PodName, RevisionName};
+
+/// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is ever patched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The revision.
+    pub revision: RevisionName,
+    /// Which of two assignments is newer.
+    pub version: Version,
+    /// Hosts (lower case, without port) whose requests are for this revision.
+    pub hosts: Vec<String>,
+    /// Who is in the request path.
+    pub routing: Routing,
+    /// The most requests that may run in one pod at once; 0 means no limit.
+    pub container_concurrency: u32,
+    /// The revision's request timeouts.
+    pub timeouts: RequestTimeouts,
+    /// Its pods, in the order of their names.
+    pub pods: Vec<PodAssignment>,
+    /// Accepted by the queue-proxies of this revision, newest first.
+    pub hop_keys: Vec<HopKey>,
+    /// What the revision waits for while no pod is usable, for people ("the app exits at once: exit code 3").
+    pub waiting_for: String,
+}
+
+/// One pod of an [`Assignment`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodAssignment {
+    /// The pod; the identity under which its requests are counted, whatever its address.
+    pub pod: PodName,
+    /// Its queue-proxy's request port.
+    pub address: SocketAddr,
+    /// Whether it may take requests.
+    pub state: PodState,
+    /// How many requests this activator may have in it at once; 0 means no limit.
+    pub slots: u32,
+}
+
+/// What is known of a pod's ability to take requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PodState {
+    /// Nothing was heard from it and the platform does not say. A receiver keeps what it knew.
+    #[default]
+    Unheard,
+    /// Its app has not passed a probe yet.
+    Starting,
+    /// Takes requests.
+    Ready,
+    /// Its app stopped passing its probe.
+    Unready,
+    /// On its way out: finishes what it holds.
+    Draining,
+}
+
+/// Orders assignments of one revision: first by the autoscaler's ownership, then by its own counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Version {
+    /// Grows with every acquisition of ownership (locally: with every start of the autoscaler).
+    pub epoch: u64,
+    /// Grows with every change within an epoch.
+    pub counter: u64,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.epoch, self.counter)
+    }
+}
+
+/// Whether the activator is in a revision's request path (Knative: proxy and serve mode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// Requests go to the pods while one is ready.
+    Direct,
+    /// Requests wait in the activator's queue for a free slot.
+    #[default]
+    ThroughActivator,
+}
+
+/// The three timers of a request. `None` means no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestTimeouts {
+    /// From arrival to the end of the response (Knative: `timeoutSeconds`).
+    pub request: Option<Duration>,
+    /// From arrival to the first byte of the response (`responseStartTimeoutSeconds`).
+    pub response_start: Option<Duration>,
+    /// The longest silence, in both directions (`idleTimeoutSeconds`).
+    pub idle: Option<Duration>,
+}
+
+/// Proves to a queue-proxy that a request comes from an activator that its autoscaler trusts. Never shown in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HopKey(String);
+
+impl HopKey {
+    /// Takes the key as it travels in the header: visible ASCII, which the caller guarantees.
+    pub fn new(key: String) -> Self {
+        Self(key)
+    }
+
+    /// The key itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for HopKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HopKey(…)")
+    }
+}

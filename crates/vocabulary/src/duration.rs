@@ -1,0 +1,160 @@
+//! Go's duration grammar, which Knative's configuration uses: `1h2m3.5s`, `.5m`, `-4m11s`, a bare `0`. No crate reads exactly this.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DurationError {
+    /// Nothing to read.
+    #[error("is empty; write a number with a unit, such as \"60s\"")]
+    Empty,
+    /// A number without `ns`, `us`, `ms`, `s`, `m` or `h`.
+    #[error("has no unit; write \"{0}s\"")]
+    NoUnit(String),
+    /// A unit that is not one of Go's.
+    #[error("has the unknown unit {0:?}; use h, m, s, ms, us or ns")]
+    UnknownUnit(String),
+    /// Below zero.
+    #[error("is negative")]
+    Negative,
+    /// Not a number, or more than about 292 years.
+    #[error("is not a duration; write something like \"1h2m3.5s\"")]
+    Malformed,
+}
+
+/// Reads a non-negative duration in Go's grammar. A leading `+` is allowed, a `-` only before zero.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(if text.is_empty() { DurationError::Empty } else { DurationError::Malformed });
+    }
+    let mut nanoseconds: u128 = 0;
+    while !rest.is_empty() {
+        let (part, after) = one_part(rest, text)?;
+        nanoseconds = nanoseconds.saturating_add(part);
+        rest = after;
+    }
+    if i64::try_from(nanoseconds).is_err() {
+        return Err(DurationError::Malformed);
+    }
+    if negative && nanoseconds > 0 {
+        return Err(DurationError::Negative);
+    }
+    Ok(Duration::from_nanos(u64::try_from(nanoseconds).expect("checked to fit 63 bits")))
+}
+
+/// Reads one number with its unit from the start of `rest`, as nanoseconds.
+fn one_part<'a>(rest: &'a str, whole: &str) -> Result<(u128, &'a str), DurationError> {
+    let digits_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (integer, after) = rest.split_at(digits_end);
+    let (fraction, after) = match after.strip_prefix('.') {
+        Some(after) => after.split_at(after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())),
+        None => ("", after),
+    };
+    if integer.is_empty() && fraction.is_empty() {
+        return Err(DurationError::Malformed);
+    }
+    let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+    let (unit, after) = after.split_at(unit_end);
+    let scale: u128 = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "" => return Err(DurationError::NoUnit(whole.to_owned())),
+        unknown => return Err(DurationError::UnknownUnit(unknown.to_owned())),
+    };
+    let integer: u128 =
+        if integer.is_empty() { 0 } else { integer.parse().map_err(|_| DurationError::Malformed)? };
+    let mut value = integer.saturating_mul(scale);
+    // Beyond 15 digits a fraction is below a nanosecond for every unit.
+    let mut divisor: u128 = 1;
+    for digit in fraction.bytes().take(15) {
+        divisor *= 10;
+        value = value.saturating_add(u128::from(digit - b'0').saturating_mul(scale) / divisor);
+    }
+    Ok((value, after))
+}
+
+/// Writes a duration as Go does for whole parts: `1h0m0s` as `1h`, `90s` as `1m30s`, `0` as `0s`.
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let fraction = duration.subsec_nanos();
+    if seconds == 0 && fraction > 0 {
+        return if fraction % 1_000_000 == 0 {
+            format!("{}ms", fraction / 1_000_000)
+        } else if fraction % 1_000 == 0 {
+            format!("{}us", fraction / 1_000)
+        } else {
+            format!("{fraction}ns")
+        };
+    }
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let mut text = String::new();
+    if hours > 0 {
+        text += &format!("{hours}h");
+    }
+    if minutes > 0 {
+        text += &format!("{minutes}m");
+    }
+    if fraction > 0 {
+        let decimals = format!("{fraction:09}");
+        text += &format!("{rest}.{}s", decimals.trim_end_matches('0'));
+    } else if rest > 0 || text.is_empty() {
+        text += &format!("{rest}s");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_gos_grammar() {
+        for (text, milliseconds) in [
+            ("0", 0),
+            ("-0", 0),
+            ("60s", 60_000),
+            ("1h2m3.5s", 3_723_500),
+            (".5m", 30_000),
+            ("5.s", 5_000),
+            ("+1m", 60_000),
+            ("1m9s82ms", 69_082),
+            ("365h", 1_314_000_000),
+            ("1500us", 1),
+        ] {
+            assert_eq!(parse_duration(text).map(|d| d.as_millis()), Ok(milliseconds), "{text}");
+        }
+        assert_eq!(parse_duration("0.1s"), Ok(Duration::from_millis(100)));
+        assert_eq!(parse_duration("1.000000001s"), Ok(Duration::from_nanos(1_000_000_001)));
+    }
+
+    #[test]
+    fn refuses_everything_else_and_says_why() {
+        assert_eq!(parse_duration(""), Err(DurationError::Empty));
+        assert_eq!(parse_duration("5"), Err(DurationError::NoUnit("5".to_owned())));
+        assert_eq!(parse_duration("1d"), Err(DurationError::UnknownUnit("d".to_owned())));
+        assert_eq!(parse_duration("-42s"), Err(DurationError::Negative));
+        for text in ["s", ".s", "-", "+", "1s 2s", "99999999999999999999h", "x"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn writes_what_it_reads() {
+        for text in ["0s", "1h", "1m30s", "1h0.5s", "250ms", "3us", "7ns", "2h3m4s"] {
+            assert_eq!(parse_duration(text).map(format_duration).as_deref(), Ok(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The words ebb's crates share: ids, quantities, points in time, measurements and assignments.
+//!
+//! Every other crate speaks in these types, so they carry the checks that nobody should have to repeat (a [`units::Concurrency`]
+//! is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular program.
+
+mod assignment;
+mod duration;
+mod intern;
+mod load;
+mod revision;
+mod time;
+mod units;
+
+pub use assignment::{Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Version};
+pub use duration::{DurationError, format_duration, parse_duration};
+pub use intern::Interner;
+pub use load::{BootId, Load, PresentCount, Sample};
+pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
+pub use time::Timestamp;
+pub use units::{
+    BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,
+};
