@@ -1,1 +1,15 @@
-//! What every process needs: clock, logs, metrics, admin server, shutdown.
+//! What every process needs, whatever it does: a clock, logs, metrics and the page that shows them, signals, and patience between attempts.
+//!
+//! Pure crates take time and chance as parameters; this crate is where those parameters come from.
+
+mod backoff;
+mod clock;
+mod logs;
+mod metrics;
+mod signals;
+
+pub use backoff::Backoff;
+pub use clock::Clock;
+pub use logs::{Colours, LogFormat, start_logs};
+pub use metrics::{MetricsRegistry, metrics_router};
+pub use signals::{StopRequest, StopRequests};

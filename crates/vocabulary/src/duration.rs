@@ -91,29 +91,26 @@ pub fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let fraction = duration.subsec_nanos();
     if seconds == 0 && fraction > 0 {
-        return if fraction % 1_000_000 == 0 {
+        return if fraction.is_multiple_of(1_000_000) {
             format!("{}ms", fraction / 1_000_000)
-        } else if fraction % 1_000 == 0 {
+        } else if fraction.is_multiple_of(1_000) {
             format!("{}us", fraction / 1_000)
         } else {
             format!("{fraction}ns")
         };
     }
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let mut text = String::new();
-    if hours > 0 {
-        text += &format!("{hours}h");
-    }
-    if minutes > 0 {
-        text += &format!("{minutes}m");
-    }
-    if fraction > 0 {
+    let part = |count: u64, unit: &str| if count > 0 { format!("{count}{unit}") } else { String::new() };
+    let longer = part(hours, "h") + &part(minutes, "m");
+    let shorter = if fraction > 0 {
         let decimals = format!("{fraction:09}");
-        text += &format!("{rest}.{}s", decimals.trim_end_matches('0'));
-    } else if rest > 0 || text.is_empty() {
-        text += &format!("{rest}s");
-    }
-    text
+        format!("{rest}.{}s", decimals.trim_end_matches('0'))
+    } else if longer.is_empty() {
+        format!("{rest}s")
+    } else {
+        part(rest, "s")
+    };
+    longer + &shorter
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+//! A process's metrics and the page that shows them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+
+/// The metrics of one process. Cheap to clone; components register what they count and keep their own handles, so nothing is looked
+/// up per request.
+#[derive(Clone, Debug, Default)]
+pub struct MetricsRegistry {
+    registry: Arc<Mutex<Registry>>,
+}
+
+impl MetricsRegistry {
+    /// Registers or inspects metrics. Keep the closure short: `/metrics` waits for it.
+    pub fn with<Answer>(&self, use_registry: impl FnOnce(&mut Registry) -> Answer) -> Answer {
+        // A panic while registering leaves a usable registry behind: worst case one metric is missing.
+        use_registry(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All metrics in the OpenMetrics text format.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        self.with(|registry| prometheus_client::encoding::text::encode(&mut text, registry))
+            .expect("writing to a string does not fail");
+        text
+    }
+}
+
+/// `GET /metrics`, for Prometheus.
+pub fn metrics_router(registry: MetricsRegistry) -> Router {
+    Router::new().route("/metrics", get(move || async move { metrics_page(&registry) }))
+}
+
+fn metrics_page(registry: &MetricsRegistry) -> impl IntoResponse + use<> {
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], registry.encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::counter::Counter;
+
+    use super::*;
+
+    #[test]
+    fn what_is_registered_is_shown() {
+        let metrics = MetricsRegistry::default();
+        let wakes: Counter = Counter::default();
+        metrics.with(|registry| registry.register("wakes", "Revisions woken from zero", wakes.clone()));
+        wakes.inc();
+        assert!(metrics.encode().contains("wakes_total 1"), "{}", metrics.encode());
+    }
+}

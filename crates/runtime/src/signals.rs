@@ -1,0 +1,38 @@
+//! Being asked to stop: once to drain, twice to leave at once.
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Which signal asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopRequest {
+    /// Ctrl-C.
+    Interrupt,
+    /// `kill`, a service manager, Kubernetes.
+    Terminate,
+}
+
+/// The stop requests that this process receives. From its creation on the signals no longer end the process by themselves.
+#[derive(Debug)]
+pub struct StopRequests {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopRequests {
+    /// Takes over SIGINT and SIGTERM. Must be called within a tokio runtime.
+    pub fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
+        })
+    }
+
+    /// The next request. Cancel-safe: a signal that arrives while nobody waits is kept.
+    pub async fn next(&mut self) -> StopRequest {
+        tokio::select! {
+            _ = self.interrupt.recv() => StopRequest::Interrupt,
+            _ = self.terminate.recv() => StopRequest::Terminate,
+        }
+    }
+}
