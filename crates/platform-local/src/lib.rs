@@ -1,1 +1,12 @@
 //! Pods as processes of this machine.
+//!
+//! [`load`] reads Knative manifests, [`LocalPlatform`] keeps as many `ebb pod` processes as the autoscaler orders, and [`pod_main`] is what
+//! such a process does: it runs one app with its queue-proxy and leaves nothing behind, however it ends.
+
+mod manifest;
+mod pod;
+mod supervisor;
+
+pub use manifest::{Loaded, Trouble, load};
+pub use pod::pod_main;
+pub use supervisor::{LocalConfig, LocalPlatform};
