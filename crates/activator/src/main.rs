@@ -1,2 +1,3 @@
-//! Placeholder until the crate is written.
+//! `ebb-activator`: the activator as a program of its own.
+
 fn main() {}

@@ -1,0 +1,58 @@
+//! What an activator is given at its start.
+
+use std::net::TcpListener;
+
+use runtime::Clock;
+use vocabulary::ReplicaName;
+
+use crate::metrics::Metrics;
+
+/// How an activator runs. What it serves comes over its link.
+#[derive(Clone, Debug)]
+pub struct ActivatorConfig {
+    /// Its name; two activators that run at the same time have different ones.
+    pub name: ReplicaName,
+    /// Threads that serve requests; at least 1.
+    pub workers: usize,
+    /// What it refuses rather than hold.
+    pub limits: Limits,
+    /// The process's clock.
+    pub clock: Clock,
+    /// What it counts. Register once per process and clone: an activator that takes over goes on with the same counters.
+    pub metrics: Metrics,
+}
+
+/// Limits of what one activator holds. Each is refused with `queue-full` and has a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that may wait per revision.
+    pub waiting_per_revision: u32,
+    /// Requests that may wait in all.
+    pub waiting_in_all: u32,
+    /// Bytes of request bodies kept in all, so that requests that no pod started can be sent to another.
+    pub replay_bytes_in_all: usize,
+    /// Bytes of one request's body kept for that.
+    pub replay_bytes_per_request: usize,
+}
+
+impl Default for Limits {
+    /// The numbers of the documentation: 10,000 as Knative means its queue to be, and what 256 MiB of replay allow.
+    fn default() -> Self {
+        Self {
+            waiting_per_revision: 10_000,
+            waiting_in_all: 100_000,
+            replay_bytes_in_all: 256 << 20,
+            replay_bytes_per_request: 64 << 10,
+        }
+    }
+}
+
+/// The sockets that an activator accepts on, bound by its owner.
+#[derive(Debug)]
+pub struct Listeners {
+    /// Requests, HTTP/1.1 and HTTP/2. The owner keeps the socket and lends clones (`try_clone`), so that a new activator can accept before the old one
+    /// stops.
+    pub requests: TcpListener,
+    /// The autoscaler dials this. Every activator has its own: a link belongs to one of them.
+    pub link: TcpListener,
+}
