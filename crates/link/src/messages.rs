@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use vocabulary::{
-    Assignment, BootId, HopKey, Load, PodName, PodState, PresentCount, ReplicaName, RequestTimeouts, RevisionName, Routing,
-    Sample, Version,
+    Assignment, BootId, HopKey, Load, PodName, PodState, PresentCount, ReplicaName, RequestTimeouts,
+    RevisionName, Routing, Sample, Version,
 };
 
 /// From a queue-proxy to the autoscaler.

@@ -1,0 +1,199 @@
+//! Frames on a connection: how much a peer may send at once, how long it may be silent, and how long we wait for it to read.
+//!
+//! A frame is a 4-byte big-endian length and that many bytes of protobuf. A message longer than a frame may be (an activator's
+//! history of thousands of revisions) travels as several [`wire::Fragment`] frames; a queue-proxy may not do that.
+//!
+//! Both ends are bounded in time and memory, so a peer that is silent, sends a byte a second, never reads or sends garbage costs one
+//! task and a few hundred bytes until it is cut off, with the reason as a [`LinkError`].
+
+use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, BytesMut};
+use futures_util::StreamExt;
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Sleep;
+use tokio_util::codec::length_delimited::LengthDelimitedCodecError;
+use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
+
+use crate::wire::{self, Message, WireError};
+
+/// Every side sends at least one frame in this time.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+/// A link without a complete frame for this long is dead: ten heartbeats.
+pub const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// The longest one message may take to leave: as long as a peer may be silent.
+pub const WRITE_MAX: Duration = Duration::from_secs(10);
+
+/// Most frames are a few dozen bytes, and there are as many buffers as pods.
+const BUFFER_BYTES_AT_START: usize = 256;
+/// What a buffer may keep between messages.
+const BUFFER_BYTES_KEPT: usize = 4096;
+const LENGTH_BYTES: usize = 4;
+
+/// Why a link ended.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// Nobody took the connection.
+    #[error("cannot connect")]
+    Connect(#[source] io::Error),
+    /// Nobody answered in [`WRITE_MAX`].
+    #[error("no answer to the connection attempt within {} s", WRITE_MAX.as_secs())]
+    ConnectTimeout,
+    /// No complete frame arrived in [`SILENCE_MAX`].
+    #[error("the peer sent no complete frame for {} s", SILENCE_MAX.as_secs())]
+    Silent,
+    /// The peer did not read for [`WRITE_MAX`].
+    #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
+    Stalled,
+    /// What arrived is not a message, or holds a bad value.
+    #[error("the peer sent garbage: {0}")]
+    Garbage(#[from] WireError),
+    /// A frame or message is longer than this direction allows, sent or received.
+    #[error("a message of more than {max} bytes")]
+    TooLarge {
+        /// The limit.
+        max: usize,
+    },
+    /// The connection broke.
+    #[error("the connection broke")]
+    Broken(#[source] io::Error),
+}
+
+/// The receiving half of a link.
+pub struct Reader<In> {
+    frames: FramedRead<OwnedReadHalf, LengthDelimitedCodec>,
+    /// Runs out [`SILENCE_MAX`] after the last frame, whoever polls and however often a read is cancelled.
+    silence: Pin<Box<Sleep>>,
+    /// The parts of a message that came in fragments so far.
+    parts: BytesMut,
+    message: PhantomData<fn() -> In>,
+}
+
+impl<In: Message> Reader<In> {
+    pub(crate) fn new(stream: OwnedReadHalf) -> Self {
+        let codec = LengthDelimitedCodec::builder().max_frame_length(In::FRAME_BYTES_MAX).new_codec();
+        Self {
+            frames: FramedRead::with_capacity(stream, codec, BUFFER_BYTES_AT_START),
+            silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
+            parts: BytesMut::new(),
+            message: PhantomData,
+        }
+    }
+
+    /// The next message; `None` when the peer closed the link between two frames. Cancel-safe: a dropped call loses nothing and does
+    /// not extend the time that the peer may be silent.
+    pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
+        loop {
+            let frame = tokio::select! {
+                biased;
+                frame = self.frames.next() => frame,
+                () = self.silence.as_mut() => return Err(LinkError::Silent),
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(Self::refusal)?;
+            // The old timer leaves the wheel here and the new one enters it: no allocation.
+            self.silence.set(tokio::time::sleep(SILENCE_MAX));
+            if let Some(message) = self.message_of(&frame)? {
+                return Ok(Some(message));
+            }
+        }
+    }
+
+    /// Reads a frame: a message, or one more part of a long one.
+    fn message_of(&mut self, frame: &[u8]) -> Result<Option<In>, LinkError> {
+        if frame.first() != Some(&wire::FRAGMENT_KEY) {
+            return Ok(Some(In::decode(frame)?));
+        }
+        let fragment = wire::Fragment::decode(frame)?;
+        if self.parts.len() + fragment.part.len() > In::MESSAGE_BYTES_MAX
+            || In::MESSAGE_BYTES_MAX <= In::FRAME_BYTES_MAX
+        {
+            return Err(LinkError::TooLarge { max: In::MESSAGE_BYTES_MAX });
+        }
+        self.parts.extend_from_slice(&fragment.part);
+        if !fragment.last {
+            return Ok(None);
+        }
+        let whole = std::mem::take(&mut self.parts);
+        Ok(Some(In::decode(&whole)?))
+    }
+
+    fn refusal(error: io::Error) -> LinkError {
+        let too_large = error.get_ref().is_some_and(|inner| inner.is::<LengthDelimitedCodecError>());
+        if too_large { LinkError::TooLarge { max: In::FRAME_BYTES_MAX } } else { LinkError::Broken(error) }
+    }
+}
+
+/// The sending half of a link.
+pub struct Writer<Out> {
+    stream: OwnedWriteHalf,
+    /// Bytes of whole frames that have not left yet.
+    unsent: BytesMut,
+    /// Runs out [`HEARTBEAT_EVERY`] after the last message.
+    idle: Pin<Box<Sleep>>,
+    message: PhantomData<fn(Out)>,
+}
+
+impl<Out: Message> Writer<Out> {
+    pub(crate) fn new(stream: OwnedWriteHalf) -> Self {
+        Self {
+            stream,
+            unsent: BytesMut::with_capacity(BUFFER_BYTES_AT_START),
+            idle: Box::pin(tokio::time::sleep(HEARTBEAT_EVERY)),
+            message: PhantomData,
+        }
+    }
+
+    /// Sends a message, within [`WRITE_MAX`]. A dropped call tears no frame: what has not left goes before the next message.
+    pub async fn send(&mut self, message: &Out) -> Result<(), LinkError> {
+        self.frame(message)?;
+        self.idle.set(tokio::time::sleep(HEARTBEAT_EVERY));
+        tokio::time::timeout(WRITE_MAX, self.stream.write_all_buf(&mut self.unsent))
+            .await
+            .map_err(|_| LinkError::Stalled)?
+            .map_err(LinkError::Broken)?;
+        if self.unsent.capacity() > BUFFER_BYTES_KEPT {
+            self.unsent = BytesMut::with_capacity(BUFFER_BYTES_AT_START);
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing was sent for [`HEARTBEAT_EVERY`]: time for a heartbeat. Cancel-safe; comes back at once until
+    /// the next [`Writer::send`].
+    pub async fn idle(&mut self) {
+        if !self.idle.is_elapsed() {
+            self.idle.as_mut().await;
+        }
+    }
+
+    /// Appends a message to the unsent bytes, in fragments if it is longer than a frame may be.
+    fn frame(&mut self, message: &Out) -> Result<(), LinkError> {
+        let length = message.encoded_len();
+        if length > Out::MESSAGE_BYTES_MAX {
+            return Err(LinkError::TooLarge { max: Out::MESSAGE_BYTES_MAX });
+        }
+        if length <= Out::FRAME_BYTES_MAX {
+            self.unsent.reserve(LENGTH_BYTES + length);
+            self.unsent.put_u32(u32::try_from(length).expect("a frame is at most a MiB"));
+            message.encode(&mut self.unsent);
+            return Ok(());
+        }
+        let mut whole = BytesMut::with_capacity(length);
+        message.encode(&mut whole);
+        while whole.has_remaining() {
+            let part = whole.split_to(whole.len().min(Out::FRAME_BYTES_MAX - wire::FRAGMENT_OVERHEAD_BYTES));
+            let frame = wire::Fragment { part: part.to_vec(), last: whole.is_empty() }.encode();
+            self.unsent.put_u32(u32::try_from(frame.len()).expect("a frame is at most a MiB"));
+            self.unsent.extend_from_slice(&frame);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! An activator's messages, to the wire and back.
+
+use std::time::Duration;
+
+use vocabulary::{Assignment, PodAssignment};
+
+use super::{WireError, fields, proto};
+use crate::history::History;
+use crate::{ActivatorHello, ActivatorOrder, ActivatorReport, RevisionLoad};
+
+impl From<&ActivatorReport> for proto::ActivatorReport {
+    fn from(report: &ActivatorReport) -> Self {
+        let body = match report {
+            ActivatorReport::Hello(hello) => proto::ActivatorReportBody::Hello(hello.into()),
+            ActivatorReport::Loads { second, loads } => {
+                proto::ActivatorReportBody::Loads(second_out(*second, loads))
+            }
+            ActivatorReport::Present { revision, count, oldest_wait } => {
+                proto::ActivatorReportBody::Present(proto::RevisionPresent {
+                    revision: revision.as_str().to_owned(),
+                    count: Some(fields::count_out(*count)),
+                    oldest_wait: fields::nanoseconds(*oldest_wait),
+                })
+            }
+            ActivatorReport::Acknowledged { revision, version } => {
+                proto::ActivatorReportBody::Acknowledged(proto::RevisionVersion {
+                    revision: revision.as_str().to_owned(),
+                    version: Some(fields::version_out(*version)),
+                })
+            }
+        };
+        Self { body: Some(body) }
+    }
+}
+
+impl TryFrom<proto::ActivatorReport> for ActivatorReport {
+    type Error = WireError;
+    fn try_from(report: proto::ActivatorReport) -> Result<Self, WireError> {
+        Ok(match fields::present("activator_report.body", report.body)? {
+            proto::ActivatorReportBody::Hello(hello) => Self::Hello(hello.try_into()?),
+            proto::ActivatorReportBody::Loads(second) => {
+                Self::Loads { second: second.second, loads: loads(second.loads)? }
+            }
+            proto::ActivatorReportBody::Present(present) => Self::Present {
+                revision: fields::revision("present.revision", present.revision)?,
+                count: fields::count(fields::present("present.count", present.count)?),
+                oldest_wait: Duration::from_nanos(present.oldest_wait),
+            },
+            proto::ActivatorReportBody::Acknowledged(acknowledged) => Self::Acknowledged {
+                revision: fields::revision("acknowledged.revision", acknowledged.revision)?,
+                version: fields::version("acknowledged.version", acknowledged.version)?,
+            },
+        })
+    }
+}
+
+impl From<&ActivatorHello> for proto::ActivatorHello {
+    fn from(hello: &ActivatorHello) -> Self {
+        Self {
+            activator: hello.activator.as_str().to_owned(),
+            boot: hello.boot.0,
+            current_second: hello.current_second,
+            history: hello.history.iter().map(|(second, loads)| second_out(*second, loads)).collect(),
+            present: (hello.present.iter())
+                .map(|(revision, count)| proto::RevisionPresent {
+                    revision: revision.as_str().to_owned(),
+                    count: Some(fields::count_out(*count)),
+                    oldest_wait: 0,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::ActivatorHello> for ActivatorHello {
+    type Error = WireError;
+    fn try_from(hello: proto::ActivatorHello) -> Result<Self, WireError> {
+        let seconds = hello.history.len();
+        if seconds > History::<()>::SECONDS_MAX {
+            return Err(fields::bad("hello.history", format!("has {seconds} seconds, more than 60")));
+        }
+        if hello.history.iter().any(|second| second.second > hello.current_second) {
+            return Err(fields::bad("hello.history", "has seconds after the current one"));
+        }
+        let history = hello.history.into_iter().map(|second| Ok((second.second, loads(second.loads)?)));
+        let present = hello.present.into_iter().map(|present| {
+            let count = fields::present("hello.present.count", present.count)?;
+            Ok((fields::revision("hello.present.revision", present.revision)?, fields::count(count)))
+        });
+        Ok(Self {
+            activator: fields::replica("hello.activator", hello.activator)?,
+            boot: fields::boot(hello.boot),
+            current_second: hello.current_second,
+            history: history.collect::<Result<_, WireError>>()?,
+            present: present.collect::<Result<_, WireError>>()?,
+        })
+    }
+}
+
+fn second_out(second: u64, loads: &[RevisionLoad]) -> proto::Second {
+    let loads = loads.iter().map(|load| proto::RevisionLoad {
+        revision: load.revision.as_str().to_owned(),
+        load: fields::load_out(&load.load),
+        oldest_wait: fields::nanoseconds(load.oldest_wait),
+    });
+    proto::Second { second, loads: loads.collect() }
+}
+
+fn loads(loads: Vec<proto::RevisionLoad>) -> Result<Vec<RevisionLoad>, WireError> {
+    let loads = loads.into_iter().map(|load| {
+        Ok(RevisionLoad {
+            revision: fields::revision("loads.revision", load.revision)?,
+            load: fields::load(load.load)?,
+            oldest_wait: Duration::from_nanos(load.oldest_wait),
+        })
+    });
+    loads.collect()
+}
+
+impl From<&ActivatorOrder> for proto::ActivatorOrder {
+    fn from(order: &ActivatorOrder) -> Self {
+        let body = match order {
+            ActivatorOrder::SyncBegin => proto::ActivatorOrderBody::SyncBegin(proto::Nothing {}),
+            ActivatorOrder::Assign(assignment) => {
+                proto::ActivatorOrderBody::Assign(assignment.as_ref().into())
+            }
+            ActivatorOrder::Remove { revision, version } => {
+                proto::ActivatorOrderBody::Remove(proto::RevisionVersion {
+                    revision: revision.as_str().to_owned(),
+                    version: Some(fields::version_out(*version)),
+                })
+            }
+            ActivatorOrder::SyncEnd => proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}),
+            ActivatorOrder::Heartbeat => proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}),
+        };
+        Self { body: Some(body) }
+    }
+}
+
+impl TryFrom<proto::ActivatorOrder> for ActivatorOrder {
+    type Error = WireError;
+    fn try_from(order: proto::ActivatorOrder) -> Result<Self, WireError> {
+        Ok(match fields::present("activator_order.body", order.body)? {
+            proto::ActivatorOrderBody::SyncBegin(proto::Nothing {}) => Self::SyncBegin,
+            proto::ActivatorOrderBody::Assign(assignment) => Self::Assign(Box::new(assignment.try_into()?)),
+            proto::ActivatorOrderBody::Remove(removed) => Self::Remove {
+                revision: fields::revision("remove.revision", removed.revision)?,
+                version: fields::version("remove.version", removed.version)?,
+            },
+            proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}) => Self::SyncEnd,
+            proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
+        })
+    }
+}
+
+impl From<&Assignment> for proto::Assignment {
+    fn from(assignment: &Assignment) -> Self {
+        Self {
+            revision: assignment.revision.as_str().to_owned(),
+            version: Some(fields::version_out(assignment.version)),
+            hosts: assignment.hosts.clone(),
+            routing: fields::routing_number(assignment.routing),
+            container_concurrency: assignment.container_concurrency,
+            timeouts: Some(fields::timeouts_out(&assignment.timeouts)),
+            pods: (assignment.pods.iter())
+                .map(|pod| proto::PodAssignment {
+                    pod: pod.pod.as_str().to_owned(),
+                    address: pod.address.to_string(),
+                    state: fields::state_number(pod.state),
+                    slots: pod.slots,
+                })
+                .collect(),
+            hop_keys: fields::hop_keys_out(&assignment.hop_keys),
+            waiting_for: fields::cut_detail(&assignment.waiting_for),
+        }
+    }
+}
+
+impl TryFrom<proto::Assignment> for Assignment {
+    type Error = WireError;
+    fn try_from(assignment: proto::Assignment) -> Result<Self, WireError> {
+        let pods = assignment.pods.into_iter().map(|pod| {
+            let address = pod.address.parse();
+            Ok(PodAssignment {
+                pod: fields::pod("assign.pods.pod", pod.pod)?,
+                address: address.map_err(|_| fields::bad("assign.pods.address", "is not ip:port"))?,
+                state: fields::state("assign.pods.state", pod.state)?,
+                slots: pod.slots,
+            })
+        });
+        Ok(Self {
+            revision: fields::revision("assign.revision", assignment.revision)?,
+            version: fields::version("assign.version", assignment.version)?,
+            hosts: assignment.hosts,
+            routing: fields::routing("assign.routing", assignment.routing)?,
+            container_concurrency: assignment.container_concurrency,
+            timeouts: fields::timeouts(assignment.timeouts),
+            pods: pods.collect::<Result<_, WireError>>()?,
+            hop_keys: fields::hop_keys("assign.hop_keys", assignment.hop_keys)?,
+            waiting_for: fields::detail("assign.waiting_for", assignment.waiting_for)?,
+        })
+    }
+}

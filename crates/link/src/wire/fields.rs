@@ -1,0 +1,195 @@
+//! Single fields: our value to the wire's and back, checked.
+
+use std::time::Duration;
+
+use vocabulary::{
+    BootId, Concurrency, HopKey, Load, PodName, PodState, PresentCount, QuantityError, ReplicaName,
+    RequestRate, RequestTimeouts, RevisionName, Routing, Version,
+};
+
+use super::{DETAIL_BYTES_MAX, WireError, proto};
+
+/// No name that Kubernetes or a manifest allows is longer (three parts of at most 253 and two slashes).
+const NAME_BYTES_MAX: usize = 761;
+/// Long enough for any key we make, short enough for a header.
+const HOP_KEY_BYTES_MAX: usize = 256;
+/// More requests at once, or in a second, than any one proxy can see; a greater number is a lie or a bug.
+const QUANTITY_MAX: f64 = 1e9;
+
+pub(super) fn bad(field: &'static str, problem: impl Into<String>) -> WireError {
+    WireError::BadValue { field, problem: problem.into() }
+}
+
+pub(super) fn present<Value>(field: &'static str, value: Option<Value>) -> Result<Value, WireError> {
+    value.ok_or(WireError::Missing { field })
+}
+
+pub(super) fn quantity<Quantity>(
+    field: &'static str,
+    value: f64,
+    new: fn(f64) -> Result<Quantity, QuantityError>,
+) -> Result<Quantity, WireError> {
+    if value > QUANTITY_MAX {
+        return Err(bad(field, format!("is {value}, more than {QUANTITY_MAX}")));
+    }
+    new(value).map_err(|error| bad(field, format!("is not a quantity: {error}")))
+}
+
+fn name(field: &'static str, text: String) -> Result<String, WireError> {
+    if text.is_empty() {
+        return Err(WireError::Missing { field });
+    }
+    if text.len() > NAME_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err(bad(field, "is not a name"));
+    }
+    Ok(text)
+}
+
+pub(super) fn pod(field: &'static str, text: String) -> Result<PodName, WireError> {
+    name(field, text).map(PodName::from)
+}
+
+pub(super) fn replica(field: &'static str, text: String) -> Result<ReplicaName, WireError> {
+    name(field, text).map(ReplicaName::from)
+}
+
+pub(super) fn revision(field: &'static str, text: String) -> Result<RevisionName, WireError> {
+    RevisionName::parse(&name(field, text)?).map_err(|error| bad(field, error.to_string()))
+}
+
+pub(super) fn boot(id: u64) -> BootId {
+    BootId(id)
+}
+
+/// The longest prefix for people that fits, cut between characters.
+pub(super) fn cut_detail(text: &str) -> String {
+    text[..text.floor_char_boundary(DETAIL_BYTES_MAX)].to_owned()
+}
+
+pub(super) fn detail(field: &'static str, text: String) -> Result<String, WireError> {
+    if text.len() > DETAIL_BYTES_MAX {
+        return Err(bad(field, format!("has {} bytes, more than {DETAIL_BYTES_MAX}", text.len())));
+    }
+    Ok(text)
+}
+
+pub(super) fn state_number(state: PodState) -> u32 {
+    match state {
+        PodState::Unheard => 1,
+        PodState::Starting => 2,
+        PodState::Ready => 3,
+        PodState::Unready => 4,
+        PodState::Draining => 5,
+    }
+}
+
+pub(super) fn state(field: &'static str, number: u32) -> Result<PodState, WireError> {
+    Ok(match number {
+        1 => PodState::Unheard,
+        2 => PodState::Starting,
+        3 => PodState::Ready,
+        4 => PodState::Unready,
+        5 => PodState::Draining,
+        unknown => return Err(bad(field, format!("is {unknown}, which is no pod state"))),
+    })
+}
+
+pub(super) fn routing_number(routing: Routing) -> u32 {
+    match routing {
+        Routing::Direct => 1,
+        Routing::ThroughActivator => 2,
+    }
+}
+
+pub(super) fn routing(field: &'static str, number: u32) -> Result<Routing, WireError> {
+    Ok(match number {
+        1 => Routing::Direct,
+        2 => Routing::ThroughActivator,
+        unknown => return Err(bad(field, format!("is {unknown}, which is no routing"))),
+    })
+}
+
+pub(super) fn hop_keys_out(keys: &[HopKey]) -> Vec<String> {
+    keys.iter().map(|key| key.expose().to_owned()).collect()
+}
+
+pub(super) fn hop_keys(field: &'static str, keys: Vec<String>) -> Result<Vec<HopKey>, WireError> {
+    let is_key = |key: &String| {
+        (1..=HOP_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if !keys.iter().all(is_key) {
+        // The value is a secret, even a bad one.
+        return Err(bad(field, "holds a key that is not 1 … 256 visible ASCII characters"));
+    }
+    Ok(keys.into_iter().map(HopKey::new).collect())
+}
+
+/// 584 years and more are cut to that.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn timeouts_out(timeouts: &RequestTimeouts) -> proto::Timeouts {
+    proto::Timeouts {
+        request: timeouts.request.map(nanoseconds),
+        response_start: timeouts.response_start.map(nanoseconds),
+        idle: timeouts.idle.map(nanoseconds),
+    }
+}
+
+/// Absent as a whole: no limits.
+pub(super) fn timeouts(timeouts: Option<proto::Timeouts>) -> RequestTimeouts {
+    let timeouts = timeouts.unwrap_or_default();
+    RequestTimeouts {
+        request: timeouts.request.map(Duration::from_nanos),
+        response_start: timeouts.response_start.map(Duration::from_nanos),
+        idle: timeouts.idle.map(Duration::from_nanos),
+    }
+}
+
+pub(super) fn version_out(version: Version) -> proto::Version {
+    proto::Version { epoch: version.epoch, counter: version.counter }
+}
+
+pub(super) fn version(field: &'static str, version: Option<proto::Version>) -> Result<Version, WireError> {
+    let version = present(field, version)?;
+    Ok(Version { epoch: version.epoch, counter: version.counter })
+}
+
+/// All zero is said by absence, which makes a heartbeat a handful of bytes.
+pub(super) fn load_out(load: &Load) -> Option<proto::Load> {
+    (!load.is_zero()).then(|| proto::Load {
+        concurrency: load.concurrency.value(),
+        proxied_concurrency: load.proxied_concurrency.value(),
+        request_rate: load.request_rate.value(),
+        proxied_request_rate: load.proxied_request_rate.value(),
+        queued: load.queued,
+    })
+}
+
+pub(super) fn load(load: Option<proto::Load>) -> Result<Load, WireError> {
+    let load = load.unwrap_or_default();
+    Ok(Load {
+        concurrency: quantity("load.concurrency", load.concurrency, Concurrency::new)?,
+        proxied_concurrency: quantity(
+            "load.proxied_concurrency",
+            load.proxied_concurrency,
+            Concurrency::new,
+        )?,
+        request_rate: quantity("load.request_rate", load.request_rate, RequestRate::new)?,
+        proxied_request_rate: quantity(
+            "load.proxied_request_rate",
+            load.proxied_request_rate,
+            RequestRate::new,
+        )?,
+        queued: load.queued,
+    })
+}
+
+pub(super) fn count_out(count: PresentCount) -> proto::Present {
+    proto::Present { in_flight: count.in_flight, waiting: count.waiting }
+}
+
+pub(super) fn count(count: proto::Present) -> PresentCount {
+    PresentCount { in_flight: count.in_flight, waiting: count.waiting }
+}

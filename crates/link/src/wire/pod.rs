@@ -1,0 +1,160 @@
+//! A queue-proxy's messages, to the wire and back.
+
+use vocabulary::{Concurrency, Load, RequestRate, Sample};
+
+use super::{WireError, fields, proto};
+use crate::history::History;
+use crate::{PodHello, PodOrder, PodReport};
+
+impl From<&PodReport> for proto::PodReport {
+    fn from(report: &PodReport) -> Self {
+        let body = match report {
+            PodReport::Hello(hello) => proto::PodReportBody::Hello(hello.into()),
+            PodReport::Load(sample) => proto::PodReportBody::Load(proto::Sample {
+                second: sample.second,
+                load: fields::load_out(&sample.load),
+            }),
+            PodReport::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
+                state: fields::state_number(*state),
+                detail: fields::cut_detail(detail),
+            }),
+            PodReport::Present(count) => proto::PodReportBody::Present(fields::count_out(*count)),
+        };
+        Self { body: Some(body) }
+    }
+}
+
+impl TryFrom<proto::PodReport> for PodReport {
+    type Error = WireError;
+    fn try_from(report: proto::PodReport) -> Result<Self, WireError> {
+        Ok(match fields::present("pod_report.body", report.body)? {
+            proto::PodReportBody::Hello(hello) => Self::Hello(hello.try_into()?),
+            proto::PodReportBody::Load(sample) => {
+                Self::Load(Sample { second: sample.second, load: fields::load(sample.load)? })
+            }
+            proto::PodReportBody::State(change) => Self::State {
+                state: fields::state("state.state", change.state)?,
+                detail: fields::detail("state.detail", change.detail)?,
+            },
+            proto::PodReportBody::Present(count) => Self::Present(fields::count(count)),
+        })
+    }
+}
+
+impl From<&PodHello> for proto::PodHello {
+    fn from(hello: &PodHello) -> Self {
+        let mut history = proto::PodHistory::default();
+        for sample in &hello.history {
+            history.ages.push(hello.current_second.saturating_sub(sample.second));
+            history.concurrency.push(sample.load.concurrency.value());
+            history.proxied_concurrency.push(sample.load.proxied_concurrency.value());
+            history.request_rate.push(sample.load.request_rate.value());
+            history.proxied_request_rate.push(sample.load.proxied_request_rate.value());
+            history.queued.push(sample.load.queued);
+        }
+        Self {
+            pod: hello.pod.as_str().to_owned(),
+            boot: hello.boot.0,
+            state: fields::state_number(hello.state),
+            detail: fields::cut_detail(&hello.detail),
+            container_concurrency: hello.container_concurrency,
+            timeouts: Some(fields::timeouts_out(&hello.timeouts)),
+            current_second: hello.current_second,
+            history: (!hello.history.is_empty()).then_some(history),
+        }
+    }
+}
+
+impl TryFrom<proto::PodHello> for PodHello {
+    type Error = WireError;
+    fn try_from(hello: proto::PodHello) -> Result<Self, WireError> {
+        Ok(Self {
+            pod: fields::pod("hello.pod", hello.pod)?,
+            boot: fields::boot(hello.boot),
+            state: fields::state("hello.state", hello.state)?,
+            detail: fields::detail("hello.detail", hello.detail)?,
+            container_concurrency: hello.container_concurrency,
+            timeouts: fields::timeouts(hello.timeouts),
+            current_second: hello.current_second,
+            history: samples(&hello.history.unwrap_or_default(), hello.current_second)?,
+        })
+    }
+}
+
+fn samples(history: &proto::PodHistory, current_second: u64) -> Result<Vec<Sample>, WireError> {
+    let rows = history.ages.len();
+    if rows > History::<Sample>::SECONDS_MAX {
+        return Err(fields::bad("hello.history", format!("has {rows} seconds, more than 60")));
+    }
+    let columns = [
+        history.concurrency.len(),
+        history.proxied_concurrency.len(),
+        history.request_rate.len(),
+        history.proxied_request_rate.len(),
+        history.queued.len(),
+    ];
+    if columns.iter().any(|&length| length != rows) {
+        return Err(fields::bad("hello.history", "has columns of different lengths"));
+    }
+    (0..rows).map(|row| sample(history, current_second, row)).collect()
+}
+
+fn sample(history: &proto::PodHistory, current_second: u64, row: usize) -> Result<Sample, WireError> {
+    let second = current_second
+        .checked_sub(history.ages[row])
+        .ok_or_else(|| fields::bad("hello.history.ages", "reaches to before the reporter's start"))?;
+    let load = Load {
+        concurrency: fields::quantity(
+            "hello.history.concurrency",
+            history.concurrency[row],
+            Concurrency::new,
+        )?,
+        proxied_concurrency: fields::quantity(
+            "hello.history.proxied_concurrency",
+            history.proxied_concurrency[row],
+            Concurrency::new,
+        )?,
+        request_rate: fields::quantity(
+            "hello.history.request_rate",
+            history.request_rate[row],
+            RequestRate::new,
+        )?,
+        proxied_request_rate: fields::quantity(
+            "hello.history.proxied_request_rate",
+            history.proxied_request_rate[row],
+            RequestRate::new,
+        )?,
+        queued: history.queued[row],
+    };
+    Ok(Sample { second, load })
+}
+
+impl From<&PodOrder> for proto::PodOrder {
+    fn from(order: &PodOrder) -> Self {
+        let body = match order {
+            PodOrder::Settings { surge_threshold, routing, hop_keys } => {
+                proto::PodOrderBody::Settings(proto::PodSettings {
+                    surge_threshold: *surge_threshold,
+                    routing: fields::routing_number(*routing),
+                    hop_keys: fields::hop_keys_out(hop_keys),
+                })
+            }
+            PodOrder::Heartbeat => proto::PodOrderBody::Heartbeat(proto::Nothing {}),
+        };
+        Self { body: Some(body) }
+    }
+}
+
+impl TryFrom<proto::PodOrder> for PodOrder {
+    type Error = WireError;
+    fn try_from(order: proto::PodOrder) -> Result<Self, WireError> {
+        Ok(match fields::present("pod_order.body", order.body)? {
+            proto::PodOrderBody::Settings(settings) => Self::Settings {
+                surge_threshold: settings.surge_threshold,
+                routing: fields::routing("settings.routing", settings.routing)?,
+                hop_keys: fields::hop_keys("settings.hop_keys", settings.hop_keys)?,
+            },
+            proto::PodOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
+        })
+    }
+}

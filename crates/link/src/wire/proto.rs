@@ -1,0 +1,282 @@
+//! The protobuf messages, proto3. Field numbers are never reused; field 15 of every outermost message is a [`Fragment`].
+
+use prost::{Message, Oneof};
+
+/// A part of a message that is longer than a frame.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Fragment {
+    #[prost(bytes = "vec", tag = "15")]
+    pub part: Vec<u8>,
+    #[prost(bool, tag = "16")]
+    pub last: bool,
+}
+
+/// Nothing but its presence.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Nothing {}
+
+/// Frames from a queue-proxy.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodReport {
+    #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4")]
+    pub body: Option<PodReportBody>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(crate) enum PodReportBody {
+    #[prost(message, tag = "1")]
+    Hello(PodHello),
+    #[prost(message, tag = "2")]
+    Load(Sample),
+    #[prost(message, tag = "3")]
+    State(StateChange),
+    #[prost(message, tag = "4")]
+    Present(Present),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodHello {
+    #[prost(string, tag = "1")]
+    pub pod: String,
+    #[prost(fixed64, tag = "2")]
+    pub boot: u64,
+    #[prost(uint32, tag = "3")]
+    pub state: u32,
+    #[prost(string, tag = "4")]
+    pub detail: String,
+    #[prost(uint32, tag = "5")]
+    pub container_concurrency: u32,
+    #[prost(message, optional, tag = "6")]
+    pub timeouts: Option<Timeouts>,
+    #[prost(uint64, tag = "7")]
+    pub current_second: u64,
+    #[prost(message, optional, tag = "8")]
+    pub history: Option<PodHistory>,
+}
+
+/// Past seconds by columns: 60 of them take 2 KiB, so that a hello fits a frame.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodHistory {
+    /// How many seconds before the current one.
+    #[prost(uint64, repeated, tag = "1")]
+    pub ages: Vec<u64>,
+    #[prost(double, repeated, tag = "2")]
+    pub concurrency: Vec<f64>,
+    #[prost(double, repeated, tag = "3")]
+    pub proxied_concurrency: Vec<f64>,
+    #[prost(double, repeated, tag = "4")]
+    pub request_rate: Vec<f64>,
+    #[prost(double, repeated, tag = "5")]
+    pub proxied_request_rate: Vec<f64>,
+    #[prost(uint32, repeated, tag = "6")]
+    pub queued: Vec<u32>,
+}
+
+/// Nanoseconds; absent means no limit.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Timeouts {
+    #[prost(uint64, optional, tag = "1")]
+    pub request: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub response_start: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub idle: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StateChange {
+    #[prost(uint32, tag = "1")]
+    pub state: u32,
+    #[prost(string, tag = "2")]
+    pub detail: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Sample {
+    #[prost(uint64, tag = "1")]
+    pub second: u64,
+    /// Absent when all is zero: a heartbeat.
+    #[prost(message, optional, tag = "2")]
+    pub load: Option<Load>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Load {
+    #[prost(double, tag = "1")]
+    pub concurrency: f64,
+    #[prost(double, tag = "2")]
+    pub proxied_concurrency: f64,
+    #[prost(double, tag = "3")]
+    pub request_rate: f64,
+    #[prost(double, tag = "4")]
+    pub proxied_request_rate: f64,
+    #[prost(uint32, tag = "5")]
+    pub queued: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Present {
+    #[prost(uint32, tag = "1")]
+    pub in_flight: u32,
+    #[prost(uint32, tag = "2")]
+    pub waiting: u32,
+}
+
+/// Frames to a queue-proxy.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodOrder {
+    #[prost(oneof = "PodOrderBody", tags = "1, 2")]
+    pub body: Option<PodOrderBody>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(crate) enum PodOrderBody {
+    #[prost(message, tag = "1")]
+    Settings(PodSettings),
+    #[prost(message, tag = "2")]
+    Heartbeat(Nothing),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodSettings {
+    #[prost(uint32, optional, tag = "1")]
+    pub surge_threshold: Option<u32>,
+    #[prost(uint32, tag = "2")]
+    pub routing: u32,
+    #[prost(string, repeated, tag = "3")]
+    pub hop_keys: Vec<String>,
+}
+
+/// Frames from an activator.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ActivatorReport {
+    #[prost(oneof = "ActivatorReportBody", tags = "1, 2, 3, 4")]
+    pub body: Option<ActivatorReportBody>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(crate) enum ActivatorReportBody {
+    #[prost(message, tag = "1")]
+    Hello(ActivatorHello),
+    #[prost(message, tag = "2")]
+    Loads(Second),
+    #[prost(message, tag = "3")]
+    Present(RevisionPresent),
+    #[prost(message, tag = "4")]
+    Acknowledged(RevisionVersion),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ActivatorHello {
+    #[prost(string, tag = "1")]
+    pub activator: String,
+    #[prost(fixed64, tag = "2")]
+    pub boot: u64,
+    #[prost(uint64, tag = "3")]
+    pub current_second: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub history: Vec<Second>,
+    #[prost(message, repeated, tag = "5")]
+    pub present: Vec<RevisionPresent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Second {
+    #[prost(uint64, tag = "1")]
+    pub second: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub loads: Vec<RevisionLoad>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct RevisionLoad {
+    #[prost(string, tag = "1")]
+    pub revision: String,
+    #[prost(message, optional, tag = "2")]
+    pub load: Option<Load>,
+    /// Nanoseconds.
+    #[prost(uint64, tag = "3")]
+    pub oldest_wait: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct RevisionPresent {
+    #[prost(string, tag = "1")]
+    pub revision: String,
+    #[prost(message, optional, tag = "2")]
+    pub count: Option<Present>,
+    /// Nanoseconds.
+    #[prost(uint64, tag = "3")]
+    pub oldest_wait: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct RevisionVersion {
+    #[prost(string, tag = "1")]
+    pub revision: String,
+    #[prost(message, optional, tag = "2")]
+    pub version: Option<Version>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Version {
+    #[prost(uint64, tag = "1")]
+    pub epoch: u64,
+    #[prost(uint64, tag = "2")]
+    pub counter: u64,
+}
+
+/// Frames to an activator.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ActivatorOrder {
+    #[prost(oneof = "ActivatorOrderBody", tags = "1, 2, 3, 4, 5")]
+    pub body: Option<ActivatorOrderBody>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(crate) enum ActivatorOrderBody {
+    #[prost(message, tag = "1")]
+    SyncBegin(Nothing),
+    #[prost(message, tag = "2")]
+    Assign(Assignment),
+    #[prost(message, tag = "3")]
+    Remove(RevisionVersion),
+    #[prost(message, tag = "4")]
+    SyncEnd(Nothing),
+    #[prost(message, tag = "5")]
+    Heartbeat(Nothing),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Assignment {
+    #[prost(string, tag = "1")]
+    pub revision: String,
+    #[prost(message, optional, tag = "2")]
+    pub version: Option<Version>,
+    #[prost(string, repeated, tag = "3")]
+    pub hosts: Vec<String>,
+    #[prost(uint32, tag = "4")]
+    pub routing: u32,
+    #[prost(uint32, tag = "5")]
+    pub container_concurrency: u32,
+    #[prost(message, optional, tag = "6")]
+    pub timeouts: Option<Timeouts>,
+    #[prost(message, repeated, tag = "7")]
+    pub pods: Vec<PodAssignment>,
+    #[prost(string, repeated, tag = "8")]
+    pub hop_keys: Vec<String>,
+    #[prost(string, tag = "9")]
+    pub waiting_for: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PodAssignment {
+    #[prost(string, tag = "1")]
+    pub pod: String,
+    #[prost(string, tag = "2")]
+    pub address: String,
+    #[prost(uint32, tag = "3")]
+    pub state: u32,
+    #[prost(uint32, tag = "4")]
+    pub slots: u32,
+}
