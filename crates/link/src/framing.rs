@@ -124,7 +124,8 @@ impl<In: Message> Reader<In> {
     }
 
     fn refusal(error: io::Error) -> LinkError {
-        let too_large = error.get_ref().is_some_and(|inner| inner.is::<LengthDelimitedCodecError>());
+        let too_large =
+            error.get_ref().and_then(|inner| inner.downcast_ref::<LengthDelimitedCodecError>()).is_some();
         if too_large { LinkError::TooLarge { max: In::FRAME_BYTES_MAX } } else { LinkError::Broken(error) }
     }
 }

@@ -9,7 +9,7 @@ use crate::{PodHello, PodOrder, PodReport};
 impl From<&PodReport> for proto::PodReport {
     fn from(report: &PodReport) -> Self {
         let body = match report {
-            PodReport::Hello(hello) => proto::PodReportBody::Hello(hello.into()),
+            PodReport::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
             PodReport::Load(sample) => proto::PodReportBody::Load(proto::Sample {
                 second: sample.second,
                 load: fields::load_out(&sample.load),
@@ -28,7 +28,7 @@ impl TryFrom<proto::PodReport> for PodReport {
     type Error = WireError;
     fn try_from(report: proto::PodReport) -> Result<Self, WireError> {
         Ok(match fields::present("pod_report.body", report.body)? {
-            proto::PodReportBody::Hello(hello) => Self::Hello(hello.try_into()?),
+            proto::PodReportBody::Hello(hello) => Self::Hello((*hello).try_into()?),
             proto::PodReportBody::Load(sample) => {
                 Self::Load(Sample { second: sample.second, load: fields::load(sample.load)? })
             }

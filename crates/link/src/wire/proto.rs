@@ -24,8 +24,8 @@ pub(crate) struct PodReport {
 
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum PodReportBody {
-    #[prost(message, tag = "1")]
-    Hello(PodHello),
+    #[prost(message, boxed, tag = "1")]
+    Hello(Box<PodHello>),
     #[prost(message, tag = "2")]
     Load(Sample),
     #[prost(message, tag = "3")]
