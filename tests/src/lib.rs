@@ -1,1 +1,13 @@
-//! The harness of the suites that run the real executable.
+//! The harness of the suites that run the real executable: starting `ebb up` on made-up manifests, asking it questions, an open-loop
+//! client that accounts for every request, and patience with a deadline instead of sleeps.
+
+pub mod client;
+pub mod ebb;
+pub mod manifest;
+pub mod relay;
+pub mod wait;
+
+pub use client::{Load, Tally};
+pub use ebb::{Ebb, Revision};
+pub use manifest::{ConfigMap, Service};
+pub use wait::eventually;

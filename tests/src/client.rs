@@ -1,0 +1,340 @@
+//! An open-loop client that accounts for every request.
+//!
+//! Requests leave at their planned instants whether or not earlier ones were answered, because a client that waits for answers hides exactly
+//! the stalls that a test looks for. Every request ends in one [`Outcome`]; [`Tally`] adds them up, and what is neither an
+//! answer, nor a refusal that names its reason, nor one of the product's three stated exceptions is *lost*.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+/// A request without an answer after this long is lost, unless the test says otherwise.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How one request ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// 200 with the whole, right body.
+    Answered,
+    /// A refusal of ebb's, with its reason: status and the first word of `ebb-error`.
+    Refused(u16, String),
+    /// Exception: the response had begun and broke off visibly.
+    BrokenAfterStart,
+    /// Exception: written on an idle connection that closed in that instant, or on one not yet accepted.
+    ClosedWhileIdle,
+    /// Anything else, with what was seen.
+    Lost(String),
+}
+
+/// How often each outcome happened, and what the answers said.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Requests sent.
+    pub sent: usize,
+    /// How each ended.
+    pub outcomes: BTreeMap<Outcome, usize>,
+    /// The largest number of requests that any app process reported to have held at once.
+    pub most_in_one_pod: usize,
+    /// Requests answered by each app process.
+    pub by_process: BTreeMap<u32, usize>,
+}
+
+impl Tally {
+    /// Requests with the whole, right answer.
+    pub fn answered(&self) -> usize {
+        self.outcomes.get(&Outcome::Answered).copied().unwrap_or(0)
+    }
+
+    /// Requests refused with a reason.
+    pub fn refused(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Refused(..)))
+    }
+
+    /// Requests that ended in one of the stated exceptions.
+    pub fn excepted(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle))
+    }
+
+    /// Requests that have no excuse.
+    pub fn lost(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Lost(_)))
+    }
+
+    /// Requests whose outcome `counts`.
+    pub fn count(&self, counts: impl Fn(&Outcome) -> bool) -> usize {
+        self.outcomes.iter().filter(|(outcome, _)| counts(outcome)).map(|(_, count)| count).sum()
+    }
+
+    /// Panics unless sent = answered + refused + excepted, that is unless nothing was lost.
+    pub fn assert_none_lost(&self) {
+        assert!(self.sent > 0, "no request was sent");
+        assert_eq!(
+            self.sent,
+            self.answered() + self.refused() + self.excepted() + self.lost(),
+            "{:?}",
+            self.outcomes
+        );
+        assert_eq!(self.lost(), 0, "lost requests: {:?}", self.outcomes);
+    }
+
+    /// Panics unless every request was answered with 200.
+    pub fn assert_all_answered(&self) {
+        assert!(self.sent > 0, "no request was sent");
+        assert_eq!(self.answered(), self.sent, "{:?}", self.outcomes);
+    }
+
+    fn add(&mut self, result: RequestResult) {
+        *self.outcomes.entry(result.outcome).or_default() += 1;
+        self.most_in_one_pod = self.most_in_one_pod.max(result.in_flight);
+        if let Some(process) = result.process {
+            *self.by_process.entry(process).or_default() += 1;
+        }
+    }
+
+    /// Adds another tally.
+    pub fn merge(&mut self, other: Self) {
+        self.sent += other.sent;
+        for (outcome, count) in other.outcomes {
+            *self.outcomes.entry(outcome).or_default() += count;
+        }
+        self.most_in_one_pod = self.most_in_one_pod.max(other.most_in_one_pod);
+        for (process, count) in other.by_process {
+            *self.by_process.entry(process).or_default() += count;
+        }
+    }
+}
+
+/// What to send, and when.
+#[derive(Clone, Debug)]
+pub struct Load {
+    target: SocketAddr,
+    host: String,
+    path: String,
+    body: Bytes,
+    method: Method,
+    patience: Duration,
+    pool: Arc<Pool>,
+}
+
+impl Load {
+    /// Requests to the Host of `service` at `target`.
+    pub fn new(target: SocketAddr, host: &str) -> Self {
+        Self {
+            target,
+            host: host.to_owned(),
+            path: "/".to_owned(),
+            body: Bytes::new(),
+            method: Method::GET,
+            patience: PATIENCE,
+            pool: Arc::default(),
+        }
+    }
+
+    /// Asks for this path and query.
+    #[must_use]
+    pub fn path(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
+    }
+
+    /// POSTs a body of this many bytes, which the test app sends back.
+    #[must_use]
+    pub fn body(mut self, bytes: usize) -> Self {
+        self.method = Method::POST;
+        self.body = Bytes::from(
+            (0..bytes).map(|index| b'a' + u8::try_from(index % 26).unwrap_or(0)).collect::<Vec<u8>>(),
+        );
+        self
+    }
+
+    /// Gives up on a request after this long.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// One request.
+    pub async fn one(&self) -> Tally {
+        self.burst(1).await
+    }
+
+    /// This many requests at the same instant.
+    pub async fn burst(&self, count: usize) -> Tally {
+        self.paced(count, Duration::ZERO).await
+    }
+
+    /// `per_second` requests each second, evenly, for `duration`.
+    pub async fn steady(&self, per_second: u32, duration: Duration) -> Tally {
+        let gap = Duration::from_secs(1) / per_second;
+        let count = usize::try_from(duration.as_nanos() / gap.as_nanos()).unwrap_or(usize::MAX);
+        self.paced(count, gap).await
+    }
+
+    /// `count` requests, one each `gap`.
+    pub async fn paced(&self, count: usize, gap: Duration) -> Tally {
+        let mut running = JoinSet::new();
+        let mut tally = Tally { sent: count, ..Tally::default() };
+        let mut ticks = (!gap.is_zero()).then(|| tokio::time::interval(gap));
+        for _ in 0..count {
+            if let Some(ticks) = &mut ticks {
+                ticks.tick().await;
+            }
+            let load = self.clone();
+            running.spawn(async move { load.request().await });
+            while let Some(done) = running.try_join_next() {
+                tally.add(done.expect("a request task does not panic"));
+            }
+        }
+        while let Some(done) = running.join_next().await {
+            tally.add(done.expect("a request task does not panic"));
+        }
+        tally
+    }
+
+    /// `clients` that each send their next request when the former is answered, for `duration` (what `hey` does).
+    pub async fn closed_loop(&self, clients: usize, duration: Duration) -> Tally {
+        let mut running = JoinSet::new();
+        for _ in 0..clients {
+            let load = self.clone();
+            running.spawn(async move {
+                let mut tally = Tally::default();
+                let over = tokio::spawn(tokio::time::sleep(duration));
+                while !over.is_finished() {
+                    tally.sent += 1;
+                    tally.add(load.request().await);
+                }
+                tally
+            });
+        }
+        let mut tally = Tally::default();
+        while let Some(done) = running.join_next().await {
+            tally.merge(done.expect("a client task does not panic"));
+        }
+        tally
+    }
+
+    async fn request(&self) -> RequestResult {
+        tokio::time::timeout(self.patience, self.attempt()).await.unwrap_or_else(|_| {
+            RequestResult::from(Outcome::Lost(format!("no answer within {:?}", self.patience)))
+        })
+    }
+
+    async fn attempt(&self) -> RequestResult {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.path.parse().expect("tests use well-formed paths");
+        request
+            .headers_mut()
+            .insert(http::header::HOST, self.host.parse().expect("tests use well-formed hosts"));
+        loop {
+            let (mut sender, reused) = match self.pool.sender(self.target).await {
+                Ok(sender) => sender,
+                // Nothing was sent: the server does not listen (any more), which is not ours to count as lost.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    return RequestResult::from(Outcome::ClosedWhileIdle);
+                }
+                Err(error) => return RequestResult::from(Outcome::Lost(format!("connecting: {error}"))),
+            };
+            match sender.try_send_request(request).await {
+                Ok(response) => return self.read(response, sender).await,
+                Err(mut error) => match error.take_message() {
+                    // The connection was found closed before a byte of the request was written: send it on another.
+                    Some(unsent) if reused => request = unsent,
+                    _ if reused => return RequestResult::from(Outcome::ClosedWhileIdle),
+                    _ => {
+                        return RequestResult::from(Outcome::Lost(format!(
+                            "no response: {:?}",
+                            error.error()
+                        )));
+                    }
+                },
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        response: http::Response<Incoming>,
+        sender: SendRequest<Full<Bytes>>,
+    ) -> RequestResult {
+        let (head, body) = response.into_parts();
+        let number =
+            |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+        let in_flight = number("x-in-flight").and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let process = number("x-process");
+        let Ok(body) = body.collect().await else {
+            return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process };
+        };
+        let body = body.to_bytes();
+        if head.headers.get(http::header::CONNECTION).is_none_or(|value| value != "close") {
+            self.pool.give_back(sender).await;
+        }
+        let outcome = match (head.status, head.headers.get("ebb-error")) {
+            (StatusCode::OK, None) if self.body.is_empty() || body == self.body => Outcome::Answered,
+            (StatusCode::OK, None) => {
+                Outcome::Lost(format!("a body of {} bytes came back as {}", self.body.len(), body.len()))
+            }
+            (status, Some(error)) => {
+                let error = error.to_str().unwrap_or_default();
+                Outcome::Refused(status.as_u16(), error.split(';').next().unwrap_or_default().to_owned())
+            }
+            (status, None) => {
+                Outcome::Lost(format!("{status} without a reason: {}", String::from_utf8_lossy(&body)))
+            }
+        };
+        RequestResult { outcome, in_flight, process }
+    }
+}
+
+struct RequestResult {
+    outcome: Outcome,
+    in_flight: usize,
+    process: Option<u32>,
+}
+
+impl From<Outcome> for RequestResult {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, in_flight: 0, process: None }
+    }
+}
+
+/// Idle connections of one client.
+#[derive(Debug, Default)]
+struct Pool(Mutex<Vec<SendRequest<Full<Bytes>>>>);
+
+impl Pool {
+    /// A connection, and whether it was used before.
+    async fn sender(&self, target: SocketAddr) -> std::io::Result<(SendRequest<Full<Bytes>>, bool)> {
+        while let Some(mut sender) = self.0.lock().await.pop() {
+            if sender.ready().await.is_ok() {
+                return Ok((sender, true));
+            }
+        }
+        let stream = TcpStream::connect(target).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(std::io::Error::other)?;
+        tokio::spawn(async move {
+            // How the connection ends is seen by whoever waits for a response on it.
+            let _ = connection.await;
+        });
+        Ok((sender, false))
+    }
+
+    async fn give_back(&self, sender: SendRequest<Full<Bytes>>) {
+        self.0.lock().await.push(sender);
+    }
+}

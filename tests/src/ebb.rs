@@ -1,0 +1,314 @@
+//! A running `ebb up`, on files of its own and free ports.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::client::Load;
+use crate::manifest::{ConfigMap, Service};
+use crate::wait::eventually;
+
+/// How long a slow, busy machine may take for what normally takes milliseconds.
+const GENEROUS: Duration = Duration::from_secs(60);
+
+/// The executable under test: `$EBB_EXECUTABLE`, else the one that cargo built beside the test.
+pub fn executable() -> PathBuf {
+    built("ebb", "EBB_EXECUTABLE")
+}
+
+/// The app that the suites put behind ebb.
+pub fn test_app() -> String {
+    built("test-app", "EBB_TEST_APP").to_string_lossy().into_owned()
+}
+
+fn built(name: &str, variable: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("a process knows its executable");
+    let profile = test.ancestors().nth(2).expect("test executables lie in target/PROFILE/deps");
+    let path = profile.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing; run `cargo test --workspace`, which builds it, or set ${variable}",
+        path.display()
+    );
+    path
+}
+
+/// A running `ebb up`. Dropping it kills it at once, and with it everything it started.
+#[derive(Debug)]
+pub struct Ebb {
+    child: Child,
+    files: TempDir,
+    output: Arc<Mutex<Vec<String>>>,
+    /// Where requests go.
+    pub requests: SocketAddr,
+    /// Where the API answers.
+    pub api: SocketAddr,
+}
+
+impl Ebb {
+    /// Starts `ebb up` with these Services and this configuration, and waits until it serves.
+    pub async fn up(services: &[Service], config: &ConfigMap) -> Self {
+        Self::up_with(services, config, &[]).await
+    }
+
+    /// The same with further arguments.
+    pub async fn up_with(services: &[Service], config: &ConfigMap, arguments: &[&str]) -> Self {
+        let files = tempfile::tempdir().expect("a temporary folder can be made");
+        for service in services {
+            write(&service_file(files.path(), service.name()), &service.yaml());
+        }
+        write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
+        let mut command = Command::new(executable());
+        command.args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]).args(arguments);
+        for service in services {
+            command.arg("-f").arg(service_file(files.path(), service.name()));
+        }
+        command.arg("-f").arg(files.path().join("config-autoscaler.yaml"));
+        Self::spawn(command, files).await
+    }
+
+    async fn spawn(mut command: Command, files: TempDir) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the executable starts");
+        let output = Arc::default();
+        tokio::spawn(collect_lines(child.stdout.take().expect("stdout is piped"), Arc::clone(&output)));
+        tokio::spawn(collect_lines(child.stderr.take().expect("stderr is piped"), Arc::clone(&output)));
+        let mut ebb = Self {
+            child,
+            files,
+            output,
+            requests: SocketAddr::from(([0; 4], 0)),
+            api: SocketAddr::from(([0; 4], 0)),
+        };
+        ebb.requests = ebb.announced("requests: http://").await;
+        ebb.api = ebb.announced("api: http://").await;
+        ebb
+    }
+
+    async fn announced(&mut self, prefix: &str) -> SocketAddr {
+        let output = Arc::clone(&self.output);
+        eventually(&format!("a line with {prefix:?}"), GENEROUS, || {
+            let lines = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let found = lines.iter().find_map(|line| line.strip_prefix(prefix)?.trim().parse().ok());
+            async move { found.ok_or_else(|| lines.join("\n")) }
+        })
+        .await
+    }
+
+    /// Everything it and its pods printed so far.
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("it was not waited for")
+    }
+
+    /// A client for a service.
+    pub fn load(&self, service: &str) -> Load {
+        Load::new(self.requests, &format!("{service}.default.example.com"))
+    }
+
+    /// The folder with its files.
+    pub fn folder(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// Writes (again) the manifest of a Service it was started with.
+    pub fn rewrite(&self, service: &Service) {
+        write(&service_file(self.files.path(), service.name()), &service.yaml());
+    }
+
+    /// Writes a file of its folder.
+    pub fn write(&self, name: &str, text: &str) {
+        write(&self.files.path().join(name), text);
+    }
+
+    /// Writes the configuration again.
+    pub fn configure(&self, config: &ConfigMap) {
+        self.write("config-autoscaler.yaml", &config.yaml());
+    }
+
+    /// Runs `ebb ARGUMENTS --api …` and returns exit code, standard output and standard error.
+    pub async fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(executable())
+            .args(arguments)
+            .args(["--api", &format!("http://{}", self.api)])
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .expect("the executable starts");
+        (
+            output.status.code().unwrap_or(-1),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+
+    /// What `ebb explain NAME -o json` says.
+    pub async fn explain(&self, service: &str) -> Result<Value, String> {
+        self.json(&["explain", service, "-o", "json"]).await
+    }
+
+    /// What a command with `-o json` says.
+    pub async fn json(&self, arguments: &[&str]) -> Result<Value, String> {
+        let (code, stdout, stderr) = self.run(arguments).await;
+        if code != 0 {
+            return Err(format!("exit code {code}: {stderr}"));
+        }
+        serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stdout}"))
+    }
+
+    /// The state of a service now.
+    pub async fn revision(&self, service: &str) -> Result<Revision, String> {
+        self.explain(service).await.map(Revision)
+    }
+
+    /// Waits until a service's state satisfies `holds`.
+    pub async fn until(&self, service: &str, what: &str, holds: impl Fn(&Revision) -> bool) -> Revision {
+        self.until_within(service, what, GENEROUS, holds).await
+    }
+
+    /// The same with a deadline.
+    pub async fn until_within(
+        &self,
+        service: &str,
+        what: &str,
+        limit: Duration,
+        holds: impl Fn(&Revision) -> bool,
+    ) -> Revision {
+        eventually(&format!("{service}: {what}"), limit, || async {
+            let revision = self.revision(service).await?;
+            if holds(&revision) { Ok(revision) } else { Err(revision.0.to_string()) }
+        })
+        .await
+    }
+
+    /// Waits until a service has exactly this many ready pods and no other.
+    pub async fn until_pods(&self, service: &str, count: usize) -> Revision {
+        self.until(service, &format!("{count} ready pods"), |revision| {
+            revision.ready() == count && revision.pods().len() == count
+        })
+        .await
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        signal_process(self.pid(), signal);
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        tokio::time::timeout(GENEROUS, self.child.wait())
+            .await
+            .unwrap_or_else(|_| panic!("it did not end:\n{}", self.output()))
+            .expect("a child can be waited for")
+    }
+}
+
+fn service_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.yaml"))
+}
+
+/// Replaces a file in one step, as editors do.
+fn write(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).expect("the temporary folder can be written");
+    std::fs::rename(&new, path).expect("the temporary folder can be written");
+}
+
+async fn collect_lines(stream: impl AsyncRead + Unpin, output: Arc<Mutex<Vec<String>>>) {
+    let mut lines = BufReader::new(stream).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        output.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// Sends a signal to a process.
+pub fn signal_process(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).expect("process ids are positive 32-bit numbers");
+    // The process may have ended in the meantime, which is what most signals are for.
+    let _ = kill(Pid::from_raw(pid), signal);
+}
+
+/// Whether a process exists (a zombie does not count).
+pub fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
+}
+
+/// All descendants of a process.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut parents = vec![pid];
+    while let Some(parent) = parents.pop() {
+        for child in children(parent) {
+            found.push(child);
+            parents.push(child);
+        }
+    }
+    found
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted");
+    processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+                stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok())
+                    == Some(parent)
+            })
+        })
+        .collect()
+}
+
+/// What `ebb explain -o json` says of one service.
+#[derive(Clone, Debug)]
+pub struct Revision(pub Value);
+
+impl Revision {
+    /// Pods that take requests.
+    pub fn ready(&self) -> usize {
+        self.pods().iter().filter(|pod| pod["state"] == "ready").count()
+    }
+
+    /// All its pods.
+    pub fn pods(&self) -> &[Value] {
+        self.0["pods"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The pods' process ids under this name (`app_pid`, `queue_proxy_pid`).
+    pub fn pids(&self, which: &str) -> Vec<u32> {
+        self.pods().iter().filter_map(|pod| pod["details"][which].as_str()?.parse().ok()).collect()
+    }
+
+    /// What the platform is asked for.
+    pub fn wanted(&self) -> u64 {
+        self.0["status"]["wanted"].as_u64().unwrap_or(u64::MAX)
+    }
+
+    /// A text field of its status.
+    pub fn status(&self, field: &str) -> &Value {
+        &self.0["status"][field]
+    }
+}

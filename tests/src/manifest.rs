@@ -1,0 +1,148 @@
+//! Knative manifests for tests, written the way a person would write them.
+
+use std::fmt::Write as _;
+
+/// A Knative `Service` that runs a command.
+#[derive(Clone, Debug)]
+pub struct Service {
+    name: String,
+    command: Vec<String>,
+    annotations: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+    spec: Vec<String>,
+    container: Vec<String>,
+}
+
+impl Service {
+    /// A service that runs the test app.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            command: vec![crate::ebb::test_app()],
+            annotations: Vec::new(),
+            env: Vec::new(),
+            spec: Vec::new(),
+            container: Vec::new(),
+        }
+    }
+
+    /// Adds arguments to the app's command.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.command.extend(args.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Sets `autoscaling.knative.dev/KEY`.
+    #[must_use]
+    pub fn scaling(self, key: &str, value: &str) -> Self {
+        self.annotation(&format!("autoscaling.knative.dev/{key}"), value)
+    }
+
+    /// Sets an annotation of the template.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.annotations.retain(|(present, _)| present != key);
+        self.annotations.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets an environment variable of the app.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.env.retain(|(present, _)| present != key);
+        self.env.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a line to `spec.template.spec`, such as `containerConcurrency: 1`.
+    #[must_use]
+    pub fn spec(mut self, line: &str) -> Self {
+        self.spec.push(line.to_owned());
+        self
+    }
+
+    /// Adds lines to the container, such as a probe.
+    #[must_use]
+    pub fn container(mut self, lines: &str) -> Self {
+        self.container.extend(lines.lines().map(str::to_owned));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Host under which it is served.
+    pub fn host(&self) -> String {
+        format!("{}.default.example.com", self.name)
+    }
+
+    /// The manifest.
+    pub fn yaml(&self) -> String {
+        let mut yaml = String::new();
+        let mut line = |text: &str| {
+            yaml.push_str(text);
+            yaml.push('\n');
+        };
+        line("apiVersion: serving.knative.dev/v1");
+        line("kind: Service");
+        line("metadata:");
+        line(&format!("  name: {}", self.name));
+        line("spec:");
+        line("  template:");
+        if !self.annotations.is_empty() {
+            line("    metadata:");
+            line("      annotations:");
+            for (key, value) in &self.annotations {
+                line(&format!("        {key}: {value:?}"));
+            }
+        }
+        line("    spec:");
+        for extra in &self.spec {
+            line(&format!("      {extra}"));
+        }
+        line("      containers:");
+        line(&format!("        - command: {:?}", self.command));
+        if !self.env.is_empty() {
+            line("          env:");
+            for (name, value) in &self.env {
+                line(&format!("            - name: {name}"));
+                line(&format!("              value: {value:?}"));
+            }
+        }
+        for extra in &self.container {
+            line(&format!("          {extra}"));
+        }
+        yaml
+    }
+}
+
+/// The ConfigMap `config-autoscaler`.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigMap(Vec<(String, String)>);
+
+impl ConfigMap {
+    /// Windows and periods as short as Knative allows, so that a test sees zero within seconds.
+    pub fn short() -> Self {
+        Self::default().set("stable-window", "6s").set("scale-to-zero-grace-period", "1s")
+    }
+
+    /// Sets a key.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: &str) -> Self {
+        self.0.retain(|(present, _)| present != key);
+        self.0.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The manifest.
+    pub fn yaml(&self) -> String {
+        let mut yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-autoscaler\n  namespace: ebb-system\ndata:\n".to_owned();
+        for (key, value) in &self.0 {
+            let _ = writeln!(yaml, "  {key}: {value:?}");
+        }
+        yaml
+    }
+}

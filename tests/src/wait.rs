@@ -1,0 +1,24 @@
+//! Waiting for an observed condition, with a deadline.
+
+use std::time::Duration;
+
+/// Asks until the answer is `Ok`, every 50 ms; panics with the last `Err` when `limit` has passed. Deadlines are generous: they only bound
+/// how long a failing test takes, and prove nothing about speed.
+pub async fn eventually<Answer, Ask, Asking>(what: &str, limit: Duration, mut ask: Ask) -> Answer
+where
+    Ask: FnMut() -> Asking,
+    Asking: Future<Output = Result<Answer, String>>,
+{
+    let mut last = String::new();
+    let attempts = async {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(why) => last = why,
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let answer = tokio::time::timeout(limit, attempts).await.ok();
+    answer.unwrap_or_else(|| panic!("{what}: not within {limit:?}; last seen: {last}"))
+}

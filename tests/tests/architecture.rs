@@ -1,0 +1,212 @@
+//! Who may use whom, checked against cargo's own view of the workspace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+
+/// Each crate, and which of ours it may use, itself aside. A crate that is missing here fails the test, so that the table stays whole.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("vocabulary", &[]),
+    ("scaling", &["vocabulary"]),
+    ("throttling", &["vocabulary"]),
+    ("runtime", &["vocabulary"]),
+    ("link", &["vocabulary", "runtime"]),
+    ("dataplane", &["vocabulary", "throttling", "runtime"]),
+    ("platform", &["vocabulary", "scaling"]),
+    ("platform-local", &["vocabulary", "scaling", "platform", "runtime"]),
+    ("queue-proxy", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
+    ("activator", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
+    ("autoscaler", &["vocabulary", "scaling", "link", "runtime", "platform"]),
+    (
+        "ebb",
+        &[
+            "vocabulary",
+            "scaling",
+            "throttling",
+            "link",
+            "runtime",
+            "dataplane",
+            "platform",
+            "platform-local",
+            "queue-proxy",
+            "activator",
+            "autoscaler",
+        ],
+    ),
+    ("tests", &[]),
+];
+
+/// Crates that answer questions about numbers and time, and may do nothing else.
+const PURE: &[&str] = &["vocabulary", "scaling", "throttling"];
+
+/// Dependencies that can do I/O, and so have no place in a pure crate.
+const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];
+
+/// Modules of `std` that pure crates do without.
+const IMPURE_STD: &[&str] = &[
+    "std::fs",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "Instant::now",
+    "SystemTime",
+];
+
+/// Crates that may be there in one version only: two of them double the build and split its types.
+const SINGLE: &[&str] = &["tokio", "hyper", "http", "h2", "prost", "rustls", "serde", "tracing"];
+
+/// Crates that this project leaves out on purpose, wherever they would come from.
+const BANNED: &[&str] = &["tonic", "reqwest", "openssl", "openssl-sys", "aws-lc-rs", "chrono", "serde_yaml"];
+
+/// Crates that none of ours asks for; what others stand on is their business.
+const NOT_OURS: &[&str] = &["lazy_static", "once_cell", "async-trait"];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().manifest_path(root().join("Cargo.toml")).exec().expect("cargo metadata answers")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the workspace").to_owned()
+}
+
+/// Everything that a package needs to run, itself aside: normal dependencies, transitively.
+fn needs(metadata: &Metadata, package: &PackageId) -> BTreeSet<String> {
+    let nodes: BTreeMap<_, _> = metadata
+        .resolve
+        .as_ref()
+        .expect("metadata was resolved")
+        .nodes
+        .iter()
+        .map(|node| (&node.id, node))
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut open = vec![package];
+    while let Some(id) = open.pop() {
+        for dependency in &nodes[id].deps {
+            let is_normal = dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
+            let is_macro = metadata[&dependency.pkg].targets.iter().any(|target| target.is_proc_macro());
+            if is_normal && !is_macro && found.insert(metadata[&dependency.pkg].name.to_string()) {
+                open.push(&dependency.pkg);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn each_crate_uses_only_what_the_table_allows() {
+    let metadata = metadata();
+    let ours: BTreeSet<String> =
+        metadata.workspace_packages().iter().map(|package| package.name.to_string()).collect();
+    let table: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    for package in metadata.workspace_packages() {
+        let allowed = table
+            .get(package.name.as_str())
+            .unwrap_or_else(|| panic!("{} is not in the table", package.name));
+        for used in needs(&metadata, &package.id).intersection(&ours) {
+            assert!(allowed.contains(&used.as_str()), "{} must not use {used}", package.name);
+        }
+    }
+}
+
+#[test]
+fn pure_crates_depend_on_nothing_that_does_io() {
+    let metadata = metadata();
+    for package in
+        metadata.workspace_packages().iter().filter(|package| PURE.contains(&package.name.as_str()))
+    {
+        let needs = needs(&metadata, &package.id);
+        for impure in IMPURE {
+            assert!(
+                !needs.contains(*impure),
+                "{} must not depend on {impure}, not even indirectly",
+                package.name
+            );
+        }
+    }
+}
+
+#[test]
+fn pure_crates_do_not_mention_the_world() {
+    for name in PURE {
+        let sources = root().join("crates").join(name).join("src");
+        let mut seen = 0;
+        for file in rust_files(&sources) {
+            seen += 1;
+            let text = std::fs::read_to_string(&file).expect("a source file can be read");
+            for (number, line) in
+                text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+            {
+                for impure in IMPURE_STD {
+                    assert!(
+                        !line.contains(impure),
+                        "{}:{}: {impure} has no place in a pure crate",
+                        file.display(),
+                        number + 1
+                    );
+                }
+            }
+        }
+        assert!(seen > 0, "{} has no sources", sources.display());
+    }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a source folder can be read").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn heavy_crates_are_there_once_and_banned_ones_not_at_all() {
+    let metadata = metadata();
+    let names: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    for single in SINGLE {
+        let versions = names.iter().filter(|name| *name == single).count();
+        assert!(versions <= 1, "there are {versions} versions of {single}; see `cargo tree --duplicates`");
+    }
+    for banned in BANNED {
+        assert!(
+            !names.contains(banned),
+            "{banned} is left out on purpose; see `cargo tree --invert {banned}`"
+        );
+    }
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_fits_apache_2() {
+    const FITTING: &[&str] = &[
+        "Apache-2.0",
+        "MIT",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "ISC",
+        "Zlib",
+        "Unicode-3.0",
+        "Unicode-DFS-2016",
+        "CC0-1.0",
+        "0BSD",
+        "Unlicense",
+        "BSL-1.0",
+        "MIT-0",
+    ];
+    let metadata = metadata();
+    for package in &metadata.packages {
+        let licence = package.license.as_deref().unwrap_or_default();
+        let alternatives = licence.replace('/', " OR ");
+        let fits = alternatives.split(" OR ").any(|option| {
+            option.split(" AND ").all(|part| FITTING.contains(&part.trim_matches(['(', ')', ' '])))
+        }) || licence.contains("Apache-2.0");
+        assert!(fits, "{} {} has the licence {licence:?}", package.name, package.version);
+    }
+}
