@@ -87,7 +87,8 @@ fn needs(metadata: &Metadata, package: &PackageId) -> BTreeSet<String> {
     while let Some(id) = open.pop() {
         for dependency in &nodes[id].deps {
             let is_normal = dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
-            let is_macro = metadata[&dependency.pkg].targets.iter().any(|target| target.is_proc_macro());
+            let is_macro =
+                metadata[&dependency.pkg].targets.iter().any(cargo_metadata::Target::is_proc_macro);
             if is_normal && !is_macro && found.insert(metadata[&dependency.pkg].name.to_string()) {
                 open.push(&dependency.pkg);
             }
@@ -180,6 +181,16 @@ fn heavy_crates_are_there_once_and_banned_ones_not_at_all() {
             !names.contains(banned),
             "{banned} is left out on purpose; see `cargo tree --invert {banned}`"
         );
+    }
+    for package in metadata.workspace_packages() {
+        for dependency in &package.dependencies {
+            assert!(
+                !NOT_OURS.contains(&dependency.name.as_str()),
+                "{} asks for {}",
+                package.name,
+                dependency.name
+            );
+        }
     }
 }
 
