@@ -3,70 +3,30 @@
 //! Two layers are read, each from a map of strings: the ConfigMap `config-autoscaler` ([`ClusterConfig`]) and a revision's annotations
 //! ([`RevisionSettings`]). Both report every problem at once. [`RevisionSettings::resolve`] joins them into a [`ScalingSpec`],
 //! after which nobody looks at a string again.
+//!
+//! Keys, syntax and defaults are Knative's. Stricter than Knative on purpose: NaN and infinities, values out of range and keys that nobody
+//! reads are refused in both layers, by the same limits ([`limits`]), because a setting that silently does nothing is found at night.
 
+mod class;
+mod cluster;
+mod keys;
+mod limits;
+mod numbers;
+mod problem;
+mod reader;
+mod resolve;
+mod revision;
 mod spec;
+mod suggestion;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
+#[cfg(test)]
+mod tests;
 
+pub use class::Class;
+pub use cluster::ClusterConfig;
+pub use keys::{
+    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
+};
+pub use problem::{Checked, Problem};
+pub use revision::{RevisionSettings, misplaced_annotations, progress_deadline};
 pub use spec::{Aggregation, Metric, ScalingSpec};
-
-/// One thing wrong with what was written: where, what, what is allowed and what to do, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The key as the user wrote it, or empty when it is about several.
-    pub key: String,
-    /// The whole message, naming key, value, range and remedy.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-/// What was read, and what should be said about it though it was accepted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checked<Value> {
-    /// The value.
-    pub value: Value,
-    /// Accepted, but worth a word (historic keys, for one).
-    pub warnings: Vec<Problem>,
-}
-
-/// The ConfigMap `config-autoscaler`.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct ClusterConfig {}
-
-impl ClusterConfig {
-    /// Reads the ConfigMap's data. Every problem is reported.
-    pub fn parse(_data: &BTreeMap<String, String>) -> Result<Checked<Self>, Vec<Problem>> {
-        todo!()
-    }
-}
-
-/// The annotations of one revision, checked but not yet joined with the cluster's configuration.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct RevisionSettings {}
-
-impl RevisionSettings {
-    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template; others are ignored. Every problem is reported.
-    pub fn parse(
-        _annotations: &BTreeMap<String, String>,
-        _cluster: &ClusterConfig,
-    ) -> Result<Checked<Self>, Vec<Problem>> {
-        todo!()
-    }
-
-    /// Joins annotations, ConfigMap and defaults.
-    pub fn resolve(
-        &self,
-        _cluster: &ClusterConfig,
-        _container_concurrency: u32,
-        _progress_deadline: Duration,
-    ) -> ScalingSpec {
-        todo!()
-    }
-}

@@ -6,7 +6,9 @@
 pub mod config;
 mod decision;
 mod multiscaler;
+#[cfg(test)]
+mod vectors;
 
-pub use config::{Aggregation, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
+pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
 pub use decision::{Decision, Inputs, Mode, Reason, Stage, Trigger};
 pub use multiscaler::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionStatus};

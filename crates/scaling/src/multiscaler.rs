@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use vocabulary::{BootId, PodCount, PodId, PodState, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{
+    BootId, PodCount, PodId, PodState, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp,
+};
 
 use crate::config::ScalingSpec;
 use crate::decision::Decision;

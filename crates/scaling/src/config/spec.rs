@@ -7,6 +7,7 @@ use vocabulary::{BurstCapacity, PodCount};
 
 /// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's settings against the
 /// cluster's; the numbers are finite and in range.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScalingSpec {
     /// What is counted.

@@ -1,0 +1,212 @@
+//! The ConfigMap `config-autoscaler`: the settings of all revisions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use vocabulary::{BurstCapacity, Concurrency, Percentage, PodCount};
+
+use super::class::Class;
+use super::keys::{EXAMPLE, HISTORIC, config_map as keys};
+use super::limits;
+use super::problem::{Checked, Problem};
+use super::reader::{Place, Reader};
+use super::suggestion;
+
+/// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterConfig {
+    /// `pod-autoscaler-class`: the class of revisions that name none.
+    pub pod_autoscaler_class: Class,
+    /// `enable-scale-to-zero`: whether any revision may end at zero pods.
+    pub enable_scale_to_zero: bool,
+    /// `allow-zero-initial-scale`: whether `initial-scale` may be 0.
+    pub allow_zero_initial_scale: bool,
+    /// `container-concurrency-target-percentage` as a fraction: above 0, at most 1.
+    pub container_concurrency_target_fraction: f64,
+    /// `container-concurrency-target-default`, requests in flight per pod that has no limit; at least 0.01.
+    pub container_concurrency_target_default: f64,
+    /// `requests-per-second-target-default`, per pod; at least 0.01.
+    pub requests_per_second_target_default: f64,
+    /// `target-burst-capacity`: spare room to keep.
+    pub target_burst_capacity: BurstCapacity,
+    /// `stable-window`: 6 s … 1 h, whole seconds.
+    pub stable_window: Duration,
+    /// `panic-window-percentage` of the stable window: 1 … 100.
+    pub panic_window_percentage: Percentage,
+    /// `panic-threshold-percentage`, needed of ready pods: 110 … 1000.
+    pub panic_threshold_percentage: Percentage,
+    /// `max-scale-up-rate`, a factor per evaluation; above 1.
+    pub max_scale_up_rate: f64,
+    /// `max-scale-down-rate`, a divisor per evaluation; above 1.
+    pub max_scale_down_rate: f64,
+    /// `scale-to-zero-grace-period`: above 0.
+    pub scale_to_zero_grace_period: Duration,
+    /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
+    pub pod_retention: Duration,
+    /// `scale-down-delay`: 0 … 1 h, whole seconds.
+    pub scale_down_delay: Duration,
+    /// `activator-capacity`, concurrent requests per activator; at least 1.
+    pub activator_capacity: f64,
+    /// `initial-scale`: 0 only if that is allowed.
+    pub initial_scale: PodCount,
+    /// `min-scale`.
+    pub min_scale: PodCount,
+    /// `max-scale` as written; 0 means no limit.
+    pub max_scale: PodCount,
+    /// `max-scale-limit` as written, the most that any revision may ask for; 0 means no limit.
+    pub max_scale_limit: PodCount,
+    /// `surge-evaluation`: whether a queue that builds up is acted upon at once.
+    pub surge_evaluation: bool,
+    /// `idle-first-scale-down`: whether the least loaded pods end first.
+    pub idle_first_scale_down: bool,
+    /// `routing-dwell`: how long there must be room before the activator leaves the path; 0 … 1 h.
+    pub routing_dwell: Duration,
+}
+
+impl Default for ClusterConfig {
+    /// Knative's defaults, and ours.
+    fn default() -> Self {
+        Self {
+            pod_autoscaler_class: Class::Kpa,
+            enable_scale_to_zero: true,
+            allow_zero_initial_scale: false,
+            container_concurrency_target_fraction: 0.7,
+            container_concurrency_target_default: 100.0,
+            requests_per_second_target_default: 200.0,
+            // What Knative's code says; its user documentation says 200.
+            target_burst_capacity: BurstCapacity::Requests(Concurrency::clamped(211.0)),
+            stable_window: Duration::from_mins(1),
+            panic_window_percentage: Percentage::clamped(10.0),
+            panic_threshold_percentage: Percentage::clamped(200.0),
+            max_scale_up_rate: 1000.0,
+            max_scale_down_rate: 2.0,
+            scale_to_zero_grace_period: Duration::from_secs(30),
+            pod_retention: Duration::ZERO,
+            scale_down_delay: Duration::ZERO,
+            activator_capacity: 100.0,
+            initial_scale: PodCount::ONE,
+            min_scale: PodCount::ZERO,
+            max_scale: PodCount::ZERO,
+            max_scale_limit: PodCount::ZERO,
+            surge_evaluation: true,
+            idle_first_scale_down: true,
+            routing_dwell: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ClusterConfig {
+    /// Reads the ConfigMap's data. Every problem is reported; with one, nothing of it applies.
+    pub fn parse(data: &BTreeMap<String, String>) -> Result<Checked<Self>, Vec<Problem>> {
+        let mut reader = Reader::new(Place::ConfigMap, data);
+        let config = Self::read(&mut reader);
+        config.check_concurrency_target(&mut reader);
+        config.check_scales(&mut reader);
+        for key in data.keys() {
+            check_key(&mut reader, key);
+        }
+        reader.finish(config)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let mut config = Self::default();
+        macro_rules! set {
+            ($($field:ident = $value:expr;)*) => {$(
+                if let Some(value) = $value {
+                    config.$field = value;
+                }
+            )*};
+        }
+        set! {
+            pod_autoscaler_class = reader.class(&keys::POD_AUTOSCALER_CLASS);
+            enable_scale_to_zero = reader.boolean(&keys::ENABLE_SCALE_TO_ZERO);
+            allow_zero_initial_scale = reader.boolean(&keys::ALLOW_ZERO_INITIAL_SCALE);
+            container_concurrency_target_fraction =
+                reader.float(&keys::TARGET_PERCENTAGE, &limits::PERCENTAGE_OR_FRACTION).map(as_fraction);
+            container_concurrency_target_default = reader.float(&keys::TARGET_DEFAULT, &limits::TARGET);
+            requests_per_second_target_default = reader.float(&keys::RPS_TARGET_DEFAULT, &limits::TARGET);
+            target_burst_capacity =
+                reader.burst_capacity(&keys::TARGET_BURST_CAPACITY, &limits::BURST_CAPACITY);
+            stable_window = reader.duration(&keys::STABLE_WINDOW, &limits::WINDOW);
+            panic_window_percentage =
+                reader.percentage(&keys::PANIC_WINDOW_PERCENTAGE, &limits::PERCENTAGE);
+            panic_threshold_percentage =
+                reader.percentage(&keys::PANIC_THRESHOLD_PERCENTAGE, &limits::PANIC_THRESHOLD);
+            max_scale_up_rate = reader.float(&keys::MAX_SCALE_UP_RATE, &limits::RATE);
+            max_scale_down_rate = reader.float(&keys::MAX_SCALE_DOWN_RATE, &limits::RATE);
+            scale_to_zero_grace_period = reader.duration(&keys::GRACE_PERIOD, &limits::POSITIVE);
+            pod_retention = reader.duration(&keys::POD_RETENTION, &limits::UP_TO_AN_HOUR);
+            scale_down_delay = reader.duration(&keys::SCALE_DOWN_DELAY, &limits::DELAY);
+            activator_capacity = reader.float(&keys::ACTIVATOR_CAPACITY, &limits::ACTIVATOR_CAPACITY);
+            initial_scale = reader.count(&keys::INITIAL_SCALE, &limits::COUNT);
+            min_scale = reader.count(&keys::MIN_SCALE, &limits::COUNT);
+            max_scale = reader.count(&keys::MAX_SCALE, &limits::COUNT_OR_NO_LIMIT);
+            max_scale_limit = reader.count(&keys::MAX_SCALE_LIMIT, &limits::COUNT_OR_NO_LIMIT);
+            surge_evaluation = reader.boolean(&keys::SURGE_EVALUATION);
+            idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
+            routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
+        }
+        config
+    }
+
+    /// The load aimed at without any annotation must be at least the least target.
+    fn check_concurrency_target(&self, reader: &mut Reader<'_>) {
+        let product = self.container_concurrency_target_fraction * self.container_concurrency_target_default;
+        if product < 0.01 && reader.are_sound(&[&keys::TARGET_PERCENTAGE, &keys::TARGET_DEFAULT]) {
+            let flaw = format!(
+                "times {} is {product}, which is below 0.01; raise one of the two",
+                keys::TARGET_DEFAULT.name
+            );
+            reader.refuse_key(keys::TARGET_PERCENTAGE.name, &flaw);
+        }
+    }
+
+    fn check_scales(&self, reader: &mut Reader<'_>) {
+        let (min, max, limit) = (self.min_scale, self.max_scale, self.max_scale_limit);
+        if reader.are_sound(&[&keys::MAX_SCALE, &keys::MAX_SCALE_LIMIT])
+            && limit > PodCount::ZERO
+            && !(PodCount::ONE..=limit).contains(&max)
+        {
+            let flaw = format!(
+                "is {max}{}, which {} {limit} does not allow; write a whole number from 1 to {limit}",
+                if max == PodCount::ZERO { " (no limit)" } else { "" },
+                keys::MAX_SCALE_LIMIT.name
+            );
+            reader.refuse_key(keys::MAX_SCALE.name, &flaw);
+        }
+        if reader.are_sound(&[&keys::MIN_SCALE, &keys::MAX_SCALE]) && max > PodCount::ZERO && min > max {
+            let flaw = format!(
+                "is {min}, which is above {} {max}; write a whole number from 0 to {max}",
+                keys::MAX_SCALE.name
+            );
+            reader.refuse_key(keys::MIN_SCALE.name, &flaw);
+        }
+        if reader.are_sound(&[&keys::INITIAL_SCALE, &keys::ALLOW_ZERO_INITIAL_SCALE])
+            && self.initial_scale == PodCount::ZERO
+            && !self.allow_zero_initial_scale
+        {
+            let flaw = format!(
+                "is 0, which is not allowed; write at least 1, or set {}: \"true\"",
+                keys::ALLOW_ZERO_INITIAL_SCALE.name
+            );
+            reader.refuse_key(keys::INITIAL_SCALE.name, &flaw);
+        }
+    }
+}
+
+/// 70 and 0.7 both mean 70 %; 1 means 100 %, as in Knative.
+fn as_fraction(written: f64) -> f64 {
+    if written > 1.0 { written / 100.0 } else { written }
+}
+
+fn check_key(reader: &mut Reader<'_>, key: &str) {
+    if key == EXAMPLE {
+        reader.warn(key, "is documentation; what stands in it sets nothing");
+    } else if HISTORIC.contains(&key) {
+        reader.warn(key, "is no longer read, by Knative either; remove it");
+    } else if keys::ALL.iter().all(|known| known.name != key) {
+        reader.refuse_key(key, &format!("is not known; {}", suggestion::for_config_map(key)));
+    }
+}

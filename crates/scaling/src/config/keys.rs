@@ -1,0 +1,114 @@
+//! Every key that is read, in one place, so that the readers, the suggestions for misspelt keys and the documentation cannot drift apart.
+
+/// The ConfigMap with the settings of all revisions.
+pub const CONFIG_MAP_NAME: &str = "config-autoscaler";
+
+/// Prefixes under which every annotation is ours to know.
+pub const ANNOTATION_PREFIXES: [&str; 2] = ["autoscaling.knative.dev/", "ebb.dev/"];
+
+/// How long a pod may take to get ready. It is Knative's, but not among the autoscaling keys, so it stands under another prefix.
+pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-deadline";
+
+/// A key and, where one exists, its old camelCase spelling.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) old: Option<&'static str>,
+}
+
+const fn key(name: &'static str) -> Key {
+    Key { name, old: None }
+}
+
+/// Declares the keys of one place as constants, and the list of them all.
+macro_rules! keys {
+    ($(#[$doc:meta])* $module:ident: $($constant:ident = $name:expr $(, formerly $old:expr)?;)*) => {
+        $(#[$doc])*
+        pub(super) mod $module {
+            use super::{Key, key};
+
+            $(pub(in crate::config) const $constant: Key = {
+                #[allow(unused_mut, reason = "only keys with an old spelling are changed")]
+                let mut declared = key($name);
+                $(declared.old = Some($old);)?
+                declared
+            };)*
+
+            pub(in crate::config) const ALL: &[Key] = &[$($constant),*];
+        }
+    };
+}
+
+keys! {
+    /// Annotations of a pod template.
+    annotation:
+    CLASS = "autoscaling.knative.dev/class";
+    METRIC = "autoscaling.knative.dev/metric";
+    AGGREGATION = "autoscaling.knative.dev/metric-aggregation-algorithm",
+        formerly "autoscaling.knative.dev/metricAggregationAlgorithm";
+    TARGET = "autoscaling.knative.dev/target";
+    TARGET_UTILIZATION = "autoscaling.knative.dev/target-utilization-percentage",
+        formerly "autoscaling.knative.dev/targetUtilizationPercentage";
+    MIN_SCALE = "autoscaling.knative.dev/min-scale", formerly "autoscaling.knative.dev/minScale";
+    MAX_SCALE = "autoscaling.knative.dev/max-scale", formerly "autoscaling.knative.dev/maxScale";
+    INITIAL_SCALE = "autoscaling.knative.dev/initial-scale", formerly "autoscaling.knative.dev/initialScale";
+    ACTIVATION_SCALE = "autoscaling.knative.dev/activation-scale";
+    SCALE_DOWN_DELAY = "autoscaling.knative.dev/scale-down-delay",
+        formerly "autoscaling.knative.dev/scaleDownDelay";
+    WINDOW = "autoscaling.knative.dev/window";
+    PANIC_WINDOW_PERCENTAGE = "autoscaling.knative.dev/panic-window-percentage",
+        formerly "autoscaling.knative.dev/panicWindowPercentage";
+    PANIC_THRESHOLD_PERCENTAGE = "autoscaling.knative.dev/panic-threshold-percentage",
+        formerly "autoscaling.knative.dev/panicThresholdPercentage";
+    TARGET_BURST_CAPACITY = "autoscaling.knative.dev/target-burst-capacity",
+        formerly "autoscaling.knative.dev/targetBurstCapacity";
+    POD_RETENTION = "autoscaling.knative.dev/scale-to-zero-pod-retention-period",
+        formerly "autoscaling.knative.dev/scaleToZeroPodRetentionPeriod";
+    SURGE_EVALUATION = "ebb.dev/surge-evaluation";
+    IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
+    ROUTING_DWELL = "ebb.dev/routing-dwell";
+}
+
+keys! {
+    /// Keys of the ConfigMap.
+    config_map:
+    POD_AUTOSCALER_CLASS = "pod-autoscaler-class";
+    ENABLE_SCALE_TO_ZERO = "enable-scale-to-zero";
+    ALLOW_ZERO_INITIAL_SCALE = "allow-zero-initial-scale";
+    TARGET_PERCENTAGE = "container-concurrency-target-percentage";
+    TARGET_DEFAULT = "container-concurrency-target-default";
+    RPS_TARGET_DEFAULT = "requests-per-second-target-default";
+    TARGET_BURST_CAPACITY = "target-burst-capacity";
+    STABLE_WINDOW = "stable-window";
+    PANIC_WINDOW_PERCENTAGE = "panic-window-percentage";
+    PANIC_THRESHOLD_PERCENTAGE = "panic-threshold-percentage";
+    MAX_SCALE_UP_RATE = "max-scale-up-rate";
+    MAX_SCALE_DOWN_RATE = "max-scale-down-rate";
+    GRACE_PERIOD = "scale-to-zero-grace-period";
+    POD_RETENTION = "scale-to-zero-pod-retention-period";
+    SCALE_DOWN_DELAY = "scale-down-delay";
+    ACTIVATOR_CAPACITY = "activator-capacity";
+    INITIAL_SCALE = "initial-scale";
+    MIN_SCALE = "min-scale";
+    MAX_SCALE = "max-scale";
+    MAX_SCALE_LIMIT = "max-scale-limit";
+    SURGE_EVALUATION = "surge-evaluation";
+    IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
+    ROUTING_DWELL = "routing-dwell";
+}
+
+/// Holds the documented keys of a ConfigMap as Knative ships it; it sets nothing.
+pub(super) const EXAMPLE: &str = "_example";
+
+/// Keys that Knative once read and that old ConfigMaps still carry.
+pub(super) const HISTORIC: [&str; 2] = ["tick-interval", "panic-window"];
+
+/// Every annotation that may stand on a pod template, in its present spelling.
+pub fn annotation_keys() -> impl Iterator<Item = &'static str> {
+    annotation::ALL.iter().map(|key| key.name)
+}
+
+/// Every key that may stand in the ConfigMap.
+pub fn config_map_keys() -> impl Iterator<Item = &'static str> {
+    config_map::ALL.iter().map(|key| key.name)
+}

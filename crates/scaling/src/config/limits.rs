@@ -1,0 +1,70 @@
+//! What each setting may be. One limit serves the annotation and the ConfigMap's key of the same meaning; Knative checks some of them in
+//! one place only (a panic threshold of 0 in its ConfigMap means panic for ever).
+
+use std::time::Duration;
+
+/// A range, in words for people and as a test.
+pub(super) struct Limit<Value> {
+    /// Follows "write", as in "write a whole number from 0 to 10".
+    pub(super) words: &'static str,
+    pub(super) allows: fn(&Value) -> bool,
+}
+
+/// The largest replica count that Kubernetes can say.
+const COUNT_MAX: i64 = i32::MAX as i64;
+const HOUR: Duration = Duration::from_hours(1);
+
+fn is_whole(duration: Duration) -> bool {
+    duration.subsec_nanos() == 0
+}
+
+pub(super) const COUNT: Limit<i64> =
+    Limit { words: "a whole number from 0 to 2147483647", allows: |count| (0..=COUNT_MAX).contains(count) };
+pub(super) const COUNT_OR_NO_LIMIT: Limit<i64> = Limit {
+    words: "a whole number from 0 to 2147483647, where 0 means no limit",
+    allows: |count| (0..=COUNT_MAX).contains(count),
+};
+pub(super) const COUNT_FROM_ONE: Limit<i64> = Limit {
+    words: "a whole number from 1 to 2147483647 (0 needs allow-zero-initial-scale: \"true\" in ConfigMap config-autoscaler)",
+    allows: |count| (1..=COUNT_MAX).contains(count),
+};
+pub(super) const COUNT_FROM_TWO: Limit<i64> = Limit {
+    words: "a whole number from 2 to 2147483647, or remove it: without it there is no activation scale",
+    allows: |count| (2..=COUNT_MAX).contains(count),
+};
+/// Below 0.01 a load of one request would ask for more than a hundred pods.
+pub(super) const TARGET: Limit<f64> =
+    Limit { words: "a number of at least 0.01", allows: |target| *target >= 0.01 };
+pub(super) const PERCENTAGE: Limit<f64> =
+    Limit { words: "a percentage from 1 to 100", allows: |percentage| (1.0..=100.0).contains(percentage) };
+pub(super) const PERCENTAGE_OR_FRACTION: Limit<f64> = Limit {
+    words: "a percentage above 1 up to 100, or a fraction above 0 up to 1 (1 means 100 %)",
+    allows: |percentage| *percentage > 0.0 && *percentage <= 100.0,
+};
+pub(super) const PANIC_THRESHOLD: Limit<f64> = Limit {
+    words: "a percentage from 110 to 1000",
+    allows: |percentage| (110.0..=1000.0).contains(percentage),
+};
+pub(super) const BURST_CAPACITY: Limit<f64> = Limit {
+    words: "-1 (the activator always stays in the path) or a number of at least 0",
+    allows: |room| *room >= 0.0 || (*room - -1.0).abs() < f64::EPSILON,
+};
+pub(super) const RATE: Limit<f64> = Limit { words: "a number above 1", allows: |rate| *rate > 1.0 };
+pub(super) const ACTIVATOR_CAPACITY: Limit<f64> =
+    Limit { words: "a number of at least 1", allows: |capacity| *capacity >= 1.0 };
+
+/// A window shorter than 6 s holds too few seconds to average; one longer than an hour never forgets.
+pub(super) const WINDOW: Limit<Duration> = Limit {
+    words: "a duration from 6s to 1h, in whole seconds",
+    allows: |window| (Duration::from_secs(6)..=HOUR).contains(window) && is_whole(*window),
+};
+pub(super) const DELAY: Limit<Duration> = Limit {
+    words: "a duration from 0s to 1h, in whole seconds",
+    allows: |delay| *delay <= HOUR && is_whole(*delay),
+};
+pub(super) const UP_TO_AN_HOUR: Limit<Duration> =
+    Limit { words: "a duration from 0s to 1h", allows: |duration| *duration <= HOUR };
+pub(super) const POSITIVE: Limit<Duration> =
+    Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };
+pub(super) const WHOLE_SECONDS: Limit<Duration> =
+    Limit { words: "a duration of at least 0s, in whole seconds", allows: |duration| is_whole(*duration) };

@@ -1,0 +1,112 @@
+//! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which Knative computes them: `6 × 0.7`
+//! is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods in both.
+
+use std::time::Duration;
+
+use vocabulary::{Percentage, PodCount};
+
+use super::cluster::ClusterConfig;
+use super::revision::RevisionSettings;
+use super::spec::{Metric, ScalingSpec};
+
+/// The least load per pod to aim at.
+const TARGET_MIN: f64 = 0.01;
+
+/// How full a pod is meant to be when request rate is the metric. No setting changes it.
+const RPS_UTILIZATION: f64 = 0.7;
+
+/// What an activation may take beyond the progress deadline, so that the platform's own verdict comes first.
+const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
+
+/// Knative's progress deadline where nobody sets one.
+const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);
+
+impl RevisionSettings {
+    /// Joins annotations, ConfigMap and defaults. `container_concurrency` is the most requests that run in one pod at once, 0 for no
+    /// limit; `progress_deadline` how long a pod may take to get ready.
+    pub fn resolve(
+        &self,
+        cluster: &ClusterConfig,
+        container_concurrency: u32,
+        progress_deadline: Duration,
+    ) -> ScalingSpec {
+        let stable_window = self.stable_window.unwrap_or(cluster.stable_window);
+        let panic_percentage = self.panic_window_percentage.unwrap_or(cluster.panic_window_percentage);
+        let panic_threshold = self.panic_threshold_percentage.unwrap_or(cluster.panic_threshold_percentage);
+        let max_scale = self.max_scale.unwrap_or(cluster.max_scale);
+        let load = self.load_per_pod(cluster, container_concurrency);
+        ScalingSpec {
+            metric: self.metric.unwrap_or_default(),
+            aggregation: self.aggregation.unwrap_or_default(),
+            stable_window,
+            panic_window: panic_window(stable_window, panic_percentage),
+            target_per_pod: load.target,
+            total_per_pod: load.total,
+            max_scale_up_rate: cluster.max_scale_up_rate,
+            max_scale_down_rate: cluster.max_scale_down_rate,
+            panic_threshold: panic_threshold.fraction(),
+            target_burst_capacity: self.target_burst_capacity.unwrap_or(cluster.target_burst_capacity),
+            activator_capacity: cluster.activator_capacity,
+            scale_down_delay: self.scale_down_delay.unwrap_or(cluster.scale_down_delay),
+            activation_scale: self.activation_scale.unwrap_or_default(),
+            min_scale: self.min_scale.unwrap_or(cluster.min_scale),
+            max_scale: (max_scale > PodCount::ZERO).then_some(max_scale),
+            initial_scale: self.initial_scale(cluster),
+            scale_to_zero: cluster.enable_scale_to_zero,
+            scale_to_zero_grace_period: cluster.scale_to_zero_grace_period,
+            pod_retention: self.pod_retention.unwrap_or(cluster.pod_retention),
+            activation_timeout: progress_deadline.saturating_add(ACTIVATION_TIMEOUT_BUFFER),
+            reachable: true,
+            surge_evaluation: self.surge_evaluation.unwrap_or(cluster.surge_evaluation),
+            routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
+            idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
+        }
+    }
+
+    /// The pod's limit bounds what an annotation may aim at for concurrency; request rates are not bounded by it.
+    fn load_per_pod(&self, cluster: &ClusterConfig, container_concurrency: u32) -> LoadPerPod {
+        let hard_limit = (container_concurrency > 0).then(|| f64::from(container_concurrency));
+        let (default_total, default_utilization) = match self.metric.unwrap_or_default() {
+            Metric::Concurrency => (
+                hard_limit.unwrap_or(cluster.container_concurrency_target_default),
+                cluster.container_concurrency_target_fraction,
+            ),
+            Metric::Rps => (cluster.requests_per_second_target_default, RPS_UTILIZATION),
+        };
+        let total = match (self.target, self.metric.unwrap_or_default(), hard_limit) {
+            (Some(target), Metric::Concurrency, Some(limit)) => target.min(limit),
+            (Some(target), Metric::Concurrency, None) | (Some(target), Metric::Rps, _) => target,
+            (None, _, _) => default_total,
+        };
+        let utilization = self.target_utilization.map_or(default_utilization, Percentage::fraction);
+        LoadPerPod { target: (total * utilization).max(TARGET_MIN), total }
+    }
+
+    /// Zero counts only while the ConfigMap allows it, which may have changed since the annotation was read.
+    fn initial_scale(&self, cluster: &ClusterConfig) -> PodCount {
+        match self.initial_scale {
+            Some(count) if count > PodCount::ZERO || cluster.allow_zero_initial_scale => count,
+            Some(_) | None => cluster.initial_scale,
+        }
+    }
+}
+
+impl Default for ScalingSpec {
+    /// A revision without annotations under an empty ConfigMap, without a limit on its pods.
+    fn default() -> Self {
+        RevisionSettings::default().resolve(&ClusterConfig::default(), 0, PROGRESS_DEADLINE_DEFAULT)
+    }
+}
+
+struct LoadPerPod {
+    /// What to aim at.
+    target: f64,
+    /// The most.
+    total: f64,
+}
+
+/// The share of the stable window in whole seconds, halves rounded up, at least one.
+fn panic_window(stable: Duration, percentage: Percentage) -> Duration {
+    let seconds = (stable.as_secs_f64() * percentage.value() / 100.0).round();
+    Duration::try_from_secs_f64(seconds.max(1.0)).unwrap_or(stable)
+}

@@ -1,0 +1,273 @@
+//! The annotations of one revision.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use vocabulary::{BurstCapacity, Percentage, PodCount};
+
+use super::class::Class;
+use super::cluster::ClusterConfig;
+use super::keys::{
+    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, Key, PROGRESS_DEADLINE_ANNOTATION, annotation as keys, config_map,
+};
+use super::limits;
+use super::problem::{Checked, Problem};
+use super::reader::{Place, Reader, shown};
+use super::spec::{Aggregation, Metric};
+use super::suggestion;
+
+/// The annotations of one revision, checked but not yet joined with the cluster's configuration. `None` means that the revision says
+/// nothing and the ConfigMap or the default applies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RevisionSettings {
+    /// `class`.
+    pub class: Option<Class>,
+    /// `metric`, if it is one of ours; classes other than [`Class::Kpa`] have more, which we do not scale on.
+    pub metric: Option<Metric>,
+    /// `metric-aggregation-algorithm`.
+    pub aggregation: Option<Aggregation>,
+    /// `target`, requests in flight or per second; at least 0.01.
+    pub target: Option<f64>,
+    /// `target-utilization-percentage`: 1 … 100.
+    pub target_utilization: Option<Percentage>,
+    /// `min-scale`.
+    pub min_scale: Option<PodCount>,
+    /// `max-scale` as written; 0 means no limit, whatever the ConfigMap says.
+    pub max_scale: Option<PodCount>,
+    /// `initial-scale`.
+    pub initial_scale: Option<PodCount>,
+    /// `activation-scale`; at least 2.
+    pub activation_scale: Option<PodCount>,
+    /// `scale-down-delay`: 0 … 1 h, whole seconds.
+    pub scale_down_delay: Option<Duration>,
+    /// `window`: 6 s … 1 h, whole seconds.
+    pub stable_window: Option<Duration>,
+    /// `panic-window-percentage`: 1 … 100.
+    pub panic_window_percentage: Option<Percentage>,
+    /// `panic-threshold-percentage`: 110 … 1000.
+    pub panic_threshold_percentage: Option<Percentage>,
+    /// `target-burst-capacity`.
+    pub target_burst_capacity: Option<BurstCapacity>,
+    /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
+    pub pod_retention: Option<Duration>,
+    /// `ebb.dev/surge-evaluation`.
+    pub surge_evaluation: Option<bool>,
+    /// `ebb.dev/idle-first-scale-down`.
+    pub idle_first_scale_down: Option<bool>,
+    /// `ebb.dev/routing-dwell`: 0 … 1 h.
+    pub routing_dwell: Option<Duration>,
+}
+
+impl RevisionSettings {
+    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template; others are ignored. Every problem is
+    /// reported; with one, none of the annotations applies.
+    pub fn parse(
+        annotations: &BTreeMap<String, String>,
+        cluster: &ClusterConfig,
+    ) -> Result<Checked<Self>, Vec<Problem>> {
+        let mut reader = Reader::new(Place::Annotations, annotations);
+        let settings = Self::read(&mut reader, cluster);
+        settings.check_bounds(&mut reader, cluster);
+        settings.warn_of_mixed_levels(&mut reader, cluster);
+        reader.warn_of_shadowed(keys::ALL);
+        for key in annotations.keys() {
+            check_key(&mut reader, key);
+        }
+        reader.finish(settings)
+    }
+
+    /// The class that applies to the revision.
+    pub fn effective_class<'a>(&'a self, cluster: &'a ClusterConfig) -> &'a Class {
+        self.class.as_ref().unwrap_or(&cluster.pod_autoscaler_class)
+    }
+
+    /// Refuses what only another autoscaler than ours could run. Apart from [`RevisionSettings::parse`], because such a revision is written
+    /// correctly; whether something here can run it is the platform's to say.
+    pub fn require_kpa(&self, cluster: &ClusterConfig) -> Result<(), Problem> {
+        let class = self.effective_class(cluster);
+        if *class == Class::Kpa {
+            return Ok(());
+        }
+        let (place, key) = match self.class {
+            Some(_) => (Place::Annotations, keys::CLASS.name),
+            None => (Place::ConfigMap, config_map::POD_AUTOSCALER_CLASS.name),
+        };
+        let message = format!(
+            "{} is {}, which nothing here runs; write {:?}",
+            place.name(key),
+            shown(class.name()),
+            Class::Kpa.name()
+        );
+        Err(Problem { key: key.to_owned(), message })
+    }
+
+    fn read(reader: &mut Reader<'_>, cluster: &ClusterConfig) -> Self {
+        let class = reader.class(&keys::CLASS);
+        let effective = class.as_ref().unwrap_or(&cluster.pod_autoscaler_class);
+        let initial_limit =
+            if cluster.allow_zero_initial_scale { limits::COUNT } else { limits::COUNT_FROM_ONE };
+        Self {
+            metric: read_metric(reader, effective),
+            aggregation: read_aggregation(reader, effective),
+            class,
+            target: reader.float(&keys::TARGET, &limits::TARGET),
+            target_utilization: reader.percentage(&keys::TARGET_UTILIZATION, &limits::PERCENTAGE),
+            min_scale: reader.count(&keys::MIN_SCALE, &limits::COUNT),
+            max_scale: reader.count(&keys::MAX_SCALE, &limits::COUNT_OR_NO_LIMIT),
+            initial_scale: reader.count(&keys::INITIAL_SCALE, &initial_limit),
+            activation_scale: reader.count(&keys::ACTIVATION_SCALE, &limits::COUNT_FROM_TWO),
+            scale_down_delay: reader.duration(&keys::SCALE_DOWN_DELAY, &limits::DELAY),
+            stable_window: reader.duration(&keys::WINDOW, &limits::WINDOW),
+            panic_window_percentage: reader.percentage(&keys::PANIC_WINDOW_PERCENTAGE, &limits::PERCENTAGE),
+            panic_threshold_percentage: reader
+                .percentage(&keys::PANIC_THRESHOLD_PERCENTAGE, &limits::PANIC_THRESHOLD),
+            target_burst_capacity: reader
+                .burst_capacity(&keys::TARGET_BURST_CAPACITY, &limits::BURST_CAPACITY),
+            pod_retention: reader.duration(&keys::POD_RETENTION, &limits::UP_TO_AN_HOUR),
+            surge_evaluation: reader.boolean(&keys::SURGE_EVALUATION),
+            idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
+            routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
+        }
+    }
+
+    /// Rules about several annotations together. Absent ones count as 0; the ConfigMap is not considered, but for its limit.
+    fn check_bounds(&self, reader: &mut Reader<'_>, cluster: &ClusterConfig) {
+        let min = self.min_scale.unwrap_or_default();
+        let max = self.max_scale.unwrap_or_default();
+        let limit = cluster.max_scale_limit;
+        if max > PodCount::ZERO && max < min {
+            let flaw = format!("is below min-scale {min}; raise it to {min} at least, or lower min-scale");
+            refuse(reader, &keys::MAX_SCALE, &flaw);
+        }
+        if self.max_scale.is_some() && limit > PodCount::ZERO && !(PodCount::ONE..=limit).contains(&max) {
+            let flaw = format!(
+                "{} {} {limit} of ConfigMap {CONFIG_MAP_NAME}; write a whole number from 1 to {limit}",
+                if max == PodCount::ZERO { "means no limit, against" } else { "is above" },
+                config_map::MAX_SCALE_LIMIT.name
+            );
+            refuse(reader, &keys::MAX_SCALE, &flaw);
+        }
+        let Some(activation) = self.activation_scale else { return };
+        if min > activation {
+            let flaw = format!("is below min-scale {min}; raise it to {min} at least, or remove it");
+            refuse(reader, &keys::ACTIVATION_SCALE, &flaw);
+        } else if max > PodCount::ZERO && max < activation {
+            let flaw = format!("is above max-scale {max}; lower it to {max} at most, or raise max-scale");
+            refuse(reader, &keys::ACTIVATION_SCALE, &flaw);
+        }
+    }
+
+    /// Bounds that contradict each other because one is an annotation and the other is not. Knative accepts them, and so do we: the
+    /// minimum wins while little is needed, the maximum while much is.
+    fn warn_of_mixed_levels(&self, reader: &mut Reader<'_>, cluster: &ClusterConfig) {
+        let min = self.min_scale.unwrap_or(cluster.min_scale);
+        let max = self.max_scale.unwrap_or(cluster.max_scale);
+        let initial = self.initial_scale.unwrap_or(cluster.initial_scale);
+        if max == PodCount::ZERO {
+            return;
+        }
+        if min > max && !(self.min_scale.is_some() && self.max_scale.is_some()) {
+            let (written, other) = if self.min_scale.is_some() {
+                (&keys::MIN_SCALE, format!("above max-scale {max}"))
+            } else {
+                (&keys::MAX_SCALE, format!("below min-scale {min}"))
+            };
+            let flaw = format!(
+                "is {other} of ConfigMap {CONFIG_MAP_NAME}: there will be {min} pods while fewer than {min} are needed, and {max} \
+                 while more than {max} are; set both as annotations"
+            );
+            warn(reader, written, &flaw);
+        }
+        if initial > max && (self.initial_scale.is_some() || self.max_scale.is_some()) {
+            let written = if self.initial_scale.is_some() { &keys::INITIAL_SCALE } else { &keys::MAX_SCALE };
+            let flaw = format!("lets the revision start with {initial} pods though max-scale is {max}");
+            warn(reader, written, &flaw);
+        }
+    }
+}
+
+/// Refuses the annotation as the user spelt it.
+fn refuse(reader: &mut Reader<'_>, key: &Key, flaw: &str) {
+    let entry = reader.entry(key).expect("only called for an annotation that was read");
+    reader.refuse(entry, flaw);
+}
+
+/// Warns of the annotation as the user spelt it.
+fn warn(reader: &mut Reader<'_>, key: &Key, flaw: &str) {
+    let entry = reader.entry(key).expect("only called for an annotation that was read");
+    reader.warn(entry.key, flaw);
+}
+
+fn read_metric(reader: &mut Reader<'_>, class: &Class) -> Option<Metric> {
+    let entry = reader.entry(&keys::METRIC)?;
+    let metric = match entry.value {
+        "concurrency" => Some(Metric::Concurrency),
+        "rps" => Some(Metric::Rps),
+        _ => None,
+    };
+    match class {
+        Class::Kpa if metric.is_none() => {
+            let flaw =
+                format!("class {} cannot scale on; write \"concurrency\" or \"rps\"", Class::Kpa.name());
+            reader.refuse(entry, &flaw);
+        }
+        Class::Hpa if entry.value.is_empty() => {
+            reader.refuse(entry, "names nothing; write the name of a metric, such as \"cpu\"");
+        }
+        Class::Kpa | Class::Hpa | Class::Other(_) => {}
+    }
+    metric
+}
+
+fn read_aggregation(reader: &mut Reader<'_>, class: &Class) -> Option<Aggregation> {
+    let entry = reader.entry(&keys::AGGREGATION)?;
+    match entry.value {
+        "" | "linear" => Some(Aggregation::Linear),
+        "weighted-exponential" | "weightedExponential" => Some(Aggregation::WeightedExponential),
+        _ => {
+            // Other classes may know other algorithms.
+            if *class == Class::Kpa {
+                reader.refuse(entry, "is not known; write \"linear\" or \"weighted-exponential\"");
+            }
+            None
+        }
+    }
+}
+
+fn check_key(reader: &mut Reader<'_>, key: &str) {
+    if ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        let is_known = keys::ALL.iter().any(|known| known.name == key || known.old == Some(key));
+        if !is_known {
+            reader.refuse_key(key, &format!("is not known; {}", suggestion::for_annotation(key)));
+        }
+    } else if let Some(meant) = suggestion::misspelt_prefix(key) {
+        reader.warn(key, &format!("is nobody's that we know; did you mean {meant}?"));
+    }
+}
+
+/// Refuses autoscaling annotations on the metadata of a Knative Service itself, as Knative does: they configure a revision, so they
+/// belong on the template that revisions are made from.
+pub fn misplaced_annotations(metadata: &BTreeMap<String, String>) -> Vec<Problem> {
+    let misplaced = |key: &&String| {
+        ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix.trim_end_matches('/')))
+    };
+    let problem = |key: &String| Problem {
+        key: key.clone(),
+        message: format!(
+            "annotation {key} stands on the Service itself, where it has no effect; move it to spec.template.metadata.annotations"
+        ),
+    };
+    metadata.keys().filter(misplaced).map(problem).collect()
+}
+
+/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]).
+pub fn progress_deadline(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
+    const KEY: Key = Key { name: PROGRESS_DEADLINE_ANNOTATION, old: None };
+    let mut reader = Reader::new(Place::Annotations, annotations);
+    let deadline = reader.duration(&KEY, &limits::WHOLE_SECONDS);
+    match reader.finish(deadline) {
+        Ok(checked) => Ok(checked.value),
+        Err(mut problems) => Err(problems.remove(0)),
+    }
+}
