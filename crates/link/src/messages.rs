@@ -106,6 +106,8 @@ pub struct ActivatorHello {
     pub history: Vec<(u64, Vec<RevisionLoad>)>,
     /// What it holds right now, per revision.
     pub present: Vec<(RevisionName, PresentCount)>,
+    /// The routing in force here, per revision it has an assignment of: an autoscaler that was rebuilt goes on from it.
+    pub routings: Vec<(RevisionName, Routing)>,
 }
 
 /// One revision's part of an activator's second.

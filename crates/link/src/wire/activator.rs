@@ -68,6 +68,12 @@ impl From<&ActivatorHello> for proto::ActivatorHello {
                     oldest_wait: 0,
                 })
                 .collect(),
+            routings: (hello.routings.iter())
+                .map(|(revision, routing)| proto::RevisionRouting {
+                    revision: revision.as_str().to_owned(),
+                    routing: fields::routing_number(*routing),
+                })
+                .collect(),
         }
     }
 }
@@ -87,12 +93,17 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
             let count = fields::present("hello.present.count", present.count)?;
             Ok((fields::revision("hello.present.revision", present.revision)?, fields::count(count)))
         });
+        let routings = hello.routings.into_iter().map(|known| {
+            let routing = fields::routing("hello.routings.routing", known.routing)?;
+            Ok((fields::revision("hello.routings.revision", known.revision)?, routing))
+        });
         Ok(Self {
             activator: fields::replica("hello.activator", hello.activator)?,
             boot: fields::boot(hello.boot),
             current_second: hello.current_second,
             history: history.collect::<Result<_, WireError>>()?,
             present: present.collect::<Result<_, WireError>>()?,
+            routings: routings.collect::<Result<_, WireError>>()?,
         })
     }
 }

@@ -178,6 +178,16 @@ pub(crate) struct ActivatorHello {
     pub history: Vec<Second>,
     #[prost(message, repeated, tag = "5")]
     pub present: Vec<RevisionPresent>,
+    #[prost(message, repeated, tag = "6")]
+    pub routings: Vec<RevisionRouting>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct RevisionRouting {
+    #[prost(string, tag = "1")]
+    pub revision: String,
+    #[prost(uint32, tag = "2")]
+    pub routing: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -258,13 +258,15 @@ fn any_loads() -> impl Strategy<Value = Vec<RevisionLoad>> {
 fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
     let history = proptest::collection::vec((0..=1000_u64, any_loads()), 0..5);
     let present = proptest::collection::vec((any_revision(), any_count()), 0..4);
-    let hello = (any_name(), any::<u64>(), 1000..u64::MAX, history, present).prop_map(
-        |(activator, boot, current_second, history, present)| ActivatorHello {
+    let routings = proptest::collection::vec((any_revision(), any_routing()), 0..4);
+    let hello = (any_name(), any::<u64>(), 1000..u64::MAX, history, present, routings).prop_map(
+        |(activator, boot, current_second, history, present, routings)| ActivatorHello {
             activator: ReplicaName::from(activator),
             boot: BootId(boot),
             current_second,
             history,
             present,
+            routings,
         },
     );
     prop_oneof![
