@@ -3,12 +3,23 @@
 //! A question about numbers and time. [`Multiscaler`] takes facts in ([`Event`]) and gives orders out ([`Command`]); it opens no
 //! socket, reads no clock and draws no random number, so the autoscaler, the simulator and the tests all drive the same value.
 
+pub mod bounds;
+pub mod burst;
+mod collector;
 pub mod config;
+mod decider;
 mod decision;
 mod multiscaler;
+mod panic;
+mod reasons;
+pub mod surge;
 #[cfg(test)]
 mod vectors;
+mod window;
 
+pub use collector::{Averages, Collector};
 pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
+pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Stage, Trigger};
 pub use multiscaler::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionStatus};
+pub use reasons::Reasons;

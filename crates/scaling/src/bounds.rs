@@ -1,0 +1,84 @@
+//! How far one evaluation may go, and between which counts the answer must lie.
+
+use vocabulary::PodCount;
+
+use crate::config::ScalingSpec;
+use crate::decision::Stage;
+use crate::reasons::Reasons;
+
+/// How far one evaluation may move from the ready pods, as real numbers: they are rounded once, at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RateLimits {
+    /// Not above this.
+    pub(crate) up: f64,
+    /// Not below this; zero when no traffic can arrive.
+    pub(crate) down: f64,
+}
+
+impl RateLimits {
+    /// The limits around the ready pods; none ready counts as one.
+    pub(crate) fn around(spec: &ScalingSpec, ready: PodCount) -> Self {
+        let ready = ready.as_f64().max(1.0);
+        Self {
+            up: (spec.max_scale_up_rate * ready).ceil(),
+            down: if spec.reachable { (ready / spec.max_scale_down_rate).floor() } else { 0.0 },
+        }
+    }
+
+    /// A need brought between the limits.
+    pub(crate) fn apply(self, need: f64) -> PodCount {
+        PodCount::truncated_from(need.max(self.down).min(self.up))
+    }
+}
+
+/// Whether the revision was ever ready with as many pods as its initial scale asks for. Until then the initial scale is a lower bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initialization {
+    /// Not yet.
+    Pending,
+    /// Once, which is enough.
+    Done,
+}
+
+/// The least and the most pods a revision may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaBounds {
+    /// From the settings; zero when no traffic can arrive.
+    min: PodCount,
+    /// `min`, or the initial scale while that holds.
+    least: PodCount,
+    /// `None` means no limit.
+    max: Option<PodCount>,
+}
+
+impl ReplicaBounds {
+    /// The bounds that hold now.
+    pub fn of(spec: &ScalingSpec, initialization: Initialization) -> Self {
+        let min = if spec.reachable { spec.min_scale } else { PodCount::ZERO };
+        let starting =
+            initialization == Initialization::Pending && spec.reachable && spec.initial_scale > PodCount::ONE;
+        let least = if starting { min.max(spec.initial_scale) } else { min };
+        Self { min, least, max: spec.max_scale }
+    }
+
+    /// Raises the number to the lower bound, else lowers it to the upper one: for a small need the lower bound wins over an upper one
+    /// below it, as in Knative. A number that is not known counts as less than any bound above zero.
+    pub fn apply(self, reasons: &mut Reasons) {
+        let number = reasons.number();
+        if number.unwrap_or_default() < self.least {
+            if self.least > self.min {
+                reasons.step(Stage::InitialScale, Some(self.least), || {
+                    format!("starts with {} pods (initial-scale) until they were ready once", self.least)
+                });
+            } else {
+                reasons.step(Stage::MinScale, Some(self.least), || {
+                    format!("never below {} (min-scale)", self.least)
+                });
+            }
+        } else if let Some(max) = self.max
+            && number.is_some_and(|number| number > max)
+        {
+            reasons.step(Stage::MaxScale, Some(max), || format!("never above {max} (max-scale)"));
+        }
+    }
+}

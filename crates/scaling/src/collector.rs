@@ -1,0 +1,262 @@
+//! Turns what pods and activators measured into a revision's stable and panic values.
+//!
+//! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the second that runs is anchored
+//! to our axis. Each of its seconds is one entry of the windows, and saying it again replaces it, so a reconnect neither doubles nor
+//! loses one. *Who counts what*: pods what did not come through an activator, activators everything they hold. Their sum counts each
+//! request once. *Silence is not zero*: a ready pod that is not heard is reported as such, next to what the values would be were it exactly
+//! on target.
+//!
+//! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts only if that makes
+//! the value larger; otherwise the average ends at the newest second that everyone heard has completed.
+
+mod reporter;
+
+use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Sample, Timestamp};
+
+use self::reporter::{Correction, Track, UNHEARD_AFTER, Value, second_of};
+use crate::config::{Aggregation, Metric, ScalingSpec};
+use crate::multiscaler::Reporter;
+use crate::window::{Second, Window};
+
+#[cfg(test)]
+mod tests;
+
+/// More than any reporter can hold; keeps sums exact enough to return to zero, whatever another process sends.
+const LARGEST_VALUE: f64 = 1e9;
+
+/// The windows of one revision and what each of its reporters said lately.
+///
+/// Both metrics are collected, so a change of the metric finds a history.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    metric: Metric,
+    aggregation: Aggregation,
+    target_per_pod: f64,
+    concurrency: Windows,
+    rate: Windows,
+    /// Sorted; most revisions have few.
+    reporters: Vec<(Reporter, Track)>,
+}
+
+/// What the windows say at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Averages {
+    /// Over the stable window; what was not heard counts as zero.
+    pub stable: f64,
+    /// Over the panic window; what was not heard counts as zero.
+    pub panic: f64,
+    /// As `stable`, but each unheard second of a ready pod counts as exactly on target.
+    pub stable_on_target: f64,
+    /// As `panic`, but each unheard second of a ready pod counts as exactly on target.
+    pub panic_on_target: f64,
+    /// Ready pods without a frame for 3 s or more.
+    pub unheard: PodCount,
+}
+
+impl Averages {
+    /// Values of which nothing is missing.
+    pub fn complete(stable: f64, panic: f64) -> Self {
+        Self { stable, panic, stable_on_target: stable, panic_on_target: panic, unheard: PodCount::ZERO }
+    }
+}
+
+impl Collector {
+    /// Knows nothing yet.
+    pub fn new(spec: &ScalingSpec) -> Self {
+        Self {
+            metric: spec.metric,
+            aggregation: spec.aggregation,
+            target_per_pod: spec.target_per_pod,
+            concurrency: Windows::new(spec),
+            rate: Windows::new(spec),
+            reporters: Vec::new(),
+        }
+    }
+
+    /// Follows changed settings. What was measured is kept as far as the new windows reach.
+    pub fn update(&mut self, spec: &ScalingSpec, now: Timestamp) {
+        self.metric = spec.metric;
+        self.aggregation = spec.aggregation;
+        self.target_per_pod = spec.target_per_pod;
+        self.concurrency.resize(spec, second_of(now));
+        self.rate.resize(spec, second_of(now));
+    }
+
+    /// A link came up; the reporter's second `current_second` runs now. Its history follows through [`Collector::record`].
+    pub fn start_reporter(&mut self, reporter: Reporter, boot: BootId, current_second: u64, now: Timestamp) {
+        let correction = self.track(reporter, now).start(boot, current_second, now);
+        self.correct(correction);
+    }
+
+    /// A reporter's complete second; a repeat replaces. Its present count, if it had one, is history with that.
+    pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
+        let value = value_of(reporter, &sample.load);
+        let correction = self.track(reporter, now).complete(sample, value, now);
+        self.correct(correction);
+    }
+
+    /// A reporter said that whatever it did not mention of its second is zero.
+    pub fn heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
+        let correction = self.track(reporter, now).quiet(second, now);
+        self.correct(correction);
+    }
+
+    /// What a reporter holds right now: the value of its running second until that is reported, and a present count until its next
+    /// frame. A rate cannot be told from it; that something waits is worth one request per second, as Knative's first report is.
+    pub fn present(&mut self, reporter: Reporter, count: PresentCount, now: Timestamp) {
+        let concurrency = f64::from(count.in_flight);
+        let rate = f64::from(count.waiting.min(1));
+        let track = self.track(reporter, now);
+        let correction = track.running(Value { concurrency, rate }, now);
+        track.present = Some(count);
+        self.correct(correction);
+    }
+
+    /// A link is gone. What was measured stays; what the reporter held at last is not known any more.
+    pub fn lost(&mut self, reporter: Reporter, _now: Timestamp) {
+        if let Ok(index) = self.find(reporter) {
+            self.reporters[index].1.lose();
+        }
+    }
+
+    /// A reporter is gone for good. What it measured stays in the windows.
+    pub fn remove(&mut self, reporter: Reporter) {
+        if let Ok(index) = self.find(reporter) {
+            self.reporters.remove(index);
+        }
+    }
+
+    /// What the reporters hold right now, as far as they have said so since their last second: requests in flight, or, where the metric is
+    /// a rate, those that wait. `None` if no reporter has.
+    pub fn present_total(&self) -> Option<f64> {
+        let mut counts = self.reporters.iter().filter_map(|(_, track)| track.present).peekable();
+        counts.peek()?;
+        Some(counts.fold(0.0, |sum, count| {
+            sum + f64::from(match self.metric {
+                Metric::Concurrency => count.in_flight,
+                Metric::Rps => count.waiting,
+            })
+        }))
+    }
+
+    /// Requests that wait, by what each reporter said last.
+    pub fn waiting(&self) -> u32 {
+        self.reporters.iter().fold(0, |sum: u32, (_, track)| {
+            sum.saturating_add(track.present.map_or(track.queued, |count| count.waiting))
+        })
+    }
+
+    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty.
+    pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
+        let windows = match self.metric {
+            Metric::Concurrency => &self.concurrency,
+            Metric::Rps => &self.rate,
+        };
+        let settled = self.settled_second(now)?;
+        let second = second_of(now);
+        if windows.stable.is_empty(second) {
+            return None;
+        }
+        let reading = Reading { aggregation: self.aggregation, second, settled };
+        let mut averages = Averages::complete(reading.of(&windows.stable), reading.of(&windows.panic));
+        let (mut stable_share, mut panic_share) = (0.0, 0.0);
+        for silent_from in ready.iter().filter_map(|&pod| self.silent_from(pod, now)) {
+            averages.unheard = PodCount::new(averages.unheard.value() + 1);
+            stable_share += windows.stable.share_since(self.aggregation, silent_from);
+            panic_share += windows.panic.share_since(self.aggregation, silent_from);
+        }
+        averages.stable_on_target += stable_share * self.target_per_pod;
+        averages.panic_on_target += panic_share * self.target_per_pod;
+        Some(averages)
+    }
+
+    /// The newest second that every heard reporter has completed. `None` if nobody is heard.
+    fn settled_second(&self, now: Timestamp) -> Option<Second> {
+        let heard = self.reporters.iter().filter(|(_, track)| track.is_heard(now));
+        // One that has not completed a second yet holds nobody up.
+        heard.map(|(_, track)| track.newest().unwrap_or(Second::MAX)).min()
+    }
+
+    /// From which second on a ready pod is silent, if it is not heard.
+    fn silent_from(&self, pod: PodId, now: Timestamp) -> Option<Second> {
+        let track = self.find(Reporter::Pod(pod)).ok().map(|index| &self.reporters[index].1);
+        match track {
+            Some(track) if track.is_heard(now) => None,
+            Some(track) => Some(track.newest().map_or(Second::MIN, |newest| newest + 1)),
+            None => Some(Second::MIN),
+        }
+    }
+
+    fn find(&self, reporter: Reporter) -> Result<usize, usize> {
+        self.reporters.binary_search_by_key(&reporter, |&(known, _)| known)
+    }
+
+    fn track(&mut self, reporter: Reporter, now: Timestamp) -> &mut Track {
+        let index = self.find(reporter).unwrap_or_else(|free| {
+            self.reporters.insert(free, (reporter, Track::new(now)));
+            free
+        });
+        &mut self.reporters[index].1
+    }
+
+    fn correct(&mut self, correction: Option<Correction>) {
+        if let Some(Correction { second, by }) = correction {
+            self.concurrency.add(second, by.concurrency);
+            self.rate.add(second, by.rate);
+        }
+    }
+}
+
+/// Pods leave to the activator what came through it.
+fn value_of(reporter: Reporter, load: &Load) -> Value {
+    let (proxied_concurrency, proxied_rate) = match reporter {
+        Reporter::Pod(_) => (load.proxied_concurrency.value(), load.proxied_request_rate.value()),
+        Reporter::Activator(_) => (0.0, 0.0),
+    };
+    Value {
+        concurrency: (load.concurrency.value() - proxied_concurrency).clamp(0.0, LARGEST_VALUE),
+        rate: (load.request_rate.value() - proxied_rate).clamp(0.0, LARGEST_VALUE),
+    }
+}
+
+/// The two windows of one metric.
+#[derive(Clone, Debug)]
+struct Windows {
+    stable: Window,
+    panic: Window,
+}
+
+impl Windows {
+    fn new(spec: &ScalingSpec) -> Self {
+        Self { stable: Window::new(spec.stable_window), panic: Window::new(spec.panic_window) }
+    }
+
+    fn resize(&mut self, spec: &ScalingSpec, now: Second) {
+        self.stable.resize(spec.stable_window, now);
+        self.panic.resize(spec.panic_window, now);
+    }
+
+    fn add(&mut self, second: Second, value: f64) {
+        self.stable.add(second, value);
+        self.panic.add(second, value);
+    }
+}
+
+/// How to read a window.
+#[derive(Clone, Copy)]
+struct Reading {
+    aggregation: Aggregation,
+    /// The second that runs.
+    second: Second,
+    /// The newest that everyone heard has completed.
+    settled: Second,
+}
+
+impl Reading {
+    /// While somebody is heard, the few seconds between the newest write and now are not silence but on their way.
+    fn of(self, window: &Window) -> f64 {
+        let under_way = Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
+        let everything = window.average(self.aggregation, self.second - under_way);
+        everything.max(window.settled_average(self.aggregation, self.settled))
+    }
+}

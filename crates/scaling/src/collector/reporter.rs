@@ -1,0 +1,193 @@
+//! What one reporter said lately, and where its seconds lie on our axis.
+
+use std::time::Duration;
+
+use vocabulary::{BootId, PresentCount, Sample, Timestamp};
+
+use crate::window::Second;
+
+/// From this silence on a reporter is not heard.
+pub(super) const UNHEARD_AFTER: Duration = Duration::from_secs(3);
+
+/// How many values per reporter can still be replaced. Frames arrive in order, so a repeat is the running second or, after a reconnect,
+/// one of the last; older repeats say what they said before and are dropped.
+const REPLACEABLE: usize = 3;
+
+/// A second may arrive this much early or late without its reporter's clock being doubted: one second for where in our second its own
+/// began, or for a slow network.
+const TOLERATED_DRIFT: Second = 1;
+
+/// Lateness alone may be a stalled connection, which catches up. Only after this long without one punctual frame is it the clock.
+const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
+
+/// The numbers that a reporter adds to a revision's windows in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Value {
+    pub(super) concurrency: f64,
+    pub(super) rate: f64,
+}
+
+/// What to add to the windows so that they say what the reporter now says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Correction {
+    pub(super) second: Second,
+    pub(super) by: Value,
+}
+
+/// One reporter of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    boot: BootId,
+    /// Our second minus the reporter's; `None` until one of its seconds was anchored.
+    offset: Option<Second>,
+    /// Its newest complete second, on our axis.
+    newest: Option<Second>,
+    /// The values that can be replaced, by our second. Unused ones lie before all time.
+    recent: [(Second, Value); REPLACEABLE],
+    heard_at: Timestamp,
+    late_since: Option<Timestamp>,
+    /// What it held at the last moment it said so, until its next frame.
+    pub(super) present: Option<PresentCount>,
+    /// What waited there at the end of its newest second.
+    pub(super) queued: u32,
+}
+
+impl Track {
+    /// A reporter that has said nothing about its seconds yet.
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self {
+            boot: BootId::default(),
+            offset: None,
+            newest: None,
+            recent: [(Second::MIN, Value::default()); REPLACEABLE],
+            heard_at: now,
+            late_since: None,
+            present: None,
+            queued: 0,
+        }
+    }
+
+    /// A link came up and its second `current` runs now. In the same life nothing that was said is forgotten, and the anchor moves only if
+    /// the clocks have drifted apart. In another, its numbers begin anew; what the former life left unfinished is taken back.
+    pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
+        self.heard_at = now;
+        self.present = None;
+        let offset = second_of(now).saturating_sub(number(current));
+        if self.boot == boot && self.offset.is_some_and(|known| (known - offset).abs() <= TOLERATED_DRIFT) {
+            return None;
+        }
+        self.offset = Some(offset);
+        self.late_since = None;
+        if self.boot == boot {
+            return None;
+        }
+        self.boot = boot;
+        let newest_said = self.recent.iter().map(|&(second, _)| second).max();
+        let unfinished = newest_said.filter(|&second| second > self.newest.unwrap_or(Second::MIN));
+        unfinished.and_then(|second| self.replace(second, Value::default()))
+    }
+
+    /// A complete second.
+    pub(super) fn complete(&mut self, sample: Sample, value: Value, now: Timestamp) -> Option<Correction> {
+        self.frame(now);
+        self.queued = sample.load.queued;
+        let second = self.place(sample.second, now);
+        self.newest = self.newest.max(Some(second));
+        self.replace(second, value)
+    }
+
+    /// A second in which it had nothing to say, unless it said something about that second before.
+    pub(super) fn quiet(&mut self, second: u64, now: Timestamp) -> Option<Correction> {
+        self.frame(now);
+        let second = self.place(second, now);
+        if self.newest >= Some(second) {
+            return None;
+        }
+        self.queued = 0;
+        self.newest = Some(second);
+        self.replace(second, Value::default())
+    }
+
+    /// What it holds right now, taken as the value of its running second.
+    pub(super) fn running(&mut self, value: Value, now: Timestamp) -> Option<Correction> {
+        self.heard_at = now;
+        let now = second_of(now);
+        let second = match self.newest {
+            // Its next second, unless it has been silent for longer than that can last.
+            Some(newest) if now <= newest + 2 => newest + 1,
+            Some(_) | None => now,
+        };
+        self.replace(second, value)
+    }
+
+    /// The link is gone: what it held is not known any more; its values stay.
+    pub(super) fn lose(&mut self) {
+        self.present = None;
+    }
+
+    pub(super) fn is_heard(&self, now: Timestamp) -> bool {
+        now.saturating_since(self.heard_at) < UNHEARD_AFTER
+    }
+
+    /// Its newest complete second, on our axis.
+    pub(super) fn newest(&self) -> Option<Second> {
+        self.newest
+    }
+
+    fn frame(&mut self, now: Timestamp) {
+        self.heard_at = now;
+        self.present = None;
+    }
+
+    /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has been wrong for long enough.
+    fn place(&mut self, second: u64, now: Timestamp) -> Second {
+        let just_ended = second_of(now) - 1;
+        let offset = *self.offset.get_or_insert(just_ended.saturating_sub(number(second)));
+        let expected = number(second).saturating_add(offset);
+        let lateness = just_ended.saturating_sub(expected);
+        if lateness.abs() <= TOLERATED_DRIFT {
+            self.late_since = None;
+            return expected;
+        }
+        // A network delays but never hurries: what comes too early was anchored too late.
+        let late_since = *self.late_since.get_or_insert(now);
+        if lateness < 0 || now.saturating_since(late_since) >= LATENESS_PROVES_DRIFT_AFTER {
+            self.late_since = None;
+            self.offset = Some(just_ended.saturating_sub(number(second)));
+            return just_ended;
+        }
+        expected
+    }
+
+    /// Puts `value` in the place of what was said of that second.
+    fn replace(&mut self, second: Second, value: Value) -> Option<Correction> {
+        if let Some((_, known)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
+            let by =
+                Value { concurrency: value.concurrency - known.concurrency, rate: value.rate - known.rate };
+            *known = value;
+            return Some(Correction { second, by });
+        }
+        let (oldest, place) = self
+            .recent
+            .iter_mut()
+            .map(|entry| (entry.0, entry))
+            .min_by_key(|&(oldest, _)| oldest)
+            .expect("REPLACEABLE is not zero");
+        if second < oldest {
+            // So old that it was said before, in this life or a former one.
+            return None;
+        }
+        *place = (second, value);
+        Some(Correction { second, by: value })
+    }
+}
+
+/// The second of our axis that runs at `now`.
+pub(super) fn second_of(now: Timestamp) -> Second {
+    number(now.whole_secs())
+}
+
+/// A reporter's number as ours. Absurd ones are cut to what arithmetic can bear; the anchor then puts them in place.
+fn number(second: u64) -> Second {
+    Second::try_from(second).unwrap_or(Second::MAX).min(Second::MAX / 4)
+}

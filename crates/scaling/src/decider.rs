@@ -1,0 +1,175 @@
+//! One revision: observe, then decide.
+//!
+//! [`Decider::decide`] takes every step of an evaluation in Knative's order: need, rate limits, activation scale, panic, delay, excess
+//! burst capacity. Around it stand two rules of our own. *Missing data*: with unheard pods the steps are taken twice, once as if the silent
+//! pods had no load and once as if they were exactly on target, and the count moves only as far as both agree. *Surge*: an evaluation
+//! between ticks, because of what is queued right now, may only raise the count.
+//!
+//! Bounds (`min-scale` and its like) and the way to zero come afterwards, in the multiscaler.
+
+mod steps;
+
+use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp, format_duration};
+
+use self::steps::{Demand, Evaluation};
+use crate::burst::excess_burst_capacity;
+use crate::collector::Averages;
+use crate::config::ScalingSpec;
+use crate::decision::{Inputs, Mode, Reason, Stage};
+use crate::panic::PanicState;
+use crate::surge;
+use crate::window::RecentMaximum;
+
+#[cfg(test)]
+mod tests;
+
+/// What is remembered of one revision between evaluations, apart from its windows.
+#[derive(Clone, Debug)]
+pub struct Decider {
+    panic: PanicState,
+    /// `None` while there is no scale-down delay.
+    peaks: Option<RecentMaximum>,
+    /// The last answer; at first the count that was found.
+    desired: PodCount,
+}
+
+/// What an evaluation looks at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// Pods that pass their probes.
+    pub ready: PodCount,
+    /// The count that the platform was last asked for: where it stays when silence leaves both directions open.
+    pub wanted: PodCount,
+    /// What the windows say.
+    pub averages: Averages,
+    /// [`crate::Collector::present_total`] in an evaluation between ticks, which may only raise the count; `None` at a tick.
+    pub present_count: Option<f64>,
+}
+
+/// The answer of one evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// How many pods are needed, before bounds.
+    pub desired: PodCount,
+    /// The room beyond the target burst capacity.
+    pub excess_burst_capacity: ExcessBurstCapacity,
+    /// The mode after this evaluation.
+    pub mode: Mode,
+    /// One entry per stage that changed the number; the last one's `after` is `desired`.
+    pub reasons: Vec<Reason>,
+    /// What it started from.
+    pub inputs: Inputs,
+}
+
+impl Decider {
+    /// Begins with the count that the platform was asked for. More than one pod is held for a stable window, as in panic, and for the
+    /// scale-down delay: a restart may delay a scale-down, it never causes one.
+    pub fn new(spec: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
+        let mut decider = Self { panic: PanicState::starting(count, now), peaks: None, desired: count };
+        decider.update(spec, now);
+        decider
+    }
+
+    /// Follows changed settings: a changed delay keeps the peaks it still covers, a new one begins with the present answer. Everything
+    /// else is read at each evaluation.
+    pub fn update(&mut self, spec: &ScalingSpec, now: Timestamp) {
+        let fresh = RecentMaximum::new(spec.scale_down_delay);
+        match (&mut self.peaks, fresh) {
+            (Some(peaks), Some(fresh)) => peaks.resize(&fresh),
+            (peaks, None) => *peaks = None,
+            (peaks @ None, Some(mut fresh)) => {
+                fresh.record(self.desired, now);
+                *peaks = Some(fresh);
+            }
+        }
+    }
+
+    /// Stable or panic.
+    pub fn mode(&self) -> Mode {
+        self.panic.mode()
+    }
+
+    /// Evaluates once, at a tick or (with a present count) between ticks.
+    pub fn decide(&mut self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Verdict {
+        let Evaluation { panic, mut reasons } = self.weigh(spec, observation, now);
+        let undelayed = reasons.number().unwrap_or_default();
+        let peaks = self.peaks.as_mut().filter(|_| spec.reachable);
+        if let Some(peaks) = &peaks {
+            let peak = peaks.with(undelayed, now);
+            reasons.step(Stage::ScaleDownDelay, Some(peak), || {
+                format!(
+                    "{peak} pods were needed within the last {} (scale-down-delay)",
+                    format_duration(spec.scale_down_delay)
+                )
+            });
+        }
+        if observation.present_count.is_some() && reasons.number() < Some(self.desired) {
+            reasons.step(Stage::Surge, Some(self.desired), || {
+                format!("stays at {}: between two ticks the count only rises", self.desired)
+            });
+        } else {
+            self.panic = panic;
+            if let Some(peaks) = peaks {
+                peaks.record(undelayed, now);
+            }
+        }
+        self.desired = reasons.number().unwrap_or_default();
+        Verdict {
+            desired: self.desired,
+            excess_burst_capacity: excess_burst_capacity(
+                spec,
+                observation.ready,
+                observation.averages.panic_on_target,
+            ),
+            mode: self.panic.mode(),
+            reasons: reasons.into_list(),
+            inputs: inputs(spec, observation),
+        }
+    }
+
+    /// The steps up to the delay, once, or with unheard pods twice: the count moves only as far as both answers agree.
+    fn weigh(&self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Evaluation {
+        let Observation { ready, wanted, averages, .. } = *observation;
+        let surge = observation.present_count.map(|present| surge::need(spec, present));
+        let demand = Demand { ready, stable: averages.stable, panic: averages.panic, surge };
+        let low = steps::evaluate(spec, demand, self.panic, now);
+        if averages.unheard == PodCount::ZERO || low.wants() > wanted {
+            return low;
+        }
+        let on_target =
+            Demand { stable: averages.stable_on_target, panic: averages.panic_on_target, ..demand };
+        let high = steps::evaluate(spec, on_target, self.panic, now);
+        if high.wants() < wanted || high.wants() == low.wants() {
+            return high;
+        }
+        let (least, most) = (low.wants(), high.wants());
+        // What was measured is a lower bound of the load, so its alarm is real; that it is calm has to hold for both.
+        let panic = if low.panic.is_panicking() {
+            low.panic
+        } else if high.panic.is_panicking() {
+            self.panic
+        } else {
+            high.panic
+        };
+        let mut reasons = low.reasons;
+        reasons.step(Stage::MissingData, Some(wanted), || {
+            format!(
+                "stays at {wanted}: {} of {ready} ready pods are not heard, so {least} to {most} are needed",
+                averages.unheard
+            )
+        });
+        Evaluation { panic, reasons }
+    }
+}
+
+fn inputs(spec: &ScalingSpec, observation: &Observation) -> Inputs {
+    Inputs {
+        ready_pods: observation.ready,
+        unheard_pods: observation.averages.unheard,
+        stable_value: observation.averages.stable,
+        panic_value: observation.averages.panic,
+        target_per_pod: spec.target_per_pod,
+        total_per_pod: spec.total_per_pod,
+        present_count: observation.present_count,
+    }
+}

@@ -1,0 +1,136 @@
+//! The steps from two averages to a count, up to the scale-down delay, in Knative's order.
+
+use vocabulary::{PodCount, Timestamp, format_duration};
+
+use crate::bounds::RateLimits;
+use crate::config::{Metric, ScalingSpec};
+use crate::decision::Stage;
+use crate::panic::PanicState;
+use crate::reasons::Reasons;
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    pub(super) ready: PodCount,
+    /// The averages, as one wants to read them.
+    pub(super) stable: f64,
+    pub(super) panic: f64,
+    /// What the present counts ask for, between ticks.
+    pub(super) surge: Option<PodCount>,
+}
+
+/// A count, why, and the panic state that goes with it.
+#[derive(Clone, Debug)]
+pub(super) struct Evaluation {
+    pub(super) panic: PanicState,
+    pub(super) reasons: Reasons,
+}
+
+impl Evaluation {
+    pub(super) fn wants(&self) -> PodCount {
+        self.reasons.number().unwrap_or_default()
+    }
+}
+
+/// The needs of both windows, in whole pods but not yet counts: the panic threshold compares them before anything is clamped.
+#[derive(Clone, Copy)]
+struct Needs {
+    stable: f64,
+    panic: f64,
+    /// Whether the panic window's need is that of the present counts.
+    panic_is_surge: bool,
+}
+
+pub(super) fn evaluate(
+    spec: &ScalingSpec,
+    demand: Demand,
+    mut panic: PanicState,
+    now: Timestamp,
+) -> Evaluation {
+    let mut reasons = Reasons::default();
+    let needs = needs(spec, demand, &mut reasons);
+    let stable_count = limited(spec, demand.ready, needs.stable, &mut reasons);
+
+    // Compared as the load was, not as the limits leave it.
+    if needs.panic / demand.ready.as_f64().max(1.0) >= spec.panic_threshold {
+        panic.alarm(now);
+    } else {
+        panic.calm(spec.stable_window, now);
+    }
+    if panic.is_panicking() {
+        let panic_count = limited(spec, demand.ready, needs.panic, &mut Reasons::default());
+        let stage = if needs.panic_is_surge { Stage::Surge } else { Stage::Panic };
+        reasons.step(stage, Some(stable_count.max(panic_count)), || panic_text(spec, demand, needs));
+        let held = panic.hold(stable_count.max(panic_count));
+        reasons.step(Stage::Panic, Some(held), || {
+            let window = format_duration(spec.stable_window);
+            format!(
+                "{held} pods were needed since panic began; none goes before {window} without need of more"
+            )
+        });
+    }
+    Evaluation { panic, reasons }
+}
+
+/// Load divided by the target, in both windows; present counts replace what is smaller.
+fn needs(spec: &ScalingSpec, demand: Demand, reasons: &mut Reasons) -> Needs {
+    let mut stable = (demand.stable / spec.target_per_pod).ceil();
+    let window_need = (demand.panic / spec.target_per_pod).ceil();
+    reasons.step(Stage::StableWindow, Some(PodCount::truncated_from(stable)), || {
+        let value = people(demand.stable);
+        format!(
+            "{value} {} over {}, {} per pod",
+            unit(spec),
+            format_duration(spec.stable_window),
+            people(spec.target_per_pod)
+        )
+    });
+    let surge = demand.surge.map_or(0.0, PodCount::as_f64);
+    if demand.ready == PodCount::ZERO && surge > stable {
+        stable = surge;
+        reasons.step(Stage::Surge, demand.surge, || format!("what is queued right now needs {surge} pods"));
+    }
+    Needs { stable, panic: window_need.max(surge), panic_is_surge: surge > window_need }
+}
+
+/// A need between the rate limits, and raised to the activation scale.
+fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons) -> PodCount {
+    let count = RateLimits::around(spec, ready).apply(need);
+    let (stage, name, rate) = if count.as_f64() < need {
+        (Stage::ScaleUpRate, "max-scale-up-rate", spec.max_scale_up_rate)
+    } else {
+        (Stage::ScaleDownRate, "max-scale-down-rate", spec.max_scale_down_rate)
+    };
+    reasons.step(stage, Some(count), || {
+        format!("{ready} ready pods may become {count} at once ({name} {rate})")
+    });
+    // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need asks for anyway.
+    if spec.activation_scale <= PodCount::ONE || need <= 0.0 || spec.activation_scale <= count {
+        return count;
+    }
+    let activation = spec.activation_scale;
+    reasons.step(Stage::ActivationScale, Some(activation), || {
+        format!("at least {activation} while there is any need (activation-scale)")
+    });
+    activation
+}
+
+fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> String {
+    if needs.panic_is_surge {
+        return format!("what is queued right now needs {} pods, {} are ready", needs.panic, demand.ready);
+    }
+    let (value, window) = (people(demand.panic), format_duration(spec.panic_window));
+    format!("{value} {} over {window} need {} pods, {} are ready", unit(spec), needs.panic, demand.ready)
+}
+
+fn unit(spec: &ScalingSpec) -> &'static str {
+    match spec.metric {
+        Metric::Concurrency => "requests in flight",
+        Metric::Rps => "requests per second",
+    }
+}
+
+/// Three decimals are enough for people.
+fn people(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
