@@ -1,13 +1,21 @@
 //! Which request may run where, and when.
 //!
-//! Questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])? How much ran, second by second ([`LoadMeter`])? The edge hands in
+//! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])? Which pod takes it, and who
+//! is next ([`Throttler`], with a [`Balancer`] and the [`slots`] it may use)? How much ran, second by second ([`LoadMeter`])? The edge hands in
 //! events with the time they happened at and acts on the answers; a waiting request is a [`Ticket`] here and a future there.
 
+mod balancer;
 mod breaker;
 mod load_meter;
+pub mod slots;
+mod throttler;
+#[cfg(test)]
+mod vectors;
 
+pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
 pub use load_meter::{LoadMeter, Origin, Present};
+pub use throttler::{Counts, Dispatch, QueueFull, Throttler};
 
 /// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the smallest is the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,205 @@
+//! One revision at one activator: who is next, and which pod takes it?
+//!
+//! Requests wait first come, first served. Whether one may go is decided by the free slots of single pods alone: a second, revision-wide counter (Knative
+//! has one) leaves an idle pod unused while requests of a removed pod still run, and makes the admission loop spin when the two disagree. What
+//! runs is counted per pod *name*, so a pod that blinks out of the list and back is not overfilled.
+//!
+//! Waiting is the answer to an empty list. Only passing time, an event, or a slot that becomes free changes an answer, and
+//! [`Throttler::next_deadline`] says when time alone will, so nobody polls.
+//!
+//! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but [`Throttler::abandon`].
+
+mod budget;
+mod pods;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use thiserror::Error;
+use vocabulary::{PodAssignment, PodId, PodName, Timestamp};
+
+use crate::{Balancer, Policy, Ticket};
+use budget::RetryBudget;
+use pods::Pods;
+
+/// The queue of a revision holds as many as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{depth} requests wait already")]
+pub struct QueueFull {
+    /// How many may wait.
+    pub depth: u32,
+}
+
+/// A request that may go now. It ends with [`Throttler::finish`], or with [`Throttler::requeue`] if the pod never started it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The request.
+    pub ticket: Ticket,
+    /// When it arrived.
+    pub arrived: Timestamp,
+    /// The pod that takes it.
+    pub pod: PodId,
+    /// Where that pod is reached.
+    pub address: SocketAddr,
+}
+
+/// What a throttler holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that run in pods, by slots.
+    pub in_flight: u32,
+    /// Requests that wait.
+    pub waiting: u32,
+    /// When the oldest of those arrived.
+    pub oldest_arrival: Option<Timestamp>,
+}
+
+/// The queue of one revision and the slots of its pods.
+#[derive(Clone, Debug)]
+pub struct Throttler {
+    depth: u32,
+    policy: Policy,
+    balancer: Balancer,
+    pods: Pods,
+    fresh: BTreeMap<Ticket, Timestamp>,
+    /// Requests that a pod did not start: ahead of the fresh ones, paced by the budget.
+    retries: BTreeMap<Ticket, Timestamp>,
+    budget: RetryBudget,
+    in_flight: u32,
+    next_ticket: Ticket,
+}
+
+impl Throttler {
+    /// A throttler without pods, in which up to `depth` requests wait; `seed` decides its chances.
+    pub fn new(depth: u32, seed: u64) -> Self {
+        Self {
+            depth,
+            policy: Policy::for_concurrency(0),
+            balancer: Balancer::new(seed),
+            pods: Pods::default(),
+            fresh: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            budget: RetryBudget::default(),
+            in_flight: 0,
+            next_ticket: Ticket::FIRST,
+        }
+    }
+
+    /// The pods of the revision, all of them. Only ready ones are picked from now on; an unheard one stays what it was; what runs in
+    /// others finishes there.
+    pub fn set_pods(&mut self, container_concurrency: u32, pods: &[PodAssignment]) {
+        self.policy = Policy::for_concurrency(container_concurrency);
+        self.pods.replace(pods);
+    }
+
+    /// A request came. It waits, if only for the next [`Throttler::next_dispatch`].
+    pub fn arrive(&mut self, now: Timestamp) -> Result<Ticket, QueueFull> {
+        if self.waiting() >= self.depth {
+            return Err(QueueFull { depth: self.depth });
+        }
+        let ticket = self.next_ticket.draw();
+        self.fresh.insert(ticket, now);
+        Ok(ticket)
+    }
+
+    /// A request that went past the queue to a pod that never started it joins those that are tried again. It was held already, so the depth
+    /// does not refuse it.
+    pub fn rejoin(&mut self, arrived: Timestamp) -> Ticket {
+        let ticket = self.next_ticket.draw();
+        self.retries.insert(ticket, arrived);
+        ticket
+    }
+
+    /// The next request that may go, and where.
+    pub fn next_dispatch(&mut self, now: Timestamp) -> Option<Dispatch> {
+        let is_retry = !self.retries.is_empty() && self.budget.covers_one(now);
+        let queue = if is_retry { &mut self.retries } else { &mut self.fresh };
+        let next = queue.first_entry()?;
+        let pod = self.pods.pick(&mut self.balancer, self.policy, now)?;
+        let (ticket, arrived) = next.remove_entry();
+        if is_retry {
+            self.budget.withdraw();
+        } else {
+            self.budget.deposit();
+        }
+        self.in_flight += 1;
+        Some(Dispatch { ticket, arrived, pod, address: self.pods.enter(pod, now) })
+    }
+
+    /// A pod takes requests: it has answered, or admitted one. Whatever made it suspect is over.
+    pub fn note_started(&mut self, pod: PodId) {
+        self.pods.clear_suspicion(pod);
+    }
+
+    /// A dispatched request ended, however it did.
+    pub fn finish(&mut self, pod: PodId) {
+        debug_assert!(self.in_flight > 0, "only what was dispatched ends");
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.pods.leave(pod);
+    }
+
+    /// A pod never started what was dispatched to it. The request waits again, ahead of those that came after it; the pod is avoided for a
+    /// while.
+    pub fn requeue(&mut self, dispatch: &Dispatch, now: Timestamp) {
+        self.pods.suspect(dispatch.pod, now);
+        self.finish(dispatch.pod);
+        self.retries.insert(dispatch.ticket, dispatch.arrived);
+    }
+
+    /// A waiting request gave up. `false` if it does not wait: it was dispatched in the meantime, and must be [`Throttler::finish`]ed.
+    pub fn abandon(&mut self, ticket: Ticket) -> bool {
+        self.fresh.remove(&ticket).or_else(|| self.retries.remove(&ticket)).is_some()
+    }
+
+    /// Picks a pod past queue and slots, as a Service would: a ready one, if any. End with [`Throttler::finish_direct`].
+    pub fn pick_direct(&mut self, now: Timestamp) -> Option<(PodId, SocketAddr)> {
+        let pod = self.pods.pick_direct(&mut self.balancer, now)?;
+        Some((pod, self.pods.enter_direct(pod, now)))
+    }
+
+    /// A request that went past the queue ended.
+    pub fn finish_direct(&mut self, pod: PodId) {
+        self.pods.leave_direct(pod);
+    }
+
+    /// A pod never started a request that went past the queue: it is avoided for a while.
+    pub fn note_not_started(&mut self, pod: PodId, now: Timestamp) {
+        self.pods.suspect(pod, now);
+    }
+
+    /// Whether any pod takes requests.
+    pub fn has_ready_pod(&self) -> bool {
+        self.pods.has_ready()
+    }
+
+    /// A pod's name, while it is listed or holds a request.
+    pub fn pod_name(&self, pod: PodId) -> Option<&PodName> {
+        self.pods.name(pod)
+    }
+
+    /// What is held.
+    pub fn counts(&self) -> Counts {
+        let oldest = |queue: &BTreeMap<Ticket, Timestamp>| queue.values().next().copied();
+        Counts {
+            in_flight: self.in_flight,
+            waiting: self.waiting(),
+            oldest_arrival: oldest(&self.retries).into_iter().chain(oldest(&self.fresh)).min(),
+        }
+    }
+
+    /// When passing time alone may let a waiting request go. Later than `now`; meaningful once [`Throttler::next_dispatch`] returned `None`.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.waiting() == 0 {
+            return None;
+        }
+        let retry = (!self.retries.is_empty()).then(|| self.budget.covers_one_at()).filter(|&at| at > now);
+        self.pods.next_trial(now).into_iter().chain(retry).min()
+    }
+
+    fn waiting(&self) -> u32 {
+        u32::try_from(self.fresh.len() + self.retries.len()).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The pods of a revision: which may be picked, what runs in each, and which are suspect.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Timestamp};
+
+use crate::{Balancer, Candidate, Policy};
+
+/// How long a pod that did not start a request rests, even if there is no other; doubles with every further failure.
+const REST_MIN: Duration = Duration::from_millis(10);
+/// The longest such rest.
+const REST_MAX: Duration = Duration::from_millis(500);
+/// How much longer it is left alone while there are others.
+const AVOIDED_FACTOR: u32 = 10;
+
+/// What is known of one pod.
+#[derive(Clone, Debug)]
+struct Pod {
+    address: SocketAddr,
+    state: PodState,
+    slots: u32,
+    is_listed: bool,
+    in_flight: u32,
+    direct: u32,
+    suspicion: Option<Suspicion>,
+}
+
+/// A pod failed to start requests that were sent to it, this often in a row.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    failures: u32,
+    /// Until when it is left alone while other pods are not suspect.
+    avoided_until: Timestamp,
+    /// Until when it is left alone in any case.
+    rests_until: Timestamp,
+}
+
+impl Suspicion {
+    fn after(failures: u32, now: Timestamp) -> Self {
+        let doubled = REST_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
+        let rest = doubled.min(REST_MAX);
+        Self { failures, avoided_until: now + rest * AVOIDED_FACTOR, rests_until: now + rest }
+    }
+}
+
+/// All pods that are listed or hold a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pods {
+    names: Interner<PodName, PodId>,
+    known: Vec<Option<Pod>>,
+    /// The listed ready ones, in the order of the list.
+    ready: Vec<PodId>,
+}
+
+impl Pods {
+    /// Takes over a new list.
+    pub(super) fn replace(&mut self, list: &[PodAssignment]) {
+        for pod in self.known.iter_mut().flatten() {
+            pod.is_listed = false;
+        }
+        self.ready.clear();
+        for assigned in list {
+            let id = self.names.intern(&assigned.pod);
+            if self.update(id, assigned) == PodState::Ready {
+                self.ready.push(id);
+            }
+        }
+        for index in 0..self.known.len() {
+            self.forget_if_gone(index);
+        }
+    }
+
+    /// Applies one line of a list; returns what the pod is from now on.
+    fn update(&mut self, id: PodId, assigned: &PodAssignment) -> PodState {
+        let index = index_of(id);
+        if self.known.len() <= index {
+            self.known.resize(index + 1, None);
+        }
+        let pod = self.known[index].get_or_insert(Pod {
+            address: assigned.address,
+            state: PodState::Unheard,
+            slots: assigned.slots,
+            is_listed: true,
+            in_flight: 0,
+            direct: 0,
+            suspicion: None,
+        });
+        pod.is_listed = true;
+        pod.slots = assigned.slots;
+        if pod.address != assigned.address {
+            pod.address = assigned.address;
+            pod.suspicion = None;
+        }
+        if assigned.state != PodState::Unheard {
+            pod.state = assigned.state;
+        }
+        pod.state
+    }
+
+    /// Picks a ready pod with a free slot.
+    pub(super) fn pick(&self, balancer: &mut Balancer, policy: Policy, now: Timestamp) -> Option<PodId> {
+        self.pick_by(balancer, policy, now, |pod| Candidate { in_flight: pod.in_flight, slots: pod.slots })
+    }
+
+    /// Picks a ready pod, slots or not.
+    pub(super) fn pick_direct(&self, balancer: &mut Balancer, now: Timestamp) -> Option<PodId> {
+        self.pick_by(balancer, Policy::BetterOfTwo, now, |pod| Candidate {
+            in_flight: pod.in_flight + pod.direct,
+            slots: 0,
+        })
+    }
+
+    fn pick_by(
+        &self,
+        balancer: &mut Balancer,
+        policy: Policy,
+        now: Timestamp,
+        describe: impl Fn(&Pod) -> Candidate,
+    ) -> Option<PodId> {
+        let all_suspect = self.all_suspect();
+        // A pod that is left alone looks full.
+        let candidate = |index: usize| match self.pod(self.ready[index]) {
+            Some(pod) if may_be_tried(pod, all_suspect, now) => describe(pod),
+            _ => Candidate { in_flight: u32::MAX, slots: u32::MAX },
+        };
+        balancer.pick(policy, self.ready.len(), candidate).map(|index| self.ready[index])
+    }
+
+    /// A request goes to a pod, by its slots.
+    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> SocketAddr {
+        let pod = self.picked(id, now);
+        pod.in_flight += 1;
+        pod.address
+    }
+
+    /// A request goes to a pod past its slots.
+    pub(super) fn enter_direct(&mut self, id: PodId, now: Timestamp) -> SocketAddr {
+        let pod = self.picked(id, now);
+        pod.direct += 1;
+        pod.address
+    }
+
+    /// A suspect pod gets one request per rest until it has started one.
+    fn picked(&mut self, id: PodId, now: Timestamp) -> &mut Pod {
+        let pod = self.known[index_of(id)].as_mut().expect("only known pods are picked");
+        pod.suspicion = pod.suspicion.map(|suspicion| Suspicion::after(suspicion.failures, now));
+        pod
+    }
+
+    /// A request that had a slot ended.
+    pub(super) fn leave(&mut self, id: PodId) {
+        if let Some(pod) = self.pod_mut(id) {
+            pod.in_flight = pod.in_flight.saturating_sub(1);
+        }
+        self.forget_if_gone(index_of(id));
+    }
+
+    /// A request past the slots ended.
+    pub(super) fn leave_direct(&mut self, id: PodId) {
+        if let Some(pod) = self.pod_mut(id) {
+            pod.direct = pod.direct.saturating_sub(1);
+        }
+        self.forget_if_gone(index_of(id));
+    }
+
+    /// A pod did not start a request.
+    pub(super) fn suspect(&mut self, id: PodId, now: Timestamp) {
+        if let Some(pod) = self.pod_mut(id) {
+            let failures = pod.suspicion.map_or(0, |suspicion| suspicion.failures);
+            pod.suspicion = Some(Suspicion::after(failures.saturating_add(1), now));
+        }
+    }
+
+    /// A pod started a request.
+    pub(super) fn clear_suspicion(&mut self, id: PodId) {
+        if let Some(pod) = self.pod_mut(id) {
+            pod.suspicion = None;
+        }
+    }
+
+    /// Whether there is a ready pod, suspect or not.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// When the next suspect pod may be tried, of those that may not at `now`.
+    pub(super) fn next_trial(&self, now: Timestamp) -> Option<Timestamp> {
+        let all_suspect = self.all_suspect();
+        let suspicions = self.ready.iter().filter_map(|&id| self.pod(id)?.suspicion);
+        suspicions.map(|suspicion| suspicion.ends(all_suspect)).filter(|&at| at > now).min()
+    }
+
+    /// The name behind an id.
+    pub(super) fn name(&self, id: PodId) -> Option<&PodName> {
+        self.names.name(id)
+    }
+
+    fn all_suspect(&self) -> bool {
+        self.ready.iter().all(|&id| self.pod(id).is_some_and(|pod| pod.suspicion.is_some()))
+    }
+
+    fn pod(&self, id: PodId) -> Option<&Pod> {
+        self.known.get(index_of(id))?.as_ref()
+    }
+
+    fn pod_mut(&mut self, id: PodId) -> Option<&mut Pod> {
+        self.known.get_mut(index_of(id))?.as_mut()
+    }
+
+    /// Forgets a pod that is neither listed nor holds a request; its id may be another's from then on.
+    fn forget_if_gone(&mut self, index: usize) {
+        let Some(slot) = self.known.get_mut(index) else { return };
+        if slot.as_ref().is_some_and(|pod| !pod.is_listed && pod.in_flight == 0 && pod.direct == 0) {
+            *slot = None;
+            let id = PodId(u32::try_from(index).expect("ids are 32 bits"));
+            if let Some(name) = self.names.name(id).cloned() {
+                self.names.release(&name);
+            }
+        }
+    }
+}
+
+impl Suspicion {
+    /// When the pod may be tried again.
+    fn ends(&self, all_suspect: bool) -> Timestamp {
+        if all_suspect { self.rests_until } else { self.avoided_until }
+    }
+}
+
+fn may_be_tried(pod: &Pod, all_suspect: bool, now: Timestamp) -> bool {
+    pod.suspicion.is_none_or(|suspicion| suspicion.ends(all_suspect) <= now)
+}
+
+fn index_of(id: PodId) -> usize {
+    usize::try_from(id.0).expect("usize has at least 32 bits")
+}
