@@ -1,1 +1,99 @@
 //! The control loop: how many pods, who serves, which activators.
+//!
+//! One task owns a [`scaling::Multiscaler`] and everything known of revisions, pods and activators. Facts reach it from the platform and from
+//! links; what it decides leaves as orders to the platform, assignments to activators and settings to queue-proxies. Nobody else
+//! decides anything, and nothing that a pod sends can stop it: every link has a task of its own, which is cut off when it misbehaves.
+//!
+//! It knows neither Kubernetes nor processes: [`Autoscaler::start`] takes an `Arc<dyn Platform>`.
+
+mod api;
+pub mod api_types;
+mod event_loop;
+mod metrics;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use platform::Platform;
+use runtime::Clock;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::ApiHandle;
+use crate::event_loop::EventLoop;
+pub use crate::metrics::Metrics;
+
+/// What an autoscaler needs to know before it knows anything.
+#[derive(Clone, Debug)]
+pub struct AutoscalerConfig {
+    /// Grows with every start, so that activators can tell our assignments from those of our predecessor.
+    pub epoch: u64,
+    /// The process's clock.
+    pub clock: Clock,
+    /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
+    pub metrics: Metrics,
+    /// How an address that the platform names is reached.
+    pub dial: DialRoute,
+}
+
+/// How links reach the addresses that the platform names: as they are, or through a relay that tests put in between.
+#[derive(Clone, Default)]
+pub struct DialRoute {
+    relay: Option<Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>>,
+}
+
+impl DialRoute {
+    /// Dials what `relay` makes of an address; asked anew for every attempt.
+    pub fn through(relay: impl Fn(SocketAddr) -> SocketAddr + Send + Sync + 'static) -> Self {
+        Self { relay: Some(Arc::new(relay)) }
+    }
+
+    pub(crate) fn to(&self, address: SocketAddr) -> SocketAddr {
+        self.relay.as_ref().map_or(address, |relay| relay(address))
+    }
+}
+
+impl fmt::Debug for DialRoute {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.relay.is_some() { "DialRoute(relayed)" } else { "DialRoute(direct)" })
+    }
+}
+
+/// A running autoscaler. Dropping it without [`Autoscaler::stop`] stops it too, but waits for nothing.
+#[derive(Debug)]
+pub struct Autoscaler {
+    api: ApiHandle,
+    stop: CancellationToken,
+    event_loop: JoinHandle<()>,
+}
+
+impl Autoscaler {
+    /// Starts on the current tokio runtime and subscribes to the platform, which ends any earlier subscription.
+    pub fn start(config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Self {
+        let stop = CancellationToken::new();
+        let (api, queries) = ApiHandle::new();
+        let event_loop = EventLoop::new(config, platform, stop.clone());
+        Self { api, stop, event_loop: tokio::spawn(event_loop.run(queries)) }
+    }
+
+    /// Its HTTP API, version 1; see [`api_types`]. Answers 503 once the autoscaler has stopped.
+    pub fn router(&self) -> Router {
+        api::router(self.api.clone())
+    }
+
+    /// Ends all links and joins every task. Pods and activators go on with what they know.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        if let Err(error) = (&mut self.event_loop).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "the event loop did not end well");
+        }
+    }
+}
+
+impl Drop for Autoscaler {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,207 @@
+//! What the API says, as programs read it. A serialised type is a promise: fields are only ever added within a version, and readers
+//! ignore those they do not know.
+//!
+//! | Request | Answer |
+//! |---|---|
+//! | `GET /v1/revisions` | [`RevisionList`] |
+//! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
+//! | `GET /v1/problems` | [`ProblemList`] |
+//! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
+//!
+//! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every machine.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use vocabulary::{PodCount, PodName, PodState, RevisionName, Routing};
+
+/// The version of these types, in the field `version` of every answer and in every path.
+pub const API_VERSION: u32 = 1;
+
+/// All revisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevisionList {
+    /// [`API_VERSION`].
+    pub version: u32,
+    /// In the order of their names.
+    pub revisions: Vec<RevisionSummary>,
+    /// Configuration that was refused, so that the last good one is in force; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// Where a revision stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevisionSummary {
+    /// `namespace/kind/name`.
+    pub name: RevisionName,
+    /// What people call its present template.
+    pub template: String,
+    /// How many pods the platform is asked for.
+    pub wanted: PodCount,
+    /// What the load calls for, before bounds; absent before the first valid decision.
+    pub desired: Option<PodCount>,
+    /// Pods that pass their probes.
+    pub ready_pods: PodCount,
+    /// Pods that do not.
+    pub not_ready_pods: PodCount,
+    /// Of them, those that do not run yet.
+    pub pending_pods: PodCount,
+    /// Pods on their way out.
+    pub terminating_pods: PodCount,
+    /// `stable` or `panic`.
+    pub mode: String,
+    /// What is counted: `concurrency` or `rps`.
+    pub metric: String,
+    /// The average over the stable window, of the whole revision; absent without data.
+    pub stable_value: Option<f64>,
+    /// The average over the panic window.
+    pub panic_value: Option<f64>,
+    /// The load per pod aimed at.
+    pub target_per_pod: f64,
+    /// Who is in the request path.
+    pub routing: Routing,
+    /// Requests that wait.
+    pub waiting: u32,
+    /// `active`, `activating` or `inactive`.
+    pub activity: String,
+    /// Why the count last changed.
+    pub last_reason: String,
+    /// Why the count is not zero, if zero was asked for.
+    pub why_not_zero: Option<String>,
+    /// What the revision waits for, or which of its pods are in trouble; absent when there is nothing to say.
+    pub why_not_ready: Option<String>,
+}
+
+/// One revision with its pods and its last decisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevisionDetail {
+    /// [`API_VERSION`].
+    pub version: u32,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub summary: RevisionSummary,
+    /// Hosts whose requests are for it.
+    pub hosts: Vec<String>,
+    /// The most requests in one pod at once; 0 means no limit.
+    pub container_concurrency: u32,
+    /// The lower bound.
+    pub min_scale: PodCount,
+    /// The upper bound; absent when there is none.
+    pub max_scale: Option<PodCount>,
+    /// In the order of their names.
+    pub pods: Vec<PodView>,
+    /// Its last decisions, oldest first, at most 20.
+    pub decisions: Vec<DecisionView>,
+    /// Configuration that was refused, of any revision or the cluster.
+    pub problems: Vec<String>,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PodView {
+    /// Its name.
+    pub name: PodName,
+    /// `pending`, `running` or `terminating`.
+    pub phase: String,
+    /// Whether it may take requests.
+    pub state: PodState,
+    /// It is to end, and finishes what it holds.
+    pub leaving: bool,
+    /// It runs an older template.
+    pub outdated: bool,
+    /// Whether the autoscaler's link to it is up.
+    pub linked: bool,
+    /// Requests in flight in its last reported second, averaged, waiting ones included.
+    pub in_flight: f64,
+    /// Of them, those that waited for a slot.
+    pub queued: u32,
+    /// How long ago it was last heard; absent if never.
+    pub heard_ms_ago: Option<u64>,
+    /// Where it takes requests.
+    pub requests: Option<SocketAddr>,
+    /// Where it takes the autoscaler's link.
+    pub link: Option<SocketAddr>,
+    /// Why it is in trouble or not ready: exit codes, probe failures, a link that cannot be opened.
+    pub trouble: Option<String>,
+    /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
+    pub details: BTreeMap<String, String>,
+}
+
+/// One decision: its inputs, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecisionView {
+    /// How long ago.
+    pub age_ms: u64,
+    /// `tick`, `surge` or `change`.
+    pub trigger: String,
+    /// What it looked at; absent when there was no data, and so no decision.
+    pub inputs: Option<InputsView>,
+    /// The steps that changed the number, in order.
+    pub reasons: Vec<ReasonView>,
+    /// `stable` or `panic`, afterwards.
+    pub mode: String,
+    /// What the load calls for; absent if nothing was ever decided.
+    pub desired: Option<PodCount>,
+    /// What the platform is asked for; absent means it was left alone.
+    pub wanted: Option<PodCount>,
+    /// Room beyond the target burst capacity, in requests.
+    pub excess_burst_capacity: i32,
+    /// Who is in the request path afterwards.
+    pub routing: Routing,
+    /// How many activators should serve.
+    pub activators: PodCount,
+    /// Why the count is not zero, if zero was asked for.
+    pub why_not_zero: Option<String>,
+}
+
+/// What a decision looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputsView {
+    /// Pods that pass their probes.
+    pub ready_pods: PodCount,
+    /// Of them, those not heard for 3 s or more.
+    pub unheard_pods: PodCount,
+    /// The average over the stable window.
+    pub stable_value: f64,
+    /// The average over the panic window.
+    pub panic_value: f64,
+    /// The load per pod aimed at.
+    pub target_per_pod: f64,
+    /// The most load a pod can take.
+    pub total_per_pod: f64,
+    /// Requests present at that moment, where that was looked at.
+    pub present_count: Option<f64>,
+}
+
+/// One step of a decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReasonView {
+    /// Which step: `stable_window`, `scale_up_rate`, `scale_down_rate`, `activation_scale`, `panic`, `scale_down_delay`, `surge`,
+    /// `missing_data`, `no_data`, `initial_scale`, `min_scale`, `max_scale`, `scale_to_zero`, `activation_timeout`.
+    pub stage: String,
+    /// The number before.
+    pub before: Option<PodCount>,
+    /// The number after; absent means "leave it alone".
+    pub after: Option<PodCount>,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// Configuration that was refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProblemList {
+    /// [`API_VERSION`].
+    pub version: u32,
+    /// One line each; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// Why a request to the API failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApiError {
+    /// [`API_VERSION`].
+    pub version: u32,
+    /// One line.
+    pub error: String,
+}

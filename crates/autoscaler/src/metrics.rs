@@ -1,0 +1,220 @@
+//! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own names, plus links and evaluations.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use runtime::MetricsRegistry;
+use scaling::RevisionStatus;
+use vocabulary::{ExcessBurstCapacity, RevisionName, Routing};
+
+type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RevisionLabels {
+    namespace: String,
+    revision: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PeerLabels {
+    peer: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TriggerLabels {
+    trigger: &'static str,
+}
+
+/// The autoscaler's metrics. Register them once per process.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    wanted_pods: PerRevision,
+    desired_pods: PerRevision,
+    ready_pods: PerRevision,
+    not_ready_pods: PerRevision,
+    pending_pods: PerRevision,
+    terminating_pods: PerRevision,
+    panicking: PerRevision,
+    stable_value: PerRevision,
+    panic_value: PerRevision,
+    target_per_pod: PerRevision,
+    excess_burst_capacity: PerRevision,
+    through_activator: PerRevision,
+    waiting_requests: PerRevision,
+    links: Family<PeerLabels, Gauge>,
+    links_lost: Family<PeerLabels, Counter>,
+    evaluations: Family<TriggerLabels, Counter>,
+    problems: Gauge,
+}
+
+/// Who is at the other end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerKind {
+    Pod,
+    Activator,
+}
+
+impl PeerKind {
+    fn labels(self) -> PeerLabels {
+        PeerLabels {
+            peer: match self {
+                Self::Pod => "pod",
+                Self::Activator => "activator",
+            },
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds the autoscaler's metrics to a process's page.
+    pub fn register(registry: &MetricsRegistry) -> Self {
+        let metrics = Self {
+            wanted_pods: Family::default(),
+            desired_pods: Family::default(),
+            ready_pods: Family::default(),
+            not_ready_pods: Family::default(),
+            pending_pods: Family::default(),
+            terminating_pods: Family::default(),
+            panicking: Family::default(),
+            stable_value: Family::default(),
+            panic_value: Family::default(),
+            target_per_pod: Family::default(),
+            excess_burst_capacity: Family::default(),
+            through_activator: Family::default(),
+            waiting_requests: Family::default(),
+            links: Family::default(),
+            links_lost: Family::default(),
+            evaluations: Family::default(),
+            problems: Gauge::default(),
+        };
+        registry.with(|registry| {
+            for (name, help, family) in metrics.per_revision() {
+                registry.register(format!("autoscaler_{name}"), help, family.clone());
+            }
+            registry.register("autoscaler_links", "Links that are up", metrics.links.clone());
+            registry.register(
+                "autoscaler_links_lost",
+                "Links that broke or were cut off",
+                metrics.links_lost.clone(),
+            );
+            registry.register(
+                "autoscaler_evaluations",
+                "Evaluations of revisions, by what made us look",
+                metrics.evaluations.clone(),
+            );
+            registry.register(
+                "autoscaler_configuration_problems",
+                "Refused configuration, the last good one being in force",
+                metrics.problems.clone(),
+            );
+        });
+        metrics
+    }
+
+    fn per_revision(&self) -> [(&'static str, &'static str, &PerRevision); 13] {
+        [
+            ("wanted_pods", "Pods that the platform is asked for", &self.wanted_pods),
+            ("desired_pods", "Pods that the load calls for, before bounds", &self.desired_pods),
+            ("ready_pods", "Pods that pass their probes", &self.ready_pods),
+            ("not_ready_pods", "Pods that do not pass their probes", &self.not_ready_pods),
+            ("pending_pods", "Pods that do not run yet", &self.pending_pods),
+            ("terminating_pods", "Pods on their way out", &self.terminating_pods),
+            ("panic_mode", "1 in panic mode, else 0", &self.panicking),
+            ("stable_value", "Average over the stable window, of the whole revision", &self.stable_value),
+            ("panic_value", "Average over the panic window, of the whole revision", &self.panic_value),
+            ("target_per_pod", "Load per pod aimed at", &self.target_per_pod),
+            (
+                "excess_burst_capacity",
+                "Room beyond the target burst capacity, in requests",
+                &self.excess_burst_capacity,
+            ),
+            (
+                "through_activator",
+                "1 while activators are in the request path, else 0",
+                &self.through_activator,
+            ),
+            ("waiting_requests", "Requests that wait for a slot or a pod", &self.waiting_requests),
+        ]
+    }
+
+    /// Shows where a revision stands after an evaluation. What is unknown keeps its last value.
+    pub(crate) fn show(&self, revision: &RevisionName, status: &RevisionStatus, room: ExcessBurstCapacity) {
+        let labels = labels(revision);
+        let set = |family: &PerRevision, value: f64| {
+            family.get_or_create(&labels).set(value);
+        };
+        set(&self.wanted_pods, status.wanted.as_f64());
+        if let Some(desired) = status.desired {
+            set(&self.desired_pods, desired.as_f64());
+        }
+        set(&self.ready_pods, status.ready_pods.as_f64());
+        set(&self.not_ready_pods, status.not_ready_pods.as_f64());
+        set(&self.pending_pods, status.pending_pods.as_f64());
+        set(&self.terminating_pods, status.terminating_pods.as_f64());
+        set(&self.panicking, f64::from(u8::from(status.panicking)));
+        if let Some(value) = status.stable_value {
+            set(&self.stable_value, value);
+        }
+        if let Some(value) = status.panic_value {
+            set(&self.panic_value, value);
+        }
+        set(&self.target_per_pod, status.target_per_pod);
+        set(&self.excess_burst_capacity, f64::from(room.value()));
+        set(&self.through_activator, f64::from(u8::from(status.routing == Routing::ThroughActivator)));
+        set(&self.waiting_requests, f64::from(status.waiting));
+    }
+
+    /// A revision is gone.
+    pub(crate) fn forget(&self, revision: &RevisionName) {
+        for (_, _, family) in self.per_revision() {
+            family.remove(&labels(revision));
+        }
+    }
+
+    pub(crate) fn evaluated(&self, trigger: scaling::Trigger) {
+        let trigger = match trigger {
+            scaling::Trigger::Tick => "tick",
+            scaling::Trigger::Surge => "surge",
+            scaling::Trigger::Change => "change",
+        };
+        self.evaluations.get_or_create(&TriggerLabels { trigger }).inc();
+    }
+
+    pub(crate) fn link_up(&self, peer: PeerKind) {
+        self.links.get_or_create(&peer.labels()).inc();
+    }
+
+    /// A link that was up is gone: `lost` if we did not end it ourselves.
+    pub(crate) fn link_down(&self, peer: PeerKind, end: LinkEnd) {
+        self.links.get_or_create(&peer.labels()).dec();
+        match end {
+            LinkEnd::Lost => {
+                self.links_lost.get_or_create(&peer.labels()).inc();
+            }
+            LinkEnd::Closed => {}
+        }
+    }
+
+    pub(crate) fn problems(&self, count: usize) {
+        self.problems.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}
+
+/// How a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkEnd {
+    /// By us: its peer left, or we stop.
+    Closed,
+    /// By the peer, the network, or because the peer misbehaved.
+    Lost,
+}
+
+fn labels(revision: &RevisionName) -> RevisionLabels {
+    RevisionLabels {
+        namespace: revision.namespace().to_owned(),
+        revision: format!("{}/{}", revision.kind(), revision.name()),
+    }
+}
