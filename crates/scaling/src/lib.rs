@@ -12,6 +12,7 @@ mod decision;
 mod multiscaler;
 mod panic;
 mod reasons;
+mod scale_to_zero;
 pub mod surge;
 #[cfg(test)]
 mod vectors;

@@ -1,14 +1,35 @@
 //! Every revision that this replica owns: events in, commands out.
+//!
+//! Each revision has its own state ([`revision`]): what its reporters measured, its pods, the decider's memory, where it stands
+//! between zero and one. An event touches one revision, or all of them where an activator reports for all. A revision is evaluated
+//! every two seconds from its creation, and at once when demand grows; every other fact only runs the last answer through the bounds
+//! and the scale-to-zero rules again (Knative: a reconcile), so that nothing waits for the next tick.
+//!
+//! Left out on purpose: who owns which revision, names, links and everything else that needs more than numbers and time.
 
+mod journal;
+mod outcome;
+mod pods;
+mod revision;
+mod routing;
+mod schedule;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{
     BootId, PodCount, PodId, PodState, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp,
 };
 
+use self::revision::Revision;
+use self::schedule::Schedule;
 use crate::config::ScalingSpec;
 use crate::decision::Decision;
+
+/// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
+pub(crate) const TICK: Duration = Duration::from_secs(2);
 
 /// Who measured something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,11 +120,20 @@ pub enum Event {
     },
     /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot, an assignment that
     /// routes through it. This is Knative's activator probe, with our own facts.
+    ///
+    /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it again when it holds again.
     PathAcknowledged {
         /// Whose path.
         revision: RevisionId,
         /// Through activators and acknowledged by all.
         acknowledged: bool,
+    },
+    /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once we ordered one.
+    RoutingObserved {
+        /// Whose.
+        revision: RevisionId,
+        /// What is in force.
+        routing: Routing,
     },
 }
 
@@ -207,39 +237,222 @@ pub struct RevisionStatus {
 
 /// Every revision that this replica owns.
 #[derive(Debug, Default)]
-pub struct Multiscaler {}
+pub struct Multiscaler {
+    revisions: BTreeMap<RevisionId, Revision>,
+    /// Whose each pod is.
+    owners: BTreeMap<PodId, RevisionId>,
+    activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
+    schedule: Schedule,
+    commands: VecDeque<Command>,
+}
+
+/// Where an activator's seconds lie on our axis, for revisions that appear after its link came up.
+#[derive(Clone, Copy, Debug)]
+struct ActivatorClock {
+    boot: BootId,
+    second: u64,
+    at: Timestamp,
+}
+
+impl ActivatorClock {
+    fn second_at(self, now: Timestamp) -> u64 {
+        self.second + now.saturating_since(self.at).as_secs()
+    }
+}
 
 impl Multiscaler {
     /// How many decisions each revision remembers.
     pub const DECISIONS_KEPT: usize = 20;
 
     /// Takes in a fact.
-    pub fn handle(&mut self, _event: Event, _now: Timestamp) {
-        todo!()
+    pub fn handle(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::RevisionChanged { revision, spec, wanted } => {
+                self.revision_changed(revision, spec, wanted, now);
+            }
+            Event::RevisionRemoved { revision } => self.revision_removed(revision),
+            Event::PodsChanged { revision, pods } => self.pods_changed(revision, &pods, now),
+            Event::PodStateChanged { pod, state } => {
+                self.with_owner(pod, |revision, commands| revision.pod_said(pod, state, now, commands));
+            }
+            Event::ReporterStarted { reporter, boot, current_second, history } => {
+                self.reporter_started(
+                    reporter,
+                    ActivatorClock { boot, second: current_second, at: now },
+                    &history,
+                );
+            }
+            Event::LoadReported { reporter, revision, sample } => {
+                self.with(revision, |revision, commands| {
+                    revision.load_reported(reporter, sample, now, commands);
+                });
+            }
+            Event::ReporterHeard { reporter, second } => self.reporter_heard(reporter, second, now),
+            Event::PresentReported { reporter, revision, count } => {
+                self.with(revision, |revision, commands| {
+                    revision.present_reported(reporter, count, now, commands);
+                });
+            }
+            Event::LinkLost { reporter } => self.link_lost(reporter, now),
+            Event::ActivatorsChanged { activators } => self.activators_changed(&activators),
+            Event::PathAcknowledged { revision, acknowledged } => {
+                self.with(revision, |revision, commands| {
+                    revision.path_acknowledged(acknowledged, now, commands);
+                });
+            }
+            Event::RoutingObserved { revision, routing } => {
+                self.with(revision, |revision, _| revision.routing_observed(routing, now));
+            }
+        }
     }
 
     /// Does what is due at `now` (ticks, deadlines).
-    pub fn advance(&mut self, _now: Timestamp) {
-        todo!()
+    pub fn advance(&mut self, now: Timestamp) {
+        while let Some(id) = self.schedule.pop_due(now) {
+            if let Some(revision) = self.revisions.get_mut(&id) {
+                revision.advance(now, &mut self.commands);
+                self.schedule.replace(id, None, Some(revision.deadline()));
+            }
+        }
     }
 
     /// The next order, if any.
     pub fn next_command(&mut self) -> Option<Command> {
-        todo!()
+        self.commands.pop_front()
     }
 
     /// When [`Multiscaler::advance`] must be called at the latest; `None` if nothing is planned.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        todo!()
+        self.schedule.first()
     }
 
     /// Where a revision stands.
-    pub fn status(&self, _revision: RevisionId, _now: Timestamp) -> Option<RevisionStatus> {
-        todo!()
+    pub fn status(&self, revision: RevisionId, now: Timestamp) -> Option<RevisionStatus> {
+        self.revisions.get(&revision).map(|revision| revision.status(now))
     }
 
-    /// The last decisions of a revision that changed something or were valid, oldest first, at most [`Self::DECISIONS_KEPT`].
-    pub fn decisions(&self, _revision: RevisionId) -> impl Iterator<Item = &Arc<Decision>> {
-        std::iter::empty()
+    /// The decisions of a revision that changed something, and after them the latest one; oldest first, at most
+    /// [`Self::DECISIONS_KEPT`].
+    pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Arc<Decision>> {
+        self.revisions.get(&revision).into_iter().flat_map(Revision::decisions)
+    }
+
+    /// Lets one revision do something, and moves its deadline if that changed.
+    fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut Revision, &mut VecDeque<Command>)) {
+        if let Some(revision) = self.revisions.get_mut(&id) {
+            let before = revision.deadline();
+            act(revision, &mut self.commands);
+            self.schedule.replace(id, Some(before), Some(revision.deadline()));
+        }
+    }
+
+    fn with_owner(&mut self, pod: PodId, act: impl FnOnce(&mut Revision, &mut VecDeque<Command>)) {
+        if let Some(&owner) = self.owners.get(&pod) {
+            self.with(owner, act);
+        }
+    }
+
+    fn revision_changed(&mut self, id: RevisionId, spec: Arc<ScalingSpec>, wanted: PodCount, now: Timestamp) {
+        if self.revisions.contains_key(&id) {
+            return self.with(id, |revision, commands| revision.changed(spec, wanted, now, commands));
+        }
+        let mut revision = Revision::new(id, spec, wanted, now);
+        for (&activator, clock) in &self.activators {
+            if let Some(clock) = clock {
+                let reporter = Reporter::Activator(activator);
+                revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
+            }
+        }
+        revision.created(now, &mut self.commands);
+        self.schedule.replace(id, None, Some(revision.deadline()));
+        self.revisions.insert(id, revision);
+    }
+
+    fn revision_removed(&mut self, id: RevisionId) {
+        if let Some(revision) = self.revisions.remove(&id) {
+            self.schedule.replace(id, Some(revision.deadline()), None);
+            self.owners.retain(|_, &mut owner| owner != id);
+        }
+    }
+
+    fn pods_changed(&mut self, id: RevisionId, pods: &[PodFact], now: Timestamp) {
+        let Some(revision) = self.revisions.get(&id) else { return };
+        for pod in revision.pod_ids() {
+            self.owners.remove(&pod);
+        }
+        for fact in pods {
+            self.owners.insert(fact.pod, id);
+        }
+        self.with(id, |revision, commands| revision.pods_changed(pods, now, commands));
+    }
+
+    fn reporter_started(
+        &mut self,
+        reporter: Reporter,
+        clock: ActivatorClock,
+        history: &[(RevisionId, Sample)],
+    ) {
+        let now = clock.at;
+        let start =
+            |revision: &mut Revision| revision.reporter_started(reporter, clock.boot, clock.second, now);
+        match reporter {
+            Reporter::Activator(activator) => {
+                self.activators.insert(activator, Some(clock));
+                self.revisions.values_mut().for_each(start);
+            }
+            Reporter::Pod(pod) => self.with_owner(pod, |revision, commands| {
+                start(revision);
+                revision.pod_linked(pod, now, commands);
+            }),
+        }
+        for &(id, sample) in history {
+            if let Some(revision) = self.revisions.get_mut(&id) {
+                revision.history(reporter, sample, now);
+            }
+        }
+    }
+
+    fn reporter_heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
+        match reporter {
+            Reporter::Activator(_) => {
+                self.revisions
+                    .values_mut()
+                    .for_each(|revision| revision.reporter_heard(reporter, second, now));
+            }
+            Reporter::Pod(pod) => {
+                self.with_owner(pod, |revision, _| revision.reporter_heard(reporter, second, now));
+            }
+        }
+    }
+
+    fn link_lost(&mut self, reporter: Reporter, now: Timestamp) {
+        match reporter {
+            Reporter::Activator(activator) => {
+                if let Some(clock) = self.activators.get_mut(&activator) {
+                    *clock = None;
+                }
+                self.revisions.values_mut().for_each(|revision| revision.reporter_lost(reporter, now));
+            }
+            Reporter::Pod(pod) => self.with_owner(pod, |revision, commands| {
+                revision.reporter_lost(reporter, now);
+                revision.pod_unlinked(pod, now, commands);
+            }),
+        }
+    }
+
+    fn activators_changed(&mut self, activators: &[ReplicaId]) {
+        let present: BTreeSet<ReplicaId> = activators.iter().copied().collect();
+        for &gone in self.activators.keys().filter(|activator| !present.contains(activator)) {
+            for revision in self.revisions.values_mut() {
+                revision.reporter_removed(Reporter::Activator(gone));
+            }
+        }
+        self.activators.retain(|activator, _| present.contains(activator));
+        for activator in present {
+            self.activators.entry(activator).or_default();
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

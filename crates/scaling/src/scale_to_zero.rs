@@ -1,0 +1,275 @@
+//! When does the last pod go, and who serves meanwhile?
+//!
+//! The decider says how many pods the load needs; here its answer meets the bounds and the rules around zero. A revision is
+//! *active*, *activating* or *inactive* ([`Activity`]). Zero is reached in two steps: first the revision becomes inactive, which puts
+//! the activators into its path; then, once they are known to answer for it and the grace period and the retention have passed,
+//! the last pod is ended. So no request ever meets a revision whose pod is gone and whose activator does not know it yet.
+//!
+//! Everything is a function of the [`Situation`]: nothing here remembers anything. Knative asks to be called again after some time;
+//! so does [`Plan::recheck`], which the multiscaler turns into a deadline.
+
+mod activity;
+
+use std::time::Duration;
+
+use vocabulary::{PodCount, format_duration};
+
+pub(crate) use activity::{Activity, InactiveBecause};
+
+use crate::bounds::{Initialization, ReplicaBounds};
+use crate::config::ScalingSpec;
+use crate::decision::{Reason, Stage};
+use crate::reasons::Reasons;
+
+/// How long after a revision became inactive to look again when the activators were in its path already (Knative waits this
+/// long for its own status to be written; our next look comes sooner, when the activity changes).
+const RECHECK_WHEN_PROXIED: Duration = Duration::from_secs(3);
+
+/// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation<'a> {
+    /// The revision's settings.
+    pub(crate) spec: &'a ScalingSpec,
+    /// The platform's replica count.
+    pub(crate) present: PodCount,
+    /// Where the revision stands.
+    pub(crate) activity: Activity,
+    /// For how long it has stood there.
+    pub(crate) activity_age: Duration,
+    /// Whether it ever had as many ready pods as it should start with.
+    pub(crate) initialization: Initialization,
+    /// What is known of the way through the activators.
+    pub(crate) path: Path,
+}
+
+/// What is known of the way through the activators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Requests are sent to the pods.
+    Direct,
+    /// Requests are to come through the activators, but not all of these have acknowledged.
+    Unacknowledged,
+    /// All activators answer for the revision, for this long.
+    Acknowledged(Duration),
+}
+
+/// What to do about the replica count.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    /// The count; `None` is Knative's -1: nothing is known, or the revision is still starting.
+    pub(crate) want: Option<PodCount>,
+    /// Whether the platform should have that count now. Otherwise it is left alone.
+    pub(crate) apply: bool,
+    /// Look again after this long even if nothing happens.
+    pub(crate) recheck: Option<Duration>,
+    /// The steps that led here from the decider's answer.
+    pub(crate) reasons: Vec<Reason>,
+    /// Why a pod stays although the decider asked for none.
+    pub(crate) kept: Option<Kept>,
+}
+
+impl Plan {
+    /// What the platform is asked for, if anything.
+    pub(crate) fn applied(&self) -> Option<PodCount> {
+        if self.apply { self.want } else { None }
+    }
+}
+
+/// Why a pod stays although the decider asked for none.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    /// Which rule keeps it.
+    pub(crate) rule: KeptBy,
+    /// The rule in one sentence, with its numbers.
+    pub(crate) text: String,
+}
+
+/// The rules that keep a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptBy {
+    /// The lower bound.
+    MinScale,
+    /// The revision was never fully ready.
+    InitialScale,
+    /// `enable-scale-to-zero` is false.
+    Disabled,
+    /// It is still starting.
+    Activating,
+    /// It has not been active for a whole stable window.
+    Window,
+    /// It is about to become inactive.
+    Deactivating,
+    /// Not every activator has acknowledged.
+    Acknowledgement,
+    /// The retention of the last pod.
+    Retention,
+    /// The grace period.
+    Grace,
+}
+
+/// How many ready pods make the revision serve: its initial scale until it was ready once, at least one pod afterwards.
+pub(crate) fn needed_pods(spec: &ScalingSpec, initialization: Initialization) -> PodCount {
+    let min_scale = if spec.reachable { spec.min_scale } else { PodCount::ZERO };
+    min_scale.max(match initialization {
+        Initialization::Pending => spec.initial_scale,
+        Initialization::Done => PodCount::ONE,
+    })
+}
+
+/// Puts the decider's answer (`None`: it never decided) between the bounds and, if that is zero, through the rules around zero.
+pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
+    let Some(count) = desired.or_else(|| situation.activity.is_activating().then_some(PodCount::ZERO)) else {
+        return Plan { want: None, apply: false, recheck: None, reasons: Vec::new(), kept: None };
+    };
+    let mut reasons = Reasons::continuing(Vec::new(), desired);
+    ReplicaBounds::of(situation.spec, situation.initialization).apply(&mut reasons);
+    let bounded = reasons.number().unwrap_or_default();
+    let plan = if bounded == PodCount::ZERO {
+        zero_guard(desired, situation)
+    } else {
+        let reasons = reasons.into_list();
+        let kept = reasons.last().filter(|_| count == PodCount::ZERO).map(kept_by_bound);
+        Plan { want: Some(bounded), apply: true, recheck: None, reasons, kept }
+    };
+    if desired.is_none() { never_lower(plan, situation.present) } else { plan }
+}
+
+/// Without any decision the bounds may raise what is there but not lower it: a restart knows nothing yet. (A revision that never
+/// got ready in time still goes to zero.)
+fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
+    if let Some(want) = plan.applied().filter(|&want| want > PodCount::ZERO && want < present) {
+        plan.want = Some(present);
+        let text = format!("nothing is known of the load yet, so the present count of {present} stays");
+        plan.reasons.push(Reason { stage: Stage::NoData, before: Some(want), after: Some(present), text });
+    }
+    plan
+}
+
+fn kept_by_bound(raise: &Reason) -> Kept {
+    let rule = if raise.stage == Stage::InitialScale { KeptBy::InitialScale } else { KeptBy::MinScale };
+    Kept { rule, text: raise.text.clone() }
+}
+
+/// The rules around zero, first match wins. `desired` is what the first reason starts from.
+fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
+    let step = Step { before: desired };
+    if !situation.spec.scale_to_zero {
+        return step.keep_one(
+            KeptBy::Disabled,
+            "scale to zero is turned off (enable-scale-to-zero)".to_owned(),
+            None,
+        );
+    }
+    match situation.activity {
+        Activity::Activating { .. } => guard_activating(&step, situation),
+        Activity::Active { .. } => guard_active(&step, situation),
+        Activity::Inactive { .. } => guard_inactive(&step, situation),
+    }
+}
+
+fn guard_activating(step: &Step, situation: &Situation<'_>) -> Plan {
+    let timeout = situation.spec.activation_timeout;
+    let limit = format_duration(timeout);
+    if situation.activity_age > timeout {
+        let text = format!(
+            "no pods got ready within the activation timeout of {limit}, and no request waits: given up"
+        );
+        return step.end(Stage::ActivationTimeout, &text);
+    }
+    let text = format!("still starting; given up {limit} after the start if no request waits then");
+    Plan { want: None, ..step.leave_alone(KeptBy::Activating, text, Some(timeout)) }
+}
+
+fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
+    let window = situation.spec.stable_window;
+    if situation.activity_age >= window {
+        let recheck = match situation.path {
+            Path::Direct => None,
+            Path::Unacknowledged | Path::Acknowledged(_) => Some(RECHECK_WHEN_PROXIED),
+        };
+        let text = "the activators take over first, then the last pod may go".to_owned();
+        return step.leave_alone(KeptBy::Deactivating, text, recheck);
+    }
+    let rest = window.saturating_sub(situation.activity_age);
+    let text =
+        format!("active for less than the stable window of {}: one pod stays", format_duration(window));
+    step.keep_one(KeptBy::Window, text, Some(rest))
+}
+
+fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
+    let spec = situation.spec;
+    let grace = spec.scale_to_zero_grace_period;
+    let retention = if spec.reachable { spec.pod_retention } else { Duration::ZERO };
+    let inactive_for = situation.activity_age;
+    let Path::Acknowledged(proxied_for) = situation.path else {
+        let text = "not every activator has acknowledged that it answers for the revision".to_owned();
+        return step.leave_alone(KeptBy::Acknowledgement, text, None);
+    };
+    if inactive_for >= grace.max(retention) {
+        let text = format!("no traffic for {}, and the activators answer", rough(inactive_for));
+        return step.end(Stage::ScaleToZero, &text);
+    }
+    if inactive_for < retention {
+        let rest = retention.saturating_sub(inactive_for);
+        let text = format!("the last pod is retained for {} after traffic ended", format_duration(retention));
+        return step.leave_alone(KeptBy::Retention, text, Some(rest));
+    }
+    if proxied_for >= grace {
+        let text = format!("no traffic, and the activators have answered for {}", rough(proxied_for));
+        return step.end(Stage::ScaleToZero, &text);
+    }
+    let rest = grace.saturating_sub(proxied_for);
+    let text = format!("the activators must answer for the grace period of {} first", format_duration(grace));
+    step.leave_alone(KeptBy::Grace, text, Some(rest))
+}
+
+/// A span for people: to the second.
+fn rough(span: Duration) -> String {
+    format_duration(Duration::from_secs(span.as_secs()))
+}
+
+/// Builds the plans of the zero guard; all of its reasons start from the same number.
+struct Step {
+    before: Option<PodCount>,
+}
+
+impl Step {
+    fn reason(&self, stage: Stage, after: Option<PodCount>, text: &str) -> Vec<Reason> {
+        vec![Reason { stage, before: self.before, after, text: text.to_owned() }]
+    }
+
+    /// Zero, now.
+    fn end(&self, stage: Stage, text: &str) -> Plan {
+        let reasons = self.reason(stage, Some(PodCount::ZERO), text);
+        Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }
+    }
+
+    /// Zero is wanted, but not yet: whatever runs stays. The remaining time belongs to the sentence, not to the reason, which
+    /// would otherwise differ at every look.
+    fn leave_alone(&self, rule: KeptBy, text: String, recheck: Option<Duration>) -> Plan {
+        let reasons = self.reason(Stage::ScaleToZero, None, &text);
+        let kept = Some(Kept { rule, text: with_rest(text, rule, recheck) });
+        Plan { want: Some(PodCount::ZERO), apply: false, recheck, reasons, kept }
+    }
+
+    /// One pod, now.
+    fn keep_one(&self, rule: KeptBy, text: String, recheck: Option<Duration>) -> Plan {
+        let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), &text);
+        let kept = Some(Kept { rule, text: with_rest(text, rule, recheck) });
+        Plan { want: Some(PodCount::ONE), apply: true, recheck, reasons, kept }
+    }
+}
+
+fn with_rest(text: String, rule: KeptBy, rest: Option<Duration>) -> String {
+    match rest {
+        Some(rest) if matches!(rule, KeptBy::Window | KeptBy::Retention | KeptBy::Grace) => {
+            // Rounded up, so that it never says that nothing is left.
+            let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
+            format!("{text}; {} to go", format_duration(Duration::from_secs(seconds)))
+        }
+        Some(_) | None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;
