@@ -28,5 +28,6 @@ pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use problem::{Checked, Problem};
+pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use revision::{RevisionSettings, misplaced_annotations, progress_deadline};
 pub use spec::{Aggregation, Metric, ScalingSpec};

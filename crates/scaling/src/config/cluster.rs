@@ -153,46 +153,54 @@ impl ClusterConfig {
 
     /// The load aimed at without any annotation must be at least the least target.
     fn check_concurrency_target(&self, reader: &mut Reader<'_>) {
+        let (fraction, default) = (&keys::TARGET_PERCENTAGE, &keys::TARGET_DEFAULT);
         let product = self.container_concurrency_target_fraction * self.container_concurrency_target_default;
-        if product < 0.01 && reader.are_sound(&[&keys::TARGET_PERCENTAGE, &keys::TARGET_DEFAULT]) {
-            let flaw = format!(
-                "times {} is {product}, which is below 0.01; raise one of the two",
-                keys::TARGET_DEFAULT.name
-            );
-            reader.refuse_key(keys::TARGET_PERCENTAGE.name, &flaw);
+        if product >= 0.01 || !reader.are_sound(&[fraction, default]) {
+            return;
         }
+        let (written, other) =
+            if reader.entry(default).is_some() { (default, fraction) } else { (fraction, default) };
+        let flaw =
+            format!("makes {product} together with {}; raise one of them until it is 0.01", other.name);
+        reader.refuse_present(written, &flaw);
     }
 
     fn check_scales(&self, reader: &mut Reader<'_>) {
-        let (min, max, limit) = (self.min_scale, self.max_scale, self.max_scale_limit);
-        if reader.are_sound(&[&keys::MAX_SCALE, &keys::MAX_SCALE_LIMIT])
-            && limit > PodCount::ZERO
-            && !(PodCount::ONE..=limit).contains(&max)
-        {
-            let flaw = format!(
-                "is {max}{}, which {} {limit} does not allow; write a whole number from 1 to {limit}",
-                if max == PodCount::ZERO { " (no limit)" } else { "" },
-                keys::MAX_SCALE_LIMIT.name
-            );
-            reader.refuse_key(keys::MAX_SCALE.name, &flaw);
-        }
+        let (min, max) = (self.min_scale, self.max_scale);
+        self.check_max_scale_limit(reader);
         if reader.are_sound(&[&keys::MIN_SCALE, &keys::MAX_SCALE]) && max > PodCount::ZERO && min > max {
-            let flaw = format!(
-                "is {min}, which is above {} {max}; write a whole number from 0 to {max}",
-                keys::MAX_SCALE.name
-            );
-            reader.refuse_key(keys::MIN_SCALE.name, &flaw);
+            let flaw =
+                format!("is above {} {max}; write a whole number from 0 to {max}", keys::MAX_SCALE.name);
+            reader.refuse_present(&keys::MIN_SCALE, &flaw);
         }
         if reader.are_sound(&[&keys::INITIAL_SCALE, &keys::ALLOW_ZERO_INITIAL_SCALE])
             && self.initial_scale == PodCount::ZERO
             && !self.allow_zero_initial_scale
         {
             let flaw = format!(
-                "is 0, which is not allowed; write at least 1, or set {}: \"true\"",
+                "is not allowed; write at least 1, or set {} to \"true\"",
                 keys::ALLOW_ZERO_INITIAL_SCALE.name
             );
-            reader.refuse_key(keys::INITIAL_SCALE.name, &flaw);
+            reader.refuse_present(&keys::INITIAL_SCALE, &flaw);
         }
+    }
+
+    /// A limit binds the default too, so setting one takes a default of one's own.
+    fn check_max_scale_limit(&self, reader: &mut Reader<'_>) {
+        let (max, limit) = (self.max_scale, self.max_scale_limit);
+        if limit == PodCount::ZERO
+            || (PodCount::ONE..=limit).contains(&max)
+            || !reader.are_sound(&[&keys::MAX_SCALE, &keys::MAX_SCALE_LIMIT])
+        {
+            return;
+        }
+        let shown = if max == PodCount::ZERO { "0 (no limit)".to_owned() } else { max.to_string() };
+        let flaw = format!(
+            "{} {shown} exceeds; set {} to a whole number from 1 to {limit}",
+            keys::MAX_SCALE.name,
+            keys::MAX_SCALE.name
+        );
+        reader.refuse_present(&keys::MAX_SCALE_LIMIT, &flaw);
     }
 }
 

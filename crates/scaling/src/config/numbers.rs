@@ -2,14 +2,22 @@
 
 use std::num::IntErrorKind;
 
+use thiserror::Error;
+
 /// Why a text is not the number asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum NumberError {
-    /// Not in the grammar.
-    Malformed,
+    /// Not in the grammar of integers.
+    #[error("is not a whole number")]
+    NoInteger,
+    /// Not in the grammar of floats.
+    #[error("is not a number")]
+    NoFloat,
     /// A number, but none that fits.
+    #[error("is out of range")]
     TooLarge,
     /// NaN or an infinity, which Knative lets through.
+    #[error("is not a finite number")]
     NotFinite,
 }
 
@@ -19,7 +27,7 @@ pub(super) fn integer(text: &str) -> Result<i64, NumberError> {
         if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) {
             NumberError::TooLarge
         } else {
-            NumberError::Malformed
+            NumberError::NoInteger
         }
     })
 }
@@ -29,23 +37,23 @@ pub(super) fn float(text: &str) -> Result<f64, NumberError> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let value = match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
         Some(digits) => hexadecimal(digits)? * if text.starts_with('-') { -1.0 } else { 1.0 },
-        None => text.parse::<f64>().map_err(|_| NumberError::Malformed)?,
+        None => text.parse::<f64>().map_err(|_| NumberError::NoFloat)?,
     };
     if value.is_finite() { Ok(value) } else { Err(NumberError::NotFinite) }
 }
 
 /// Reads `1.8p3` (that is 12), without sign and prefix. The exponent is mandatory, as in Go.
 fn hexadecimal(text: &str) -> Result<f64, NumberError> {
-    let (mantissa, exponent) = text.split_once(['p', 'P']).ok_or(NumberError::Malformed)?;
+    let (mantissa, exponent) = text.split_once(['p', 'P']).ok_or(NumberError::NoFloat)?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
-        return Err(NumberError::Malformed);
+        return Err(NumberError::NoFloat);
     }
     let mut value = 0.0;
     for digit in whole.chars().chain(fraction.chars()) {
-        value = value * 16.0 + f64::from(digit.to_digit(16).ok_or(NumberError::Malformed)?);
+        value = value * 16.0 + f64::from(digit.to_digit(16).ok_or(NumberError::NoFloat)?);
     }
-    let exponent = integer(exponent).map_err(|_| NumberError::Malformed)?;
+    let exponent = integer(exponent).map_err(|_| NumberError::NoFloat)?;
     let shift = i64::try_from(fraction.len()).unwrap_or(i64::MAX).saturating_mul(4);
     // Beyond these bounds every value is zero or infinite anyway.
     let exponent = exponent.saturating_sub(shift).clamp(-5000, 5000);
@@ -71,7 +79,7 @@ mod tests {
             assert_eq!(integer(text), Ok(value), "{text}");
         }
         for text in ["", "+", "5.0", "0x10", " 5", "5 ", "1_000", "1e3", "٣"] {
-            assert_eq!(integer(text), Err(NumberError::Malformed), "{text}");
+            assert_eq!(integer(text), Err(NumberError::NoInteger), "{text}");
         }
         assert_eq!(integer("99999999999999999999"), Err(NumberError::TooLarge));
     }
@@ -92,7 +100,7 @@ mod tests {
             assert_eq!(float(text), Ok(value), "{text}");
         }
         for text in ["", "x", "100}", "0x10", "0xp1", "0x1pz", "1 ", "0x1p+", "--1", "0x-1p1"] {
-            assert_eq!(float(text), Err(NumberError::Malformed), "{text}");
+            assert_eq!(float(text), Err(NumberError::NoFloat), "{text}");
         }
     }
 

@@ -138,14 +138,13 @@ impl<'a> Reader<'a> {
         parse: fn(&str) -> Result<Value, NumberError>,
     ) -> Option<Value> {
         let entry = self.entry(key)?;
-        let flaw = match parse(entry.value) {
-            Ok(value) => return self.within(entry, limit, value),
-            Err(NumberError::Malformed) => "is not such a number",
-            Err(NumberError::TooLarge) => "is out of range",
-            Err(NumberError::NotFinite) => "is not a finite number",
-        };
-        self.refuse(entry, &format!("{flaw}; write {}", limit.words));
-        None
+        match parse(entry.value) {
+            Ok(value) => self.within(entry, limit, value),
+            Err(error) => {
+                self.refuse(entry, &format!("{error}; write {}", limit.words));
+                None
+            }
+        }
     }
 
     fn within<Value>(&mut self, entry: Entry<'a>, limit: &Limit<Value>, value: Value) -> Option<Value> {
@@ -160,6 +159,18 @@ impl<'a> Reader<'a> {
     pub(super) fn refuse(&mut self, entry: Entry<'_>, flaw: &str) {
         let message = format!("{} is {}, which {flaw}", self.place.name(entry.key), shown(entry.value));
         self.problems.push(Problem { key: entry.key.to_owned(), message });
+    }
+
+    /// Refuses a setting that is known to be present, as the user spelt it.
+    pub(super) fn refuse_present(&mut self, key: &Key, flaw: &str) {
+        let entry = self.entry(key).expect("the caller saw a value that is not the default");
+        self.refuse(entry, flaw);
+    }
+
+    /// Warns of a setting that is known to be present, as the user spelt it.
+    pub(super) fn warn_present(&mut self, key: &Key, flaw: &str) {
+        let entry = self.entry(key).expect("the caller saw a value that is not the default");
+        self.warn(entry.key, flaw);
     }
 
     /// Refuses a key; `flaw` continues the sentence that names it.

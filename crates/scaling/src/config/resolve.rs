@@ -19,7 +19,7 @@ const RPS_UTILIZATION: f64 = 0.7;
 const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
 
 /// Knative's progress deadline where nobody sets one.
-const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);
+pub const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);
 
 impl RevisionSettings {
     /// Joins annotations, ConfigMap and defaults. `container_concurrency` is the most requests that run in one pod at once, 0 for no

@@ -138,7 +138,7 @@ impl RevisionSettings {
         let limit = cluster.max_scale_limit;
         if max > PodCount::ZERO && max < min {
             let flaw = format!("is below min-scale {min}; raise it to {min} at least, or lower min-scale");
-            refuse(reader, &keys::MAX_SCALE, &flaw);
+            reader.refuse_present(&keys::MAX_SCALE, &flaw);
         }
         if self.max_scale.is_some() && limit > PodCount::ZERO && !(PodCount::ONE..=limit).contains(&max) {
             let flaw = format!(
@@ -146,15 +146,15 @@ impl RevisionSettings {
                 if max == PodCount::ZERO { "means no limit, against" } else { "is above" },
                 config_map::MAX_SCALE_LIMIT.name
             );
-            refuse(reader, &keys::MAX_SCALE, &flaw);
+            reader.refuse_present(&keys::MAX_SCALE, &flaw);
         }
         let Some(activation) = self.activation_scale else { return };
         if min > activation {
             let flaw = format!("is below min-scale {min}; raise it to {min} at least, or remove it");
-            refuse(reader, &keys::ACTIVATION_SCALE, &flaw);
+            reader.refuse_present(&keys::ACTIVATION_SCALE, &flaw);
         } else if max > PodCount::ZERO && max < activation {
             let flaw = format!("is above max-scale {max}; lower it to {max} at most, or raise max-scale");
-            refuse(reader, &keys::ACTIVATION_SCALE, &flaw);
+            reader.refuse_present(&keys::ACTIVATION_SCALE, &flaw);
         }
     }
 
@@ -177,26 +177,14 @@ impl RevisionSettings {
                 "is {other} of ConfigMap {CONFIG_MAP_NAME}: there will be {min} pods while fewer than {min} are needed, and {max} \
                  while more than {max} are; set both as annotations"
             );
-            warn(reader, written, &flaw);
+            reader.warn_present(written, &flaw);
         }
         if initial > max && (self.initial_scale.is_some() || self.max_scale.is_some()) {
             let written = if self.initial_scale.is_some() { &keys::INITIAL_SCALE } else { &keys::MAX_SCALE };
             let flaw = format!("lets the revision start with {initial} pods though max-scale is {max}");
-            warn(reader, written, &flaw);
+            reader.warn_present(written, &flaw);
         }
     }
-}
-
-/// Refuses the annotation as the user spelt it.
-fn refuse(reader: &mut Reader<'_>, key: &Key, flaw: &str) {
-    let entry = reader.entry(key).expect("only called for an annotation that was read");
-    reader.refuse(entry, flaw);
-}
-
-/// Warns of the annotation as the user spelt it.
-fn warn(reader: &mut Reader<'_>, key: &Key, flaw: &str) {
-    let entry = reader.entry(key).expect("only called for an annotation that was read");
-    reader.warn(entry.key, flaw);
 }
 
 fn read_metric(reader: &mut Reader<'_>, class: &Class) -> Option<Metric> {
@@ -228,7 +216,7 @@ fn read_aggregation(reader: &mut Reader<'_>, class: &Class) -> Option<Aggregatio
         _ => {
             // Other classes may know other algorithms.
             if *class == Class::Kpa {
-                reader.refuse(entry, "is not known; write \"linear\" or \"weighted-exponential\"");
+                reader.refuse(entry, "is no algorithm; write \"linear\" or \"weighted-exponential\"");
             }
             None
         }
@@ -249,9 +237,9 @@ fn check_key(reader: &mut Reader<'_>, key: &str) {
 /// Refuses autoscaling annotations on the metadata of a Knative Service itself, as Knative does: they configure a revision, so they
 /// belong on the template that revisions are made from.
 pub fn misplaced_annotations(metadata: &BTreeMap<String, String>) -> Vec<Problem> {
-    let misplaced = |key: &&String| {
-        ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix.trim_end_matches('/')))
-    };
+    let [knative, ours] = ANNOTATION_PREFIXES;
+    // Knative looks at the domain alone here, so that a key which forgot its slash does not get by.
+    let misplaced = |key: &&String| key.starts_with(knative.trim_end_matches('/')) || key.starts_with(ours);
     let problem = |key: &String| Problem {
         key: key.clone(),
         message: format!(

@@ -23,6 +23,7 @@ pub(super) fn for_annotation(written: &str) -> String {
 /// What to do about a key of the ConfigMap that nobody reads.
 pub(super) fn for_config_map(written: &str) -> String {
     match nearest(suffix(written), config_map::ALL.iter().map(|key| key.name)) {
+        Some((key, likeness)) if likeness > 0.999 => format!("write {key}"),
         Some((key, _)) => format!("did you mean {key}?"),
         None => "remove it; docs/configuration.md lists those that exist".to_owned(),
     }

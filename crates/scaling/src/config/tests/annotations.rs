@@ -1,0 +1,268 @@
+//! Vectors A1–A36: which annotations are accepted.
+
+use super::super::{Aggregation, Class, ClusterConfig, Metric, RevisionSettings, misplaced_annotations};
+use super::{annotated, cluster, map};
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+const KPA: &str = "kpa.autoscaling.knative.dev";
+const HPA: &str = "hpa.autoscaling.knative.dev";
+
+/// Vectors that are accepted: id, ConfigMap, annotations.
+const ACCEPTED: &[(&str, Pairs, Pairs)] = &[
+    ("A1", &[], &[]),
+    ("A3", &[], &[("class", "some.other.domain")]),
+    ("A4 min 0", &[], &[("min-scale", "0")]),
+    ("A4 max 0", &[], &[("max-scale", "0")]),
+    ("A4 min 0 max 0", &[], &[("min-scale", "0"), ("max-scale", "0")]),
+    ("A4 min 5", &[], &[("min-scale", "5")]),
+    ("A4 max 2", &[], &[("max-scale", "2")]),
+    ("A11", &[("max-scale-limit", "10"), ("max-scale", "9")], &[]),
+    ("A12", &[("max-scale-limit", "10"), ("max-scale", "9")], &[("max-scale", "9")]),
+    ("A13", &[], &[("min-scale", "1"), ("activation-scale", "2"), ("max-scale", "3")]),
+    ("A18 class", &[], &[("class", "of-keys"), ("metric-aggregation-algorithm", "random")]),
+    ("A20 210", &[], &[("panic-threshold-percentage", "210")]),
+    ("A21 11", &[], &[("target", "11")]),
+    ("A22 -1", &[], &[("target-burst-capacity", "-1")]),
+    ("A22 0", &[], &[("target-burst-capacity", "0")]),
+    ("A22 19870709", &[], &[("target-burst-capacity", "19870709")]),
+    ("A24 7s", &[], &[("window", "7s")]),
+    ("A25 0", &[], &[("scale-to-zero-pod-retention-period", "0")]),
+    ("A25 21m31s", &[], &[("scale-to-zero-pod-retention-period", "21m31s")]),
+    ("A26 0", &[], &[("scale-down-delay", "0")]),
+    ("A26 21m31s", &[], &[("scale-down-delay", "21m31s")]),
+    ("A28", &[("pod-autoscaler-class", HPA)], &[("metric", "cpu")]),
+    ("A30", &[], &[("class", "other"), ("metric", "rps")]),
+    ("A31 allowed", &[("allow-zero-initial-scale", "true")], &[("initial-scale", "0")]),
+    ("A32 2", &[], &[("initial-scale", "2")]),
+    (
+        "A33",
+        &[],
+        &[
+            ("panic-threshold-percentage", "125"),
+            ("panic-window-percentage", "75"),
+            ("min-scale", "5"),
+            ("max-scale", "8"),
+            ("window", "1984s"),
+        ],
+    ),
+    ("A36 +5", &[], &[("min-scale", "+5")]),
+];
+
+/// Vectors that are refused: id, ConfigMap, annotations, and which of them a problem must name.
+const REFUSED: &[(&str, Pairs, Pairs, &[&str])] = &[
+    ("A2", &[], &[("class", "unsupported.knative.dev")], &["class"]),
+    ("A5", &[], &[("min-scale", "-1")], &["min-scale"]),
+    ("A6", &[], &[("max-scale", "2147483648")], &["max-scale"]),
+    ("A7", &[], &[("min-scale", "foo"), ("max-scale", "bar")], &["max-scale", "min-scale"]),
+    ("A8", &[], &[("min-scale", "5"), ("max-scale", "2")], &["max-scale"]),
+    ("A9", &[("max-scale-limit", "10"), ("max-scale", "1")], &[("max-scale", "11")], &["max-scale"]),
+    ("A10", &[("max-scale-limit", "10"), ("max-scale", "1")], &[("max-scale", "0")], &["max-scale"]),
+    ("A14", &[], &[("min-scale", "3"), ("activation-scale", "2")], &["activation-scale"]),
+    ("A15", &[], &[("max-scale", "1"), ("activation-scale", "2")], &["activation-scale"]),
+    ("A16", &[], &[("activation-scale", "1")], &["activation-scale"]),
+    (
+        "A17",
+        &[],
+        &[("class", KPA), ("metric-aggregation-algorithm", "random")],
+        &["metric-aggregation-algorithm"],
+    ),
+    (
+        "A18 without class, replaced by D7",
+        &[],
+        &[("metric-aggregation-algorithm", "random")],
+        &["metric-aggregation-algorithm"],
+    ),
+    ("A19 -1", &[], &[("panic-window-percentage", "-1")], &["panic-window-percentage"]),
+    ("A19 202", &[], &[("panic-window-percentage", "202")], &["panic-window-percentage"]),
+    ("A19 fifty", &[], &[("panic-window-percentage", "fifty")], &["panic-window-percentage"]),
+    ("A20 109", &[], &[("panic-threshold-percentage", "109")], &["panic-threshold-percentage"]),
+    ("A20 10009", &[], &[("panic-threshold-percentage", "10009")], &["panic-threshold-percentage"]),
+    ("A21 0", &[], &[("target", "0")], &["target"]),
+    ("A21 -11", &[], &[("target", "-11")], &["target"]),
+    ("A21 100}", &[], &[("target", "100}")], &["target"]),
+    ("A22 -11", &[], &[("target-burst-capacity", "-11")], &["target-burst-capacity"]),
+    ("A22 x", &[], &[("target-burst-capacity", "x")], &["target-burst-capacity"]),
+    ("A23 0", &[], &[("target-utilization-percentage", "0")], &["target-utilization-percentage"]),
+    ("A23 101", &[], &[("target-utilization-percentage", "101")], &["target-utilization-percentage"]),
+    ("A23 x", &[], &[("target-utilization-percentage", "x")], &["target-utilization-percentage"]),
+    ("A24 1s", &[], &[("window", "1s")], &["window"]),
+    ("A24 365h", &[], &[("window", "365h")], &["window"]),
+    ("A24 1m9s82ms", &[], &[("window", "1m9s82ms")], &["window"]),
+    (
+        "A25 311m",
+        &[],
+        &[("scale-to-zero-pod-retention-period", "311m")],
+        &["scale-to-zero-pod-retention-period"],
+    ),
+    (
+        "A25 -42s",
+        &[],
+        &[("scale-to-zero-pod-retention-period", "-42s")],
+        &["scale-to-zero-pod-retention-period"],
+    ),
+    ("A26 311m", &[], &[("scale-down-delay", "311m")], &["scale-down-delay"]),
+    ("A26 42.5s", &[], &[("scale-down-delay", "42.5s")], &["scale-down-delay"]),
+    ("A26 -42s", &[], &[("scale-down-delay", "-42s")], &["scale-down-delay"]),
+    ("A27", &[], &[("metric", "cpu")], &["metric"]),
+    ("A29", &[], &[("class", HPA), ("metric", "")], &["metric"]),
+    ("A31", &[], &[("initial-scale", "0")], &["initial-scale"]),
+    ("A32 -1", &[], &[("initial-scale", "-1")], &["initial-scale"]),
+    ("A32 invalid", &[], &[("initial-scale", "invalid")], &["initial-scale"]),
+    ("A35 Inf, replaced by D7", &[], &[("target", "Inf")], &["target"]),
+    ("A35 Inf, replaced by D7", &[], &[("target-burst-capacity", "+Inf")], &["target-burst-capacity"]),
+    ("A36 initial, replaced by D7", &[], &[("initial-scale", "3000000000")], &["initial-scale"]),
+    ("A36 0x10", &[], &[("max-scale", "0x10")], &["max-scale"]),
+    ("L38, replaced by D7", &[], &[("min-scale", "ham"), ("minScale", "7")], &["min-scale"]),
+    (
+        "R3 before R4",
+        &[],
+        &[("min-scale", "5"), ("max-scale", "6"), ("activation-scale", "4")],
+        &["activation-scale"],
+    ),
+    ("unknown", &[], &[("min-scal", "5")], &["min-scal"]),
+    ("unknown, ours", &[], &[("ebb.dev/paused-for", "5s")], &["ebb.dev/paused-for"]),
+    ("ours, bad", &[], &[("ebb.dev/surge-evaluation", "maybe")], &["ebb.dev/surge-evaluation"]),
+    (
+        "all at once",
+        &[],
+        &[("window", "5"), ("min-scale", "x"), ("wimdow", "6s"), ("target", "0")],
+        &["min-scale", "target", "wimdow", "window"],
+    ),
+];
+
+#[test]
+fn what_knative_accepts_is_accepted() {
+    for (id, config, annotations) in ACCEPTED {
+        let result = annotated(annotations, &cluster(config));
+        assert!(result.is_ok(), "{id}: {result:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_names_each_key_at_fault() {
+    for (id, config, annotations, keys) in REFUSED {
+        let problems = annotated(annotations, &cluster(config)).expect_err(id);
+        let mut named: Vec<&str> = problems
+            .iter()
+            .map(|problem| problem.key.strip_prefix("autoscaling.knative.dev/").unwrap_or(&problem.key))
+            .collect();
+        named.sort_unstable();
+        assert_eq!(&named, keys, "{id}: {problems:?}");
+    }
+}
+
+#[test]
+fn a35_nan_is_refused_in_every_number() {
+    for key in [
+        "target",
+        "target-utilization-percentage",
+        "panic-window-percentage",
+        "panic-threshold-percentage",
+        "target-burst-capacity",
+    ] {
+        for value in ["NaN", "nan", "-Inf", "Infinity"] {
+            let result = annotated(&[(key, value)], &ClusterConfig::default());
+            assert!(result.is_err(), "{key} {value}");
+        }
+    }
+}
+
+#[test]
+fn a34_annotations_on_the_service_itself_are_refused() {
+    let written = map(&[
+        ("autoscaling.knative.dev/min-scale", "1"),
+        ("ebb.dev/routing-dwell", "1s"),
+        ("serving.knative.dev/creator", "me"),
+    ]);
+    let problems = misplaced_annotations(&written);
+    let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(keys, ["autoscaling.knative.dev/min-scale", "ebb.dev/routing-dwell"]);
+    assert!(problems[0].message.contains("spec.template.metadata.annotations"), "{}", problems[0]);
+}
+
+#[test]
+fn the_present_spelling_wins_and_the_old_one_still_counts() {
+    let config = ClusterConfig::default();
+    let read = |pairs| annotated(pairs, &config).expect("valid");
+    let old = read(&[("minScale", "7"), ("metricAggregationAlgorithm", "weightedExponential")]);
+    assert_eq!(old.value.min_scale.map(u32_of), Some(7), "L39");
+    assert_eq!(old.value.aggregation, Some(Aggregation::WeightedExponential));
+    assert_eq!(old.warnings, []);
+    let both = read(&[("minScale", "7"), ("min-scale", "2")]);
+    assert_eq!(both.value.min_scale.map(u32_of), Some(2));
+    assert_eq!(both.warnings[0].key, "autoscaling.knative.dev/minScale");
+    // The old spelling is not looked at, however wrong it is.
+    assert!(annotated(&[("minScale", "ham"), ("min-scale", "2")], &config).is_ok());
+}
+
+#[test]
+fn an_old_spelling_is_named_as_it_was_written() {
+    let config = ClusterConfig::default();
+    let problems = annotated(&[("maxScale", "2"), ("minScale", "5")], &config).expect_err("R1");
+    assert_eq!(problems[0].key, "autoscaling.knative.dev/maxScale");
+}
+
+#[test]
+fn bounds_at_odds_between_levels_are_accepted_with_a_warning() {
+    let config = cluster(&[("max-scale", "3")]);
+    for annotations in [[("min-scale", "5")], [("initial-scale", "4")]] {
+        let checked = annotated(&annotations, &config).expect("Knative accepts it");
+        assert_eq!(checked.warnings.len(), 1, "{:?}", checked.warnings);
+        assert!(checked.warnings[0].key.ends_with(annotations[0].0));
+    }
+    assert_eq!(annotated(&[("min-scale", "3")], &config).expect("fits").warnings, []);
+    // Nothing to say to a revision that says nothing itself.
+    let config = cluster(&[("max-scale", "3"), ("initial-scale", "4")]);
+    assert_eq!(annotated(&[], &config).expect("empty").warnings, []);
+}
+
+#[test]
+fn a_misspelt_prefix_is_worth_a_word() {
+    let config = ClusterConfig::default();
+    let checked =
+        annotated(&[("autoscaling.knative.de/minScale", "5")], &config).expect("not ours to refuse");
+    assert!(checked.warnings[0].message.contains("autoscaling.knative.dev/min-scale"));
+}
+
+#[test]
+fn only_class_kpa_runs_here() {
+    let config = ClusterConfig::default();
+    let hpa_by_default = cluster(&[("pod-autoscaler-class", HPA)]);
+    let settings = |pairs, config| annotated(pairs, config).expect("written correctly").value;
+    assert_eq!(settings(&[], &config).require_kpa(&config), Ok(()));
+    assert_eq!(settings(&[("class", KPA)], &hpa_by_default).require_kpa(&hpa_by_default), Ok(()));
+    let problem = settings(&[("class", HPA)], &config).require_kpa(&config).expect_err("not here");
+    assert_eq!(
+        problem.message,
+        "annotation autoscaling.knative.dev/class is \"hpa.autoscaling.knative.dev\", which nothing here runs; \
+         write \"kpa.autoscaling.knative.dev\""
+    );
+    let problem = settings(&[], &hpa_by_default).require_kpa(&hpa_by_default).expect_err("not here");
+    assert_eq!(problem.key, "pod-autoscaler-class");
+    let other = settings(&[("class", "mine")], &config);
+    assert_eq!(other.effective_class(&config), &Class::Other("mine".to_owned()));
+}
+
+#[test]
+fn metric_and_switches_are_read() {
+    let pairs = [
+        ("metric", "rps"),
+        ("ebb.dev/surge-evaluation", "false"),
+        ("ebb.dev/idle-first-scale-down", "F"),
+        ("ebb.dev/routing-dwell", "1500ms"),
+    ];
+    let settings = annotated(&pairs, &ClusterConfig::default()).expect("valid").value;
+    let expected = RevisionSettings {
+        metric: Some(Metric::Rps),
+        surge_evaluation: Some(false),
+        idle_first_scale_down: Some(false),
+        routing_dwell: Some(std::time::Duration::from_millis(1500)),
+        ..RevisionSettings::default()
+    };
+    assert_eq!(settings, expected);
+}
+
+fn u32_of(count: vocabulary::PodCount) -> u32 {
+    count.value()
+}

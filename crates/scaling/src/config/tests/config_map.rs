@@ -1,0 +1,176 @@
+//! Vectors B1–B24: which ConfigMaps are accepted, and what they mean.
+
+use std::time::Duration;
+
+use super::super::keys::{annotation, config_map as keys};
+use super::super::{ClusterConfig, RevisionSettings};
+use super::{cluster, map};
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+const ACCEPTED: &[(&str, Pairs)] = &[
+    ("B1", &[]),
+    ("B7 -1", &[("target-burst-capacity", "-1")]),
+    ("B7 0", &[("target-burst-capacity", "0")]),
+    ("B8 up 1.001", &[("max-scale-up-rate", "1.001")]),
+    ("B8 down 3.0", &[("max-scale-down-rate", "3.0")]),
+    ("B9 5m", &[("stable-window", "5m")]),
+    ("B10 15m", &[("scale-down-delay", "15m")]),
+    ("B11 2m3s", &[("scale-to-zero-pod-retention-period", "2m3s")]),
+    ("B12 33s", &[("scale-to-zero-grace-period", "33s")]),
+    ("B15 1", &[("activator-capacity", "1")]),
+    ("B16 10.11", &[("requests-per-second-target-default", "10.11")]),
+    ("B17 allowed", &[("initial-scale", "0"), ("allow-zero-initial-scale", "true")]),
+    ("B18 limit 11", &[("max-scale", "10"), ("max-scale-limit", "11")]),
+    ("B20 min 4", &[("min-scale", "4")]),
+    ("B21 TRUE", &[("enable-scale-to-zero", "TRUE")]),
+    ("trailing line break", &[("stable-window", "7s\n"), ("min-scale", " 1 ")]),
+];
+
+/// Refused: id, data, and which keys the problems must name.
+const REFUSED: &[(&str, Pairs, &[&str])] = &[
+    (
+        "B5 -42",
+        &[("container-concurrency-target-percentage", "-42")],
+        &["container-concurrency-target-percentage"],
+    ),
+    (
+        "B5 142.4",
+        &[("container-concurrency-target-percentage", "142.4")],
+        &["container-concurrency-target-percentage"],
+    ),
+    (
+        "B6",
+        &[
+            ("container-concurrency-target-percentage", "1"),
+            ("container-concurrency-target-default", "0.001"),
+        ],
+        &["container-concurrency-target-default"],
+    ),
+    (
+        "product below 0.01",
+        &[
+            ("container-concurrency-target-percentage", "0.5"),
+            ("container-concurrency-target-default", "0.015"),
+        ],
+        &["container-concurrency-target-default"],
+    ),
+    ("B7 -11", &[("target-burst-capacity", "-11")], &["target-burst-capacity"]),
+    ("B8 up 1", &[("max-scale-up-rate", "1")], &["max-scale-up-rate"]),
+    ("B8 down 1", &[("max-scale-down-rate", "1")], &["max-scale-down-rate"]),
+    ("B8 down -55", &[("max-scale-down-rate", "-55")], &["max-scale-down-rate"]),
+    ("B9 5s", &[("stable-window", "5s")], &["stable-window"]),
+    ("B9 1s", &[("stable-window", "1s")], &["stable-window"]),
+    ("B9 1h1s", &[("stable-window", "1h1s")], &["stable-window"]),
+    ("B9 61984ms", &[("stable-window", "61984ms")], &["stable-window"]),
+    ("B10 61984ms", &[("scale-down-delay", "61984ms")], &["scale-down-delay"]),
+    ("B10 -1m23s", &[("scale-down-delay", "-1m23s")], &["scale-down-delay"]),
+    (
+        "B11 -4m11s",
+        &[("scale-to-zero-pod-retention-period", "-4m11s")],
+        &["scale-to-zero-pod-retention-period"],
+    ),
+    ("B12 0s", &[("scale-to-zero-grace-period", "0s")], &["scale-to-zero-grace-period"]),
+    ("B13 0.1", &[("panic-window-percentage", "0.1")], &["panic-window-percentage"]),
+    ("B13 110", &[("panic-window-percentage", "110")], &["panic-window-percentage"]),
+    ("B14, replaced by D7", &[("panic-threshold-percentage", "1")], &["panic-threshold-percentage"]),
+    ("B15 0.95", &[("activator-capacity", "0.95")], &["activator-capacity"]),
+    (
+        "B16 -5.25",
+        &[("requests-per-second-target-default", "-5.25")],
+        &["requests-per-second-target-default"],
+    ),
+    ("B17", &[("initial-scale", "0")], &["initial-scale"]),
+    ("B18 limit 9", &[("max-scale", "10"), ("max-scale-limit", "9")], &["max-scale-limit"]),
+    ("B18 max 0", &[("max-scale", "0"), ("max-scale-limit", "11")], &["max-scale-limit"]),
+    ("limit alone", &[("max-scale-limit", "11")], &["max-scale-limit"]),
+    ("B19", &[("max-scale-limit", "-9")], &["max-scale-limit"]),
+    ("B20", &[("min-scale", "4"), ("max-scale", "3")], &["min-scale"]),
+    ("B21 invalid", &[("allow-zero-initial-scale", "invalid")], &["allow-zero-initial-scale"]),
+    ("B23 NaN, replaced by D7", &[("max-scale-up-rate", "NaN")], &["max-scale-up-rate"]),
+    ("B23 NaN, replaced by D7", &[("panic-window-percentage", "NaN")], &["panic-window-percentage"]),
+    ("B24 min", &[("min-scale", "99999999999")], &["min-scale"]),
+    ("B24 delay, replaced by D7", &[("scale-down-delay", "5h")], &["scale-down-delay"]),
+    ("class", &[("pod-autoscaler-class", "kpa.knative.dev")], &["pod-autoscaler-class"]),
+    ("unknown", &[("stable-windwo", "60s")], &["stable-windwo"]),
+    (
+        "all at once, and no rule about what is wrong by itself",
+        &[("max-scale", "x"), ("max-scale-limit", "5"), ("min-scale", "-1"), ("routing-dwell", "2h")],
+        &["max-scale", "min-scale", "routing-dwell"],
+    ),
+];
+
+#[test]
+fn what_knative_accepts_is_accepted() {
+    for (id, data) in ACCEPTED {
+        let result = ClusterConfig::parse(&map(data));
+        assert!(result.is_ok(), "{id}: {result:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_names_each_key_at_fault() {
+    for (id, data, keys) in REFUSED {
+        let problems = ClusterConfig::parse(&map(data)).expect_err(id);
+        let mut named: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        named.sort_unstable();
+        assert_eq!(&named, keys, "{id}: {problems:?}");
+    }
+}
+
+#[test]
+fn percentages_and_fractions_mean_the_same() {
+    for (id, written, fraction) in [
+        ("B2", "55", "0.55"),
+        ("B3", "0.71", "0.71"),
+        ("B4", "1", "1"),
+        ("", "1.5", "0.015"),
+        ("", "100", "1"),
+    ] {
+        let config = cluster(&[("container-concurrency-target-percentage", written)]);
+        assert_eq!(config.container_concurrency_target_fraction.to_string(), fraction, "{id} {written}");
+    }
+}
+
+#[test]
+fn b22_historic_keys_and_the_example_only_warn() {
+    let data = map(&[("tick-interval", "2s"), ("panic-window", "3s"), ("_example", "stable-window: 5s")]);
+    let checked = ClusterConfig::parse(&data).expect("accepted");
+    assert_eq!(checked.value, ClusterConfig::default());
+    let warned: Vec<&str> = checked.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(warned, ["_example", "panic-window", "tick-interval"]);
+}
+
+#[test]
+fn values_arrive_where_they_belong() {
+    let config = cluster(&[
+        ("enable-scale-to-zero", "0"),
+        ("surge-evaluation", "f"),
+        ("idle-first-scale-down", "false"),
+        ("routing-dwell", "0s"),
+        ("stable-window", "90s"),
+    ]);
+    let expected = ClusterConfig {
+        stable_window: Duration::from_secs(90),
+        enable_scale_to_zero: false,
+        surge_evaluation: false,
+        idle_first_scale_down: false,
+        routing_dwell: Duration::ZERO,
+        ..ClusterConfig::default()
+    };
+    assert_eq!(config, expected);
+}
+
+/// The value is wrong for every type of setting, so a key that is not refused is a key that nobody reads.
+#[test]
+fn every_known_key_is_read() {
+    const WRONG: &str = "wrong.knative.dev";
+    for key in keys::ALL {
+        assert!(ClusterConfig::parse(&map(&[(key.name, WRONG)])).is_err(), "{}", key.name);
+    }
+    for name in annotation::ALL.iter().flat_map(|key| [Some(key.name), key.old]).flatten() {
+        let result = RevisionSettings::parse(&map(&[(name, WRONG)]), &ClusterConfig::default());
+        let problems = result.expect_err(name);
+        assert!(!problems[0].message.contains("is not known"), "{}", problems[0]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Every message names key, value, range and remedy.
+
+use super::super::ClusterConfig;
+use super::{annotated, cluster, map};
+
+#[test]
+fn a_refused_annotation_says_what_to_write() {
+    let table = [
+        (
+            ("window", "5"),
+            "annotation autoscaling.knative.dev/window is \"5\", which has no unit; write \"5s\" (allowed: a duration \
+             from 6s to 1h, in whole seconds)",
+        ),
+        (
+            ("window", "-42s"),
+            "annotation autoscaling.knative.dev/window is \"-42s\", which is negative; write a duration from 6s to 1h, in \
+             whole seconds",
+        ),
+        (
+            ("minScale", "-1"),
+            "annotation autoscaling.knative.dev/minScale is \"-1\", which is out of range; write a whole number from 0 to \
+             2147483647",
+        ),
+        (
+            ("max-scale", "two"),
+            "annotation autoscaling.knative.dev/max-scale is \"two\", which is not a whole number; write a whole number \
+             from 0 to 2147483647, where 0 means no limit",
+        ),
+        (
+            ("target", "NaN"),
+            "annotation autoscaling.knative.dev/target is \"NaN\", which is not a finite number; write a number of at \
+             least 0.01",
+        ),
+        (
+            ("metric", "cpu"),
+            "annotation autoscaling.knative.dev/metric is \"cpu\", which class kpa.autoscaling.knative.dev cannot scale \
+             on; write \"concurrency\" or \"rps\"",
+        ),
+        (
+            ("min-scal", "1"),
+            "annotation autoscaling.knative.dev/min-scal is not known; did you mean autoscaling.knative.dev/min-scale?",
+        ),
+        (
+            ("routing-dwell", "1s"),
+            "annotation autoscaling.knative.dev/routing-dwell is not known; write ebb.dev/routing-dwell",
+        ),
+        (
+            ("stable-window", "60s"),
+            "annotation autoscaling.knative.dev/stable-window is not known; write autoscaling.knative.dev/window",
+        ),
+        (
+            ("activator-capacity", "5"),
+            "annotation autoscaling.knative.dev/activator-capacity is not known; activator-capacity applies to all \
+             revisions alike: remove it here and set it in ConfigMap config-autoscaler",
+        ),
+        (
+            ("ebb.dev/zzz", "5"),
+            "annotation ebb.dev/zzz is not known; remove it; docs/configuration.md lists those that exist",
+        ),
+    ];
+    for (annotation, message) in table {
+        let problems = annotated(&[annotation], &ClusterConfig::default()).expect_err(message);
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, [message]);
+    }
+}
+
+#[test]
+fn a_rule_about_several_annotations_names_both_and_the_way_out() {
+    let table: [(&[(&str, &str)], &str); 3] = [
+        (
+            &[("min-scale", "5"), ("max-scale", "2")],
+            "annotation autoscaling.knative.dev/max-scale is \"2\", which is below min-scale 5; raise it to 5 at least, or \
+             lower min-scale",
+        ),
+        (
+            &[("max-scale", "11")],
+            "annotation autoscaling.knative.dev/max-scale is \"11\", which is above max-scale-limit 10 of ConfigMap \
+             config-autoscaler; write a whole number from 1 to 10",
+        ),
+        (
+            &[("activation-scale", "2"), ("max-scale", "1")],
+            "annotation autoscaling.knative.dev/activation-scale is \"2\", which is above max-scale 1; lower it to 1 at \
+             most, or raise max-scale",
+        ),
+    ];
+    let config = cluster(&[("max-scale", "10"), ("max-scale-limit", "10")]);
+    for (annotations, message) in table {
+        let problems = annotated(annotations, &config).expect_err(message);
+        assert_eq!(problems[0].to_string(), message);
+    }
+}
+
+#[test]
+fn a_refused_config_map_says_what_to_write() {
+    let table: [(&[(&str, &str)], &str); 5] = [
+        (
+            &[("panic-threshold-percentage", "1")],
+            "key panic-threshold-percentage of ConfigMap config-autoscaler is \"1\", which is out of range; write a \
+             percentage from 110 to 1000",
+        ),
+        (
+            &[("targetBurstCapacity", "1")],
+            "key targetBurstCapacity of ConfigMap config-autoscaler is not known; write target-burst-capacity",
+        ),
+        (
+            &[("max-scale-limit", "11")],
+            "key max-scale-limit of ConfigMap config-autoscaler is \"11\", which max-scale 0 (no limit) exceeds; set max-scale \
+             to a whole number from 1 to 11",
+        ),
+        (
+            &[("min-scale", "4"), ("max-scale", "3")],
+            "key min-scale of ConfigMap config-autoscaler is \"4\", which is above max-scale 3; write a whole number from 0 \
+             to 3",
+        ),
+        (
+            &[("initial-scale", "0")],
+            "key initial-scale of ConfigMap config-autoscaler is \"0\", which is not allowed; write at least 1, or set \
+             allow-zero-initial-scale to \"true\"",
+        ),
+    ];
+    for (data, message) in table {
+        let problems = ClusterConfig::parse(&map(data)).expect_err(message);
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, [message]);
+    }
+}
+
+#[test]
+fn a_monstrous_value_is_shown_cut() {
+    let long = "é".repeat(100_000);
+    let problems =
+        annotated(&[("target", &long), (&long, "1")], &ClusterConfig::default()).expect_err("not a number");
+    assert!(problems.iter().all(|problem| problem.message.len() < 400), "{problems:?}");
+}
