@@ -5,7 +5,7 @@
 //! after which nobody looks at a string again.
 //!
 //! Keys, syntax and defaults are Knative's. Stricter than Knative on purpose: NaN and infinities, values out of range and keys that nobody
-//! reads are refused in both layers, by the same limits ([`limits`]), because a setting that silently does nothing is found at night.
+//! reads are refused in both layers, by the same limits, because a setting that silently does nothing is found at night.
 
 mod class;
 mod cluster;
