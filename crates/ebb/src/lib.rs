@@ -1,1 +1,41 @@
-//! ebb: everything a person does.
+//! `ebb`: everything a person does.
+//!
+//! One executable plays every part on one machine: `ebb up` supervises, and re-executes itself as `ebb pod` and `ebb queue-proxy` for the
+//! processes of a pod. The other commands ask a running autoscaler, or only read files.
+
+mod cli;
+mod client;
+mod explain;
+mod get;
+mod lint;
+mod output;
+mod restart;
+mod sample_app;
+mod up;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+
+/// Runs the program with these arguments (the first is its own name) and says how it ended: 0 if all went well, 1 if something failed, 2 if what
+/// was written (arguments, files) cannot be used, 130 if a second Ctrl-C cut the end short.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let done = match Cli::parse_from(arguments).command {
+        // These three start with every pod, so they come before anything that costs time.
+        Command::Pod => return platform_local::pod_main(),
+        Command::QueueProxy => return queue_proxy::main(),
+        Command::SampleApp => sample_app::run().map(|()| ExitCode::SUCCESS),
+        Command::Up(options) => up::run(options),
+        Command::Lint(options) => lint::run(&options),
+        Command::Get(options) => get::run(&options),
+        Command::Explain(options) => explain::run(&options),
+        Command::Restart(options) => restart::run(&options),
+    };
+    done.unwrap_or_else(|error| {
+        output::print_error(&error);
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,146 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
+#[derive(Debug, Parser)]
+#[command(name = "ebb", version, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run Knative Services on this machine, scaled with their traffic.
+    Up(UpOptions),
+    /// Show each revision: how many pods, why, who serves.
+    Get(GetOptions),
+    /// Show why a revision has the number of pods it has, and why not zero.
+    Explain(ExplainOptions),
+    /// Check manifests and configuration without running them.
+    Lint(LintOptions),
+    /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
+    Restart(RestartOptions),
+    /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
+    SampleApp,
+    /// One pod; started by `ebb up`.
+    #[command(hide = true)]
+    Pod,
+    /// The proxy beside one app; started by `ebb pod`.
+    #[command(hide = true)]
+    QueueProxy,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpOptions {
+    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. Changes take effect at once.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where requests are taken; port 0 chooses a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where the API answers; port 0 chooses a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
+    pub(crate) api: SocketAddr,
+    /// What follows NAME.NAMESPACE. in the hosts.
+    #[arg(long, default_value = "example.com")]
+    pub(crate) domain: String,
+    /// What is logged: a level (error, warn, info, debug, trace), also per part, such as "info,autoscaler=debug".
+    #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
+    pub(crate) log: String,
+    /// How log lines look.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogStyle,
+    /// Links are dialled through this relay, which is told the real address in a first line: for tests of what crosses a network.
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub(crate) link_relay: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogStyle {
+    /// One readable line.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetOptions {
+    /// Only this revision: namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: Option<String>,
+    /// Show again every second, until Ctrl-C.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+}
+
+/// What every command that asks a running autoscaler takes.
+#[derive(Debug, Args)]
+pub(crate) struct Asking {
+    /// How to show it.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: OutputFormat,
+    /// The API of the autoscaler to ask.
+    #[arg(long, value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
+    pub(crate) api: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LintOptions {
+    /// Manifests, read as `ebb up` would.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// What follows NAME.NAMESPACE. in the hosts.
+    #[arg(long, default_value = "example.com")]
+    pub(crate) domain: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartOptions {
+    /// Which part.
+    pub(crate) part: Part,
+    /// The API of the running `ebb up`.
+    #[arg(long, value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
+    pub(crate) api: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The control loop; counts and traffic stay as they are meanwhile.
+    Autoscaler,
+    /// The proxy before the pods; the new one is ready before the old one stops.
+    Activator,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,132 @@
+//! `ebb up`: one process with three parts (supervisor, activator, autoscaler) that share nothing but loopback links and the platform trait, as
+//! they would on a cluster.
+//!
+//! The listening sockets belong to this module for as long as it lives. It lends clones, so that a part can be rebuilt while connections
+//! keep being accepted.
+
+mod api;
+mod parts;
+
+use std::net::{SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use runtime::{Colours, LogFormat, StopRequests};
+use tokio::sync::mpsc;
+use tracing::{error, info};
+
+use crate::cli::{LogStyle, Part, UpOptions};
+use crate::{lint, output};
+use api::RestartOrder;
+use parts::Parts;
+
+/// The exit code of a program that a second Ctrl-C ended, as shells report it.
+const INTERRUPTED: u8 = 130;
+/// Restart orders that may wait; a person gives them one by one.
+const RESTARTS_WAITING: usize = 4;
+
+/// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
+pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
+    let loaded = match platform_local::load(&options.files, &options.domain) {
+        Ok(loaded) => loaded,
+        Err(troubles) => return Ok(lint::refuse(&troubles)),
+    };
+    for warning in &loaded.warnings {
+        output::print_warning(&warning.to_string());
+    }
+    let sockets = match Sockets::bind(&options) {
+        Ok(sockets) => sockets,
+        Err(errors) => {
+            errors.iter().for_each(output::print_error);
+            return Ok(ExitCode::from(2));
+        }
+    };
+    start_logs(&options)?;
+    runtime()?.block_on(serve(options, loaded, sockets))
+}
+
+/// A runtime for everything but requests, which the activator's own threads serve.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("starting the asynchronous runtime")
+}
+
+fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
+    let format = match options.log_format {
+        LogStyle::Text => LogFormat::Text,
+        LogStyle::Json => LogFormat::Json,
+    };
+    let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    runtime::start_logs(format, &options.log, if on_terminal { Colours::On } else { Colours::Off })
+}
+
+/// The sockets that outlive every part.
+struct Sockets {
+    requests: TcpListener,
+    api: TcpListener,
+}
+
+impl Sockets {
+    fn bind(options: &UpOptions) -> Result<Self, Vec<anyhow::Error>> {
+        match (bind(options.listen, "--listen"), bind(options.api, "--api")) {
+            (Ok(requests), Ok(api)) => Ok(Self { requests, api }),
+            (requests, api) => Err([requests.err(), api.err()].into_iter().flatten().collect()),
+        }
+    }
+}
+
+fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("cannot listen on {address}; end what uses it, or choose another address with {option}"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+async fn serve(options: UpOptions, loaded: platform_local::Loaded, sockets: Sockets) -> anyhow::Result<ExitCode> {
+    let mut stop_requests = StopRequests::listen()?;
+    let requests_address = sockets.requests.local_addr()?;
+    let api_address = sockets.api.local_addr()?;
+    let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
+    let mut parts = Parts::start(&options, loaded, sockets.requests).await?;
+    let api = api::serve(sockets.api, parts.api(), orders)?;
+    println!("requests: http://{requests_address}");
+    println!("api: http://{api_address}");
+    loop {
+        tokio::select! {
+            request = stop_requests.next() => {
+                info!(?request, "stopping: requests are finished, then pods end; once more ends everything at once");
+                break;
+            }
+            Some(order) = ordered.recv() => restart(&mut parts, order).await,
+        }
+    }
+    let exit = tokio::select! {
+        () = parts.drain() => ExitCode::SUCCESS,
+        _ = stop_requests.next() => {
+            parts.kill();
+            ExitCode::from(INTERRUPTED)
+        }
+    };
+    api.abort();
+    Ok(exit)
+}
+
+async fn restart(parts: &mut Parts, order: RestartOrder) {
+    let done = match order.part {
+        Part::Autoscaler => parts.restart_autoscaler().await,
+        Part::Activator => parts.restart_activator().await,
+    };
+    if let Err(error) = &done {
+        error!(%error, part = ?order.part, "rebuilding failed");
+    }
+    // Whoever asked may have gone away; the part is rebuilt all the same.
+    let _ = order.done.send(done.map_err(|error| format!("{error:#}")));
+}
+
+/// How long what is held may take to be answered when everything stops: longer than any timeout a revision is likely to have, so that
+/// the revision's own timers decide.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(3600);
