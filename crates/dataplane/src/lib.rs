@@ -1,1 +1,32 @@
-//! Sockets under throttling: listeners, proxying, pools, probes, timeouts.
+//! Sockets under throttling: how requests get in, how they get out again, and what happens to them in between.
+//!
+//! Everything here lives on one thread: a current-thread runtime with a `LocalSet` owns its sockets, its pool and its counters, so the hot
+//! path takes no lock and boxes no future. A process that wants more cores runs several such threads that share nothing but the listening
+//! socket.
+//!
+//! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
+
+mod body;
+mod breaker;
+mod drain;
+mod headers;
+mod proxy;
+mod refusal;
+mod server;
+mod timers;
+mod upgrade;
+mod upstream;
+
+pub use body::{Body, BodyError, Held};
+pub use breaker::{AsyncBreaker, Permit, QueueFull};
+pub use drain::Drain;
+pub use headers::{
+    ClientAddress, connection_asks_to_upgrade, effective_host, names, remove_hop_by_hop, set_forwarded,
+    set_host, strip_internal,
+};
+pub use proxy::{Forwarded, Hop, framing_problem};
+pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
+pub use server::{Abort, Connection, ServerLimits, Service, serve};
+pub use timers::{Activity, Expired, Timers};
+pub use upgrade::relay;
+pub use upstream::{Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};

@@ -1,0 +1,219 @@
+//! What travels after the head of a request or a response.
+//!
+//! One concrete type instead of a boxed one: nearly every body is hyper's own, streamed through as it is read. Around it a body may carry
+//! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use thiserror::Error;
+
+use crate::timers::{Activity, Expired, Timers};
+use crate::upstream::Lease;
+
+/// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
+/// the stream.
+#[derive(Debug, Error)]
+pub enum BodyError {
+    /// The peer that sent it failed.
+    #[error("the sender of the body failed")]
+    Peer(#[source] hyper::Error),
+    /// One of the request's timers fired after the response had begun.
+    #[error("{0} after the response had begun")]
+    Expired(Expired),
+    /// Any other source failed.
+    #[error("the source of the body failed: {0}")]
+    Source(String),
+}
+
+/// A body that is neither of the common kinds, such as one that keeps a copy for a second attempt.
+type CustomBody = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
+
+/// The body of a request or a response.
+#[derive(Default)]
+pub struct Body {
+    kind: Kind,
+    activity: Option<Activity>,
+    timers: Option<Timers>,
+    /// Declared last: the connection returns to the pool after the body is gone.
+    lease: Option<Lease>,
+}
+
+#[derive(Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Full(Bytes),
+    Incoming(Incoming),
+    Custom(CustomBody),
+}
+
+impl Body {
+    /// No body.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A body that is known whole.
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self::from(if bytes.is_empty() { Kind::Empty } else { Kind::Full(bytes) })
+    }
+
+    /// A body with a source of its own.
+    pub fn custom(source: impl HttpBody<Data = Bytes, Error = BodyError> + 'static) -> Self {
+        Self::from(Kind::Custom(Box::pin(source)))
+    }
+
+    /// Marks every byte (and the end) of this body on the clock of its request.
+    #[must_use]
+    pub fn with_activity(mut self, activity: Option<Activity>) -> Self {
+        self.activity = activity;
+        self
+    }
+
+    /// Lets the timers of its request break this body off. Each frame counts as activity.
+    #[must_use]
+    pub fn with_timers(mut self, timers: Timers) -> Self {
+        self.activity = timers.activity();
+        self.timers = Some(timers);
+        self
+    }
+
+    /// Holds on to the connection that this body is read from.
+    pub(crate) fn with_lease(mut self, lease: Lease) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// The connection is not one that can be used again (it was upgraded).
+    pub(crate) fn drop_lease(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.discard();
+        }
+    }
+
+    /// Whether nothing will come, known without reading.
+    pub fn is_empty(&self) -> bool {
+        self.is_end_stream()
+    }
+}
+
+impl From<Kind> for Body {
+    fn from(kind: Kind) -> Self {
+        Self { kind, activity: None, timers: None, lease: None }
+    }
+}
+
+impl From<Incoming> for Body {
+    fn from(incoming: Incoming) -> Self {
+        // A body of size 0 must be sent as "no body", or replay-safety and HTTP/2's END_STREAM would change.
+        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Incoming(incoming) })
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.kind {
+            Kind::Empty => "Empty",
+            Kind::Full(_) => "Full",
+            Kind::Incoming(_) => "Incoming",
+            Kind::Custom(_) => "Custom",
+        };
+        formatter.debug_tuple("Body").field(&kind).finish()
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let polled = match &mut this.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                this.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(context).map_err(BodyError::Peer),
+            Kind::Custom(source) => source.as_mut().poll_frame(context),
+        };
+        match &polled {
+            Poll::Ready(_) => {
+                if let Some(activity) = &this.activity {
+                    activity.mark();
+                }
+            }
+            Poll::Pending => {
+                if let Some(timers) = &mut this.timers
+                    && let Poll::Ready(expired) = timers.poll_expired(context)
+                {
+                    return Poll::Ready(Some(Err(BodyError::Expired(expired))));
+                }
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Incoming(incoming) => incoming.is_end_stream(),
+            Kind::Custom(source) => source.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Kind::Incoming(incoming) => incoming.size_hint(),
+            Kind::Custom(source) => source.size_hint(),
+        }
+    }
+}
+
+/// A body together with something that must be held until it was sent or dropped: a slot, an entry in a load meter.
+#[derive(Debug)]
+pub struct Held<Guard> {
+    body: Body,
+    /// Dropped after the body, and so after its connection returned to the pool.
+    _guard: Guard,
+}
+
+impl<Guard> Held<Guard> {
+    /// `guard` is dropped when the body was sent, failed, or is no longer wanted.
+    pub fn new(body: Body, guard: Guard) -> Self {
+        Self { body, _guard: guard }
+    }
+}
+
+impl<Guard: Unpin> HttpBody for Held<Guard> {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,251 @@
+//! What a proxy does to headers: those of one hop end there, those that trace the way are extended, ours are removed where nobody vouches for them.
+//!
+//! Everything is edited in place; names, order of repeated values, path and query are never normalised.
+
+use std::net::IpAddr;
+
+use http::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::{Authority, Parts, PathAndQuery, Scheme};
+use http::{Request, Uri, Version};
+
+/// The names that Knative and we use on the wire.
+pub mod names {
+    use http::header::HeaderName;
+
+    /// Proves to a queue-proxy that a request comes from an activator.
+    pub const EBB_HOP_KEY: HeaderName = HeaderName::from_static("ebb-hop-key");
+    /// Admit at once or refuse with [`EBB_NOT_STARTED`].
+    pub const EBB_NO_QUEUE: HeaderName = HeaderName::from_static("ebb-no-queue");
+    /// On a response: no app saw this request.
+    pub const EBB_NOT_STARTED: HeaderName = HeaderName::from_static("ebb-not-started");
+    /// On a response: why we refused.
+    pub const EBB_ERROR: HeaderName = HeaderName::from_static("ebb-error");
+    /// The client sent `Expect: 100-continue` to the activator.
+    pub const EBB_EXPECT: HeaderName = HeaderName::from_static("ebb-expect");
+    /// `activator`: that activator counts this request already.
+    pub const K_PROXY_REQUEST: HeaderName = HeaderName::from_static("k-proxy-request");
+    /// The host that the client asked for.
+    pub const K_ORIGINAL_HOST: HeaderName = HeaderName::from_static("k-original-host");
+    /// Marks a probe.
+    pub const K_NETWORK_PROBE: HeaderName = HeaderName::from_static("k-network-probe");
+    /// Echoed by a network probe.
+    pub const K_NETWORK_HASH: HeaderName = HeaderName::from_static("k-network-hash");
+    /// Marks a kubelet's probe that a mesh has rewritten.
+    pub const K_KUBELET_PROBE: HeaderName = HeaderName::from_static("k-kubelet-probe");
+    /// Which revision, as an ingress says it.
+    pub const KNATIVE_SERVING_REVISION: HeaderName = HeaderName::from_static("knative-serving-revision");
+    /// In which namespace, as an ingress says it.
+    pub const KNATIVE_SERVING_NAMESPACE: HeaderName = HeaderName::from_static("knative-serving-namespace");
+    /// On a response: how long the request waited.
+    pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+    /// A gRPC status code.
+    pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+    /// A gRPC status message.
+    pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+}
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Who sent a request to this process, as it is added to `X-Forwarded-For`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+/// Whether the sender asks to speak another protocol on this connection, and which. `h2c` does not count: who wants HTTP/2 here begins with
+/// it, and a client that merely offers it is served over HTTP/1.1.
+pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let token = headers.get(UPGRADE)?;
+    let is_named = headers
+        .get_all(CONNECTION)
+        .iter()
+        .any(|value| tokens(value).any(|token| token.eq_ignore_ascii_case("upgrade")));
+    let is_h2c = token.as_bytes().eq_ignore_ascii_case(b"h2c");
+    (is_named && !is_h2c && !token.is_empty()).then_some(token)
+}
+
+/// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te: trailers` stays (it says what
+/// the client can read), and so does `Trailer` (it announces what the body ends with).
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        remove_named_by_connection(headers);
+    }
+    for name in
+        [KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TRANSFER_ENCODING, UPGRADE]
+    {
+        headers.remove(name);
+    }
+    if headers.contains_key(TE) {
+        let takes_trailers = headers
+            .get_all(TE)
+            .iter()
+            .any(|value| tokens(value).any(|token| token.eq_ignore_ascii_case("trailers")));
+        headers.remove(TE);
+        if takes_trailers {
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+        }
+    }
+}
+
+fn remove_named_by_connection(headers: &mut HeaderMap) {
+    let values: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
+    headers.remove(CONNECTION);
+    for token in values.iter().flat_map(tokens) {
+        // A client must not be able to make us forget what we rely on ourselves.
+        if !is_end_to_end(token) {
+            headers.remove(token);
+        }
+    }
+}
+
+/// Headers that `Connection` cannot remove: they frame or address the message, or were put there by our own previous hop.
+fn is_end_to_end(name: &str) -> bool {
+    let is_ours =
+        |prefix: &str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    ["host", "content-length", "te", "trailer"].iter().any(|kept| name.eq_ignore_ascii_case(kept))
+        || ["k-", "ebb-", "x-forwarded-"].into_iter().any(is_ours)
+}
+
+/// The comma-separated words of a header; nothing for one that is not ASCII.
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|token| !token.is_empty())
+}
+
+/// Removes every request header that only our own hops may set: `K-*`, `Knative-*`, `ebb-*`.
+pub fn strip_internal(headers: &mut HeaderMap) {
+    let is_internal = |name: &HeaderName| {
+        let name = name.as_str();
+        name.starts_with("k-") || name.starts_with("knative-") || name.starts_with("ebb-")
+    };
+    if !headers.keys().any(is_internal) {
+        return;
+    }
+    let internal: Vec<HeaderName> = headers.keys().filter(|name| is_internal(name)).cloned().collect();
+    for name in internal {
+        headers.remove(name);
+    }
+}
+
+/// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when only those are there, then appends
+/// the sender to `X-Forwarded-For` (in this order, as Knative does: the last hop is in the latter only).
+pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
+    if headers.get(FORWARDED).is_none_or(HeaderValue::is_empty)
+        && let Some(forwarded) = forwarded_from_parts(headers)
+    {
+        headers.insert(FORWARDED, forwarded);
+    }
+    let sender = sender.0.to_canonical();
+    let value = if headers.contains_key(X_FORWARDED_FOR) {
+        let known: Vec<&str> =
+            headers.get_all(X_FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
+        HeaderValue::try_from(format!("{}, {sender}", known.join(", ")))
+    } else {
+        HeaderValue::try_from(sender.to_string())
+    };
+    headers.insert(X_FORWARDED_FOR, value.expect("header text and an address are header text"));
+}
+
+/// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which we follow it on purpose: nobody
+/// can rely on a better spelling of nonsense.
+fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
+    let first =
+        |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (nodes, host, proto) = (first(X_FORWARDED_FOR), first(X_FORWARDED_HOST), first(X_FORWARDED_PROTO));
+    if nodes.is_empty() && host.is_empty() && proto.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    let mut nodes = nodes.split(',').map(str::trim);
+    let mut is_separated = false;
+    if !first(X_FORWARDED_FOR).is_empty() {
+        let node = nodes.next().unwrap_or_default();
+        push_node(&mut text, node);
+        is_separated = !node.is_empty();
+    }
+    for (name, value) in [("host", host), ("proto", proto)] {
+        if !value.is_empty() {
+            if is_separated {
+                text.push(';');
+            }
+            text.push_str(name);
+            text.push('=');
+            text.push_str(value);
+            is_separated = true;
+        }
+    }
+    if !first(X_FORWARDED_FOR).is_empty() {
+        for node in nodes {
+            text.push_str(", ");
+            push_node(&mut text, node);
+        }
+    }
+    HeaderValue::try_from(text).ok()
+}
+
+fn push_node(text: &mut String, node: &str) {
+    text.push_str("for=");
+    if node.contains(':') {
+        text.push_str("\"[");
+        text.push_str(node);
+        text.push_str("]\"");
+    } else {
+        text.push_str(node);
+    }
+}
+
+/// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else from `Host`.
+pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
+    match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
+    }
+}
+
+/// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1 gets a path and `Host`, HTTP/2 a
+/// whole URI. `host` overrides what the request says; without any, `fallback` (the address it is sent to) stands in.
+pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
+    let is_http2 = request.version() == Version::HTTP_2;
+    let is_changed = host.is_some();
+    let host = host
+        .or_else(|| {
+            request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
+        })
+        .or_else(|| request.headers().get(HOST).cloned())
+        .or_else(|| HeaderValue::from_str(fallback).ok());
+    if is_http2 {
+        if (is_changed || request.uri().authority().is_none())
+            && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
+        {
+            let mut parts = Parts::default();
+            parts.scheme = Some(Scheme::HTTP);
+            parts.authority = Some(authority);
+            parts.path_and_query = Some(path_of(request.uri()));
+            if let Ok(uri) = Uri::from_parts(parts) {
+                *request.uri_mut() = uri;
+            }
+        }
+        request.headers_mut().remove(HOST);
+        return;
+    }
+    if request.uri().authority().is_some() {
+        let mut parts = Parts::default();
+        parts.path_and_query = Some(path_of(request.uri()));
+        *request.uri_mut() = Uri::from_parts(parts).expect("a path alone is a target");
+    }
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
+fn path_of(uri: &Uri) -> PathAndQuery {
+    uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
+#[cfg(test)]
+mod tests;

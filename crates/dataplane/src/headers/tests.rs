@@ -1,0 +1,141 @@
+use super::*;
+
+fn map(pairs: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let name = HeaderName::try_from(*name).expect("legal");
+        headers.append(name, HeaderValue::try_from(*value).expect("legal"));
+    }
+    headers
+}
+
+fn text(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).map_or("-".to_owned(), |value| value.to_str().expect("ASCII").to_owned())
+}
+
+const LOOPBACK: ClientAddress = ClientAddress(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+#[test]
+fn the_trace_of_the_way_is_kept_as_knative_does() {
+    for (id, given, forwarded, forwarded_for) in [
+        ("H1", &[][..], "-", "127.0.0.1"),
+        (
+            "H2",
+            &[
+                ("x-forwarded-for", "1.2.3.4, ::1"),
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "a.b"),
+            ],
+            "for=1.2.3.4;host=a.b;proto=https, for=\"[::1]\"",
+            "1.2.3.4, ::1, 127.0.0.1",
+        ),
+        ("H3 host", &[("x-forwarded-host", "h")], "host=h", "127.0.0.1"),
+        ("H3 proto", &[("x-forwarded-proto", "p")], "proto=p", "127.0.0.1"),
+        ("H3 both", &[("x-forwarded-host", "h"), ("x-forwarded-proto", "p")], "host=h;proto=p", "127.0.0.1"),
+        (
+            "H4",
+            &[("x-forwarded-for", "127.0.0.1, ::1"), ("x-forwarded-proto", "p")],
+            "for=127.0.0.1;proto=p, for=\"[::1]\"",
+            "127.0.0.1, ::1, 127.0.0.1",
+        ),
+        ("H5", &[("x-forwarded-for", ",,")], "for=, for=, for=", ",,, 127.0.0.1"),
+        (
+            "H6",
+            &[("x-forwarded-for", " ,1.1.1.1"), ("x-forwarded-host", "h")],
+            "for=host=h, for=1.1.1.1",
+            " ,1.1.1.1, 127.0.0.1",
+        ),
+        ("H7", &[("forwarded", "for=me"), ("x-forwarded-host", "h")], "for=me", "127.0.0.1"),
+        (
+            "repeated",
+            &[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")],
+            "for=1.1.1.1",
+            "1.1.1.1, 2.2.2.2, 127.0.0.1",
+        ),
+    ] {
+        let mut headers = map(given);
+        set_forwarded(&mut headers, LOOPBACK);
+        assert_eq!(text(&headers, "forwarded"), forwarded, "{id}");
+        assert_eq!(text(&headers, "x-forwarded-for"), forwarded_for, "{id}");
+    }
+}
+
+#[test]
+fn h11_only_te_trailers_survives_a_hop() {
+    let mut headers = map(&[
+        ("connection", "foo, keep-alive"),
+        ("foo", "bar"),
+        ("keep-alive", "timeout=5"),
+        ("proxy-authorization", "secret"),
+        ("proxy-connection", "close"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("te", "gzip, trailers"),
+        ("accept", "*/*"),
+    ]);
+    remove_hop_by_hop(&mut headers);
+    let mut left: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value:?}")).collect();
+    left.sort();
+    assert_eq!(left, ["accept: \"*/*\"", "te: \"trailers\""]);
+}
+
+#[test]
+fn connection_cannot_remove_what_we_rely_on() {
+    let mut headers = map(&[
+        ("connection", "Host, Content-Length, X-Forwarded-For, EBB-Hop-Key"),
+        ("host", "h"),
+        ("content-length", "3"),
+        ("x-forwarded-for", "1.1.1.1"),
+        ("ebb-hop-key", "secret"),
+    ]);
+    remove_hop_by_hop(&mut headers);
+    assert_eq!(headers.len(), 4);
+}
+
+#[test]
+fn what_nobody_vouches_for_is_stripped() {
+    let mut headers = map(&[
+        ("k-original-host", "h"),
+        ("k-proxy-request", "activator"),
+        ("knative-serving-revision", "r"),
+        ("ebb-no-queue", "1"),
+        ("keep", "1"),
+        ("ebbing", "1"),
+    ]);
+    strip_internal(&mut headers);
+    let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["ebbing", "keep"]);
+}
+
+#[test]
+fn an_upgrade_needs_both_headers_and_another_protocol_than_h2c() {
+    let asks = |pairs: &[(&str, &str)]| connection_asks_to_upgrade(&map(pairs)).is_some();
+    assert!(asks(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")]));
+    assert!(!asks(&[("connection", "keep-alive"), ("upgrade", "websocket")]));
+    assert!(!asks(&[("connection", "upgrade")]));
+    assert!(!asks(&[("connection", "upgrade, http2-settings"), ("upgrade", "h2c")]), "L44");
+}
+
+#[test]
+fn the_target_takes_the_form_of_its_hop_and_keeps_path_and_query_as_they_are() {
+    let build = |version, uri: &str, host: Option<&str>| {
+        let mut request = Request::builder().version(version).uri(uri).body(()).expect("legal");
+        if let Some(host) = host {
+            request.headers_mut().insert(HOST, HeaderValue::try_from(host).expect("legal"));
+        }
+        request
+    };
+    let seen = |mut request: Request<()>, host: Option<&'static str>| {
+        set_host(&mut request, host.map(HeaderValue::from_static), "127.0.0.1:1");
+        format!("{} {}", request.uri(), text(request.headers(), "host"))
+    };
+    let odd = "/%2e%2e/x//y?a;b=%zz";
+    assert_eq!(seen(build(Version::HTTP_11, odd, Some("h")), None), format!("{odd} h"));
+    assert_eq!(seen(build(Version::HTTP_11, odd, Some("h")), Some("orig")), format!("{odd} orig"), "H8");
+    let absolute = build(Version::HTTP_11, "http://there/x?y", Some("h"));
+    assert_eq!(seen(absolute, None), "/x?y there");
+    assert_eq!(seen(build(Version::HTTP_10, "/", None), None), "/ 127.0.0.1:1");
+    assert_eq!(seen(build(Version::HTTP_2, "http://h/x?y", None), None), "http://h/x?y -");
+    assert_eq!(seen(build(Version::HTTP_2, "http://h/x", None), Some("orig")), "http://orig/x -");
+}

@@ -1,0 +1,134 @@
+//! What both proxies do to a request on its way in and to a response on its way out.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+
+use crate::body::{Body, Held};
+use crate::drain::Drain;
+use crate::headers::{connection_asks_to_upgrade, remove_hop_by_hop};
+use crate::refusal::{Reason, Refusal, RequestKind};
+use crate::timers::Timers;
+use crate::upgrade::relay;
+use crate::upstream::Protocol;
+
+/// A request ready for its next hop, with what its answer will need.
+#[derive(Debug)]
+pub struct Forwarded {
+    /// What to send. Its hop-by-hop headers are gone, but for those of an upgrade.
+    pub request: Request<Body>,
+    /// How to send it: as it came.
+    pub protocol: Protocol,
+    /// How a refusal of it must look.
+    pub kind: RequestKind,
+    /// The client's side of an upgrade, if it asked for one.
+    pub upgrade: Option<OnUpgrade>,
+}
+
+impl Forwarded {
+    /// Ends the client's hop.
+    pub fn new(mut request: Request<Incoming>) -> Self {
+        let protocol = Protocol::of(request.version());
+        let kind = RequestKind::of(&request);
+        let token = match protocol {
+            Protocol::Http1 => connection_asks_to_upgrade(request.headers()).cloned(),
+            Protocol::Http2 => None,
+        };
+        let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
+        let headers = request.headers_mut();
+        remove_hop_by_hop(headers);
+        let upgrade = token.and_then(|token| {
+            headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+            headers.insert(UPGRADE, token);
+            on_upgrade
+        });
+        Self { request: request.map(Body::from), protocol, kind, upgrade }
+    }
+}
+
+/// What makes a request ambiguous or impossible to forward, as a refusal; the connection must close after it. Two servers that disagree on where a request ends
+/// disagree on what the next one is (request smuggling), so nothing doubtful is passed on.
+pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
+    let bad = |detail: &'static str| Some(Refusal::new(Reason::BadRequest, detail));
+    let headers = request.headers();
+    if *request.method() == Method::CONNECT {
+        return Some(
+            Refusal::new(Reason::BadRequest, "client sent unsupported CONNECT request")
+                .with_status(StatusCode::BAD_GATEWAY),
+        );
+    }
+    if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
+        if headers.get_all(TRANSFER_ENCODING).iter().nth(1).is_some()
+            || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked")
+        {
+            return bad("the only transfer encoding is \"chunked\", once");
+        }
+        if headers.contains_key(CONTENT_LENGTH) {
+            return bad("both Content-Length and Transfer-Encoding");
+        }
+    }
+    if headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
+        return bad("more than one Content-Length");
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), Some(_)) => bad("more than one Host"),
+        (None, _) if request.version() == Version::HTTP_11 && request.uri().authority().is_none() => {
+            bad("no Host")
+        }
+        (Some(host), None) if host.to_str().is_err() => bad("a Host that is not ASCII"),
+        (Some(_) | None, None) | (None, Some(_)) => None,
+    }
+}
+
+/// The way of one request's answer.
+#[derive(Debug)]
+pub struct Hop<'a> {
+    /// The client's side of an upgrade, from [`Forwarded`].
+    pub upgrade: Option<OnUpgrade>,
+    /// The timers of the request; they go on until the answer is out.
+    pub timers: Timers,
+    /// Where upgraded streams are counted.
+    pub drain: &'a Drain,
+}
+
+impl Hop<'_> {
+    /// Turns the app's response into the client's: ends its hop, and ties timers and `guard` to whatever lasts longest, body or upgraded stream. A
+    /// switch of protocols that nobody asked for is an error.
+    pub fn respond<Guard: 'static>(
+        self,
+        mut response: Response<Body>,
+        guard: Guard,
+    ) -> Result<Response<Held<Option<Guard>>>, Refusal> {
+        let Self { upgrade, mut timers, drain } = self;
+        timers.response_started();
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let app = response.extensions_mut().remove::<OnUpgrade>();
+            let (Some(client), Some(app)) = (upgrade, app) else {
+                return Err(Refusal::new(Reason::UpstreamReset, "an unrequested switch of protocols"));
+            };
+            response.body_mut().drop_lease();
+            relay((client, app), timers, guard, drain);
+            keep_upgrade_headers(&mut response);
+            return Ok(response.map(|_| Held::new(Body::empty(), None)));
+        }
+        remove_hop_by_hop(response.headers_mut());
+        Ok(response.map(|body| {
+            // Without a body there is nothing left to time, and the timer would only have to be cancelled.
+            let body = if body.is_empty() { body } else { body.with_timers(timers) };
+            Held::new(body, Some(guard))
+        }))
+    }
+}
+
+/// A switch of protocols keeps exactly the two headers that say so.
+fn keep_upgrade_headers(response: &mut Response<Body>) {
+    let token = response.headers().get(UPGRADE).cloned();
+    let headers = response.headers_mut();
+    remove_hop_by_hop(headers);
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Some(token) = token {
+        headers.insert(UPGRADE, token);
+    }
+}

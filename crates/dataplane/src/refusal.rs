@@ -1,0 +1,315 @@
+//! What a client is told when one of our programs, not the app, answers.
+//!
+//! Every refusal goes through here, so each has a status, one line of text, and `ebb-error: REASON; detail="…"`. A gRPC client cannot read a
+//! status line of 503: it gets 200 with a `grpc-status`.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Request, Response, StatusCode};
+
+use crate::body::Body;
+use crate::headers::names;
+use crate::timers::Expired;
+
+/// Why a request was refused, as it stands in `ebb-error` and in metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// A named limit on waiting requests is reached.
+    QueueFull,
+    /// No pod took the request within its deadline.
+    NoReadyPod,
+    /// The response did not begin in time.
+    ResponseStartTimeout,
+    /// Nothing moved for too long.
+    IdleTimeout,
+    /// The request took too long as a whole.
+    RequestTimeout,
+    /// Nothing is known under that host or port.
+    NoSuchRevision,
+    /// The app closed, or could not be reached, before it answered.
+    UpstreamClosed,
+    /// The app broke its answer, or sent none that makes sense.
+    UpstreamReset,
+    /// The request is malformed, ambiguous, or asks for what we do not do.
+    BadRequest,
+}
+
+impl Reason {
+    /// Every reason, for metrics and documentation.
+    pub const ALL: [Self; 9] = [
+        Self::QueueFull,
+        Self::NoReadyPod,
+        Self::ResponseStartTimeout,
+        Self::IdleTimeout,
+        Self::RequestTimeout,
+        Self::NoSuchRevision,
+        Self::UpstreamClosed,
+        Self::UpstreamReset,
+        Self::BadRequest,
+    ];
+
+    /// The word in `ebb-error`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::NoReadyPod => "no-ready-pod",
+            Self::ResponseStartTimeout => "response-start-timeout",
+            Self::IdleTimeout => "idle-timeout",
+            Self::RequestTimeout => "request-timeout",
+            Self::NoSuchRevision => "no-such-revision",
+            Self::UpstreamClosed => "upstream-closed",
+            Self::UpstreamReset => "upstream-reset",
+            Self::BadRequest => "bad-request",
+        }
+    }
+
+    /// The status that the reason has by default.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::QueueFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoReadyPod | Self::ResponseStartTimeout | Self::IdleTimeout | Self::RequestTimeout => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Self::NoSuchRevision => StatusCode::NOT_FOUND,
+            Self::UpstreamClosed | Self::UpstreamReset => StatusCode::BAD_GATEWAY,
+            Self::BadRequest => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What a gRPC client is told: 4 ("deadline exceeded") for a timer, 14 ("unavailable") for the rest.
+    const fn grpc_status(self) -> &'static str {
+        match self {
+            Self::ResponseStartTimeout | Self::IdleTimeout | Self::RequestTimeout => "4",
+            Self::NoReadyPod
+            | Self::QueueFull
+            | Self::UpstreamClosed
+            | Self::UpstreamReset
+            | Self::NoSuchRevision
+            | Self::BadRequest => "14",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl From<Expired> for Reason {
+    fn from(expired: Expired) -> Self {
+        match expired {
+            Expired::Request => Self::RequestTimeout,
+            Expired::ResponseStart => Self::ResponseStartTimeout,
+            Expired::Idle => Self::IdleTimeout,
+        }
+    }
+}
+
+/// What of a request decides how a refusal looks. Taken before the request is sent away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Reads status lines.
+    Plain,
+    /// Reads `grpc-status`.
+    Grpc,
+}
+
+impl RequestKind {
+    /// By the content type.
+    pub fn of<B>(request: &Request<B>) -> Self {
+        match request.headers().get(CONTENT_TYPE) {
+            Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Self::Grpc,
+            Some(_) | None => Self::Plain,
+        }
+    }
+}
+
+/// One refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why, in one word.
+    pub reason: Reason,
+    /// The status, by default that of the reason.
+    pub status: StatusCode,
+    /// The explanation for people: what happened, which limit, where it was set. No addresses and no errors of the operating system.
+    pub detail: Cow<'static, str>,
+    /// The body, when it is not the detail and a newline.
+    pub body: Option<Cow<'static, str>>,
+    /// When trying again may help.
+    pub retry_after: Option<Duration>,
+    /// Whether this program is sure that no app saw the request.
+    pub never_started: NeverStarted,
+}
+
+/// Whether a refusal says `ebb-not-started: 1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NeverStarted {
+    /// It says nothing.
+    #[default]
+    Unsaid,
+    /// No app saw the request, and whoever sent it may send it elsewhere.
+    Said,
+}
+
+impl Refusal {
+    /// A refusal with the reason's own status.
+    pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            reason,
+            status: reason.status(),
+            detail: detail.into(),
+            body: None,
+            retry_after: None,
+            never_started: NeverStarted::Unsaid,
+        }
+    }
+
+    /// With another status than the reason's own.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// With exactly this body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Cow<'static, str>>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// With `Retry-After`.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// With `ebb-not-started: 1`.
+    #[must_use]
+    pub fn never_started(mut self) -> Self {
+        self.never_started = NeverStarted::Said;
+        self
+    }
+
+    /// The answer to a request of that kind.
+    pub fn into_response(self, kind: RequestKind) -> Response<Body> {
+        let mut response = match kind {
+            RequestKind::Plain => self.plain_response(),
+            RequestKind::Grpc => self.grpc_response(),
+        };
+        let headers = response.headers_mut();
+        headers.insert(names::EBB_ERROR, self.explanation());
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        if self.never_started == NeverStarted::Said {
+            headers.insert(names::EBB_NOT_STARTED, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    fn plain_response(&self) -> Response<Body> {
+        let body = match &self.body {
+            Some(Cow::Borrowed(text)) => Body::full(*text),
+            Some(Cow::Owned(text)) => Body::full(text.clone()),
+            None => Body::full(format!("{}\n", self.detail)),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers
+            .insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+        response
+    }
+
+    /// A "trailers-only" response: status and explanation stand in the head, and nothing follows.
+    fn grpc_response(&self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        let headers: &mut HeaderMap = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(names::GRPC_STATUS, HeaderValue::from_static(self.reason.grpc_status()));
+        let message = format!("{}: {}", self.reason, self.detail);
+        headers.insert(names::GRPC_MESSAGE, percent_encoded(&message));
+        response
+    }
+
+    fn explanation(&self) -> HeaderValue {
+        let mut text = format!("{}; detail=\"", self.reason);
+        for letter in self.detail.chars() {
+            match letter {
+                '"' | '\\' => {
+                    text.push('\\');
+                    text.push(letter);
+                }
+                ' '..='~' => text.push(letter),
+                _ => text.push('?'),
+            }
+        }
+        text.push('"');
+        HeaderValue::try_from(text).expect("only visible ASCII was written")
+    }
+}
+
+/// As gRPC wants its messages: visible ASCII but `%` as is, the rest as `%XX`.
+fn percent_encoded(text: &str) -> HeaderValue {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'$' | b'&'..=b'~' => encoded.push(char::from(byte)),
+            _ => write!(encoded, "%{byte:02X}").expect("writing to a string does not fail"),
+        }
+    }
+    HeaderValue::try_from(encoded).expect("only visible ASCII was written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_client_gets_status_line_and_reason() {
+        let response = Refusal::new(Reason::QueueFull, "10 requests wait, the limit of \"hello\"")
+            .with_retry_after(Duration::from_secs(1))
+            .never_started()
+            .into_response(RequestKind::Plain);
+        assert_eq!(response.status(), 503);
+        let header = |name: &str| response.headers()[name].to_str().expect("ASCII");
+        assert_eq!(
+            header("ebb-error"),
+            "queue-full; detail=\"10 requests wait, the limit of \\\"hello\\\"\""
+        );
+        assert_eq!((header("retry-after"), header("ebb-not-started")), ("1", "1"));
+    }
+
+    #[test]
+    fn a_grpc_client_gets_200_and_a_grpc_status() {
+        for (reason, status) in [
+            (Reason::QueueFull, "14"),
+            (Reason::UpstreamClosed, "14"),
+            (Reason::RequestTimeout, "4"),
+            (Reason::IdleTimeout, "4"),
+        ] {
+            let response = Refusal::new(reason, "100 % gone\n").into_response(RequestKind::Grpc);
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.headers()["grpc-status"], status, "{reason}");
+            assert_eq!(response.headers()["grpc-message"], format!("{reason}: 100 %25 gone%0A"));
+            assert!(response.body().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_request_is_its_content_type() {
+        let kind = |content_type: &str| {
+            let request = Request::builder().header("content-type", content_type).body(());
+            RequestKind::of(&request.expect("legal"))
+        };
+        assert_eq!(kind("application/grpc+proto"), RequestKind::Grpc);
+        assert_eq!(kind("application/json"), RequestKind::Plain);
+    }
+}

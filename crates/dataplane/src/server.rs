@@ -1,0 +1,170 @@
+//! Accepts connections and serves HTTP/1.1 and HTTP/2 (with prior knowledge) on one port.
+//!
+//! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins with a preface that no HTTP/1.1
+//! request can begin with.
+
+mod connection;
+mod socket;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use runtime::Backoff;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tracing::{debug, warn};
+
+pub use connection::Connection;
+
+use crate::body::BodyError;
+use crate::drain::Drain;
+
+/// What answers requests. It is a plain async function: no future is boxed, and its state is shared by `Rc`, not locked.
+pub trait Service: 'static {
+    /// What its responses carry.
+    type Body: http_body::Body<Data = Bytes, Error = BodyError> + Unpin + 'static;
+
+    /// Answers one request. When the future is dropped, the client has gone.
+    fn call(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        connection: Rc<Connection>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
+}
+
+/// Break the exchange off without an answer: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the exchange was broken off on purpose")]
+pub struct Abort;
+
+impl From<Infallible> for Abort {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// The largest head of a request, in bytes; more is answered 431. It is also the most that one connection buffers.
+    pub head_bytes: usize,
+    /// How many streams one HTTP/2 connection may have open.
+    pub streams_per_connection: u32,
+    /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
+    pub stream_window: u32,
+    /// How many connections may be open at once; more wait in the kernel until one ends.
+    pub connections: usize,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        // 250 streams and a connection window of 1 MiB are Knative's. A stream's window is small, so that a request that waits for its turn costs
+        // its sender's memory and not ours.
+        Self {
+            head_bytes: 256 * 1024,
+            streams_per_connection: 250,
+            stream_window: 64 * 1024,
+            connections: 50_000,
+        }
+    }
+}
+
+/// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as tasks of the `LocalSet` that this runs in. Fails
+/// only if the listener cannot be registered with the runtime.
+pub async fn serve<S: Service>(
+    listener: TcpListener,
+    service: Rc<S>,
+    drain: Drain,
+    limits: ServerLimits,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            () = drain.accepting_stopped() => break,
+        };
+        match accepted {
+            Ok((socket, peer)) => {
+                backoff.reset();
+                spawn(socket, Connection::new(peer), &service, &drain, limits);
+                drain
+                    .until(|drain| drain.connections() < limits.connections || drain.is_accepting_stopped())
+                    .await;
+            }
+            Err(error) => {
+                // Out of file descriptors, or the peer has gone already: neither is a reason to stop serving.
+                debug!(%error, "accepting a connection failed");
+                if !is_of_one_connection(&error) {
+                    warn!(%error, "cannot accept connections for now");
+                    tokio::time::sleep(backoff.next_wait()).await;
+                }
+            }
+        }
+    }
+    // Who is established but not yet accepted may have written its request; closing the listener would reset it.
+    while let Some((socket, peer)) = accept_now(&listener).await {
+        spawn(socket, Connection::new(peer), &service, &drain, limits);
+    }
+    Ok(())
+}
+
+/// A connection that waits to be accepted, if there is one.
+async fn accept_now(listener: &tokio::net::TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    poll_fn(|context| match listener.poll_accept(context) {
+        Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
+        Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
+fn spawn<S: Service>(
+    socket: TcpStream,
+    connection: Connection,
+    service: &Rc<S>,
+    drain: &Drain,
+    limits: ServerLimits,
+) {
+    let connection = Rc::new(connection);
+    let entered = drain.enter(&connection);
+    let (service, drain) = (Rc::clone(service), drain.clone());
+    tokio::task::spawn_local(async move {
+        let _entered = entered;
+        if let Err(error) = connection::run(socket, connection, service, &drain, limits).await {
+            debug!(error = %Chain(&*error), "a connection ended early");
+        }
+    });
+}
+
+/// An error with its causes, on one line.
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn std::error::Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(formatter, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}

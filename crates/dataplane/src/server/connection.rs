@@ -1,0 +1,194 @@
+//! One accepted connection, from its first byte to its last.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+
+use super::socket::{Reset, Socket, Spoken};
+use super::{Abort, ServerLimits, Service};
+use crate::drain::{Drain, Phase};
+use crate::upstream::LocalExecutor;
+
+/// What a service may know about the connection that a request came on, and ask of it.
+#[derive(Debug)]
+pub struct Connection {
+    peer: SocketAddr,
+    is_retired: Cell<bool>,
+    is_from_hop: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Anything that ends a connection early.
+pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
+
+impl Connection {
+    pub(super) fn new(peer: SocketAddr) -> Self {
+        Self { peer, is_retired: Cell::default(), is_from_hop: Cell::default(), waker: RefCell::default() }
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`, HTTP/2 gets GOAWAY. Nothing that
+    /// runs is disturbed.
+    pub fn retire(&self) {
+        if !self.is_retired.replace(true) {
+            self.wake();
+        }
+    }
+
+    /// The peer is one of our own hops, which closes its idle connections itself.
+    pub fn mark_as_hop(&self) {
+        self.is_from_hop.set(true);
+    }
+
+    /// Whether [`Connection::mark_as_hop`] was called.
+    pub fn is_from_hop(&self) -> bool {
+        self.is_from_hop.get()
+    }
+
+    /// Makes the connection's task look at what is asked of it.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Remembers how to wake this connection's task. It is the same for the whole life of the task, so once is enough.
+    fn register(&self, context: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if waker.is_none() {
+            *waker = Some(context.waker().clone());
+        }
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) async fn run<S: Service>(
+    stream: TcpStream,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    drain: &Drain,
+    limits: ServerLimits,
+) -> Result<(), ConnectionError> {
+    stream.set_nodelay(true)?;
+    let reset = Reset::default();
+    let mut socket = Socket::new(stream, reset.clone());
+    let spoken = {
+        let mut detection = pin!(socket.detect());
+        // Who connected and said nothing yet holds nothing; a drain need not wait for it.
+        poll_fn(|context| {
+            connection.register(context);
+            match detection.as_mut().poll(context) {
+                Poll::Ready(spoken) => Poll::Ready(spoken.map(Some)),
+                Poll::Pending if drain.phase() == Phase::Closing => Poll::Ready(Ok(None)),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await?
+    };
+    match spoken {
+        Some(Spoken::Http1) => run_http1(socket, reset, connection, service, (drain, limits)).await,
+        Some(Spoken::Http2) => run_http2(socket, connection, service, (drain, limits)).await,
+        Some(Spoken::Nothing) | None => Ok(()),
+    }
+}
+
+async fn run_http1<S: Service>(
+    socket: Socket,
+    reset: Reset,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    (drain, limits): (&Drain, ServerLimits),
+) -> Result<(), ConnectionError> {
+    let is_close_delimited = Rc::new(Cell::new(false));
+    let answering = {
+        let (connection, drain) = (Rc::clone(&connection), drain.clone());
+        let is_close_delimited = Rc::clone(&is_close_delimited);
+        service_fn(move |request: Request<Incoming>| {
+            is_close_delimited.set(request.version() == Version::HTTP_10);
+            let (connection, drain) = (Rc::clone(&connection), drain.clone());
+            let answer = Rc::clone(&service).call(request, Rc::clone(&connection));
+            async move {
+                let mut response = answer.await?;
+                if connection.is_retired.get() || drain.is_draining() {
+                    say_close(&mut response);
+                }
+                Ok::<_, Abort>(response)
+            }
+        })
+    };
+    let mut serving = pin!(
+        http1::Builder::new()
+            .max_buf_size(limits.head_bytes)
+            .serve_connection(TokioIo::new(socket), answering)
+            .with_upgrades()
+    );
+    let served = poll_fn(|context| {
+        connection.register(context);
+        if drain.phase() == Phase::Closing {
+            serving.as_mut().graceful_shutdown();
+        }
+        serving.as_mut().poll(context)
+    })
+    .await;
+    if served.is_err() && is_close_delimited.get() {
+        reset.request();
+    }
+    Ok(served?)
+}
+
+/// The last response of a connection says so. A switch of protocols keeps its own `Connection`.
+fn say_close<B>(response: &mut Response<B>) {
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+async fn run_http2<S: Service>(
+    socket: Socket,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    (drain, limits): (&Drain, ServerLimits),
+) -> Result<(), ConnectionError> {
+    let answering = {
+        let connection = Rc::clone(&connection);
+        service_fn(move |request: Request<Incoming>| {
+            Rc::clone(&service).call(request, Rc::clone(&connection))
+        })
+    };
+    let mut serving = pin!(
+        http2::Builder::new(LocalExecutor)
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams_per_connection)
+            .initial_stream_window_size(limits.stream_window)
+            .initial_connection_window_size(1024 * 1024)
+            .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+            .max_send_buf_size(64 * 1024)
+            .serve_connection(TokioIo::new(socket), answering)
+    );
+    let mut is_told = false;
+    poll_fn(|context| {
+        connection.register(context);
+        if !is_told && (connection.is_retired.get() || drain.is_draining()) {
+            is_told = true;
+            serving.as_mut().graceful_shutdown();
+        }
+        serving.as_mut().poll(context)
+    })
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The three clocks of a request: how long it may take, how long until its response begins, how long it may be silent.
+//!
+//! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the timer finds that out when it
+//! fires and goes back to sleep, so that a byte never costs a timer operation.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use runtime::Clock;
+use tokio::time::Sleep;
+use vocabulary::{RequestTimeouts, Timestamp};
+
+/// Which limit a request exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// The whole exchange took too long.
+    Request,
+    /// The response did not begin in time.
+    ResponseStart,
+    /// No byte moved in either direction for too long.
+    Idle,
+}
+
+impl fmt::Display for Expired {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Request => "request timeout",
+            Self::ResponseStart => "response start timeout",
+            Self::Idle => "idle timeout",
+        })
+    }
+}
+
+/// When a byte of the exchange last moved, in either direction. Clones share the one answer.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    clock: Clock,
+    last: Rc<Cell<Timestamp>>,
+}
+
+impl Activity {
+    /// A byte moved.
+    pub fn mark(&self) {
+        self.last.set(self.clock.now());
+    }
+}
+
+/// The running timers of one request. They start with the request, so time in a queue counts.
+#[derive(Debug)]
+pub struct Timers {
+    clock: Clock,
+    limits: RequestTimeouts,
+    started_at: Timestamp,
+    is_response_awaited: bool,
+    activity: Option<Activity>,
+    sleep: Option<Armed>,
+}
+
+#[derive(Debug)]
+struct Armed {
+    at: Timestamp,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Timers {
+    /// Starts the clocks that `limits` names.
+    pub fn start(limits: RequestTimeouts, clock: Clock) -> Self {
+        let started_at = clock.now();
+        Self::start_at(limits, started_at, clock)
+    }
+
+    /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
+    pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
+        let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
+        Self { clock, limits, started_at, is_response_awaited: true, activity, sleep: None }
+    }
+
+    /// When the request arrived.
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// Where bytes of this exchange are to be noted; `None` when nobody asks.
+    pub fn activity(&self) -> Option<Activity> {
+        self.activity.clone()
+    }
+
+    /// The response began: it has no start to wait for any more. Counts as activity.
+    pub fn response_started(&mut self) {
+        self.is_response_awaited = false;
+        if let Some(activity) = &self.activity {
+            activity.mark();
+        }
+    }
+
+    /// Runs `work` until it is done or a timer fires; then it is dropped.
+    pub async fn limit<Work: Future>(&mut self, work: Work) -> Result<Work::Output, Expired> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            self.poll_expired(context).map(Err)
+        })
+        .await
+    }
+
+    /// Ready once a timer has fired; otherwise wakes the task when one does.
+    pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+        loop {
+            let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
+            match &mut self.sleep {
+                // Later than armed is fine: the timer fires early, finds that out, and is armed again.
+                Some(armed) if armed.at <= at => {
+                    if armed.sleep.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    if armed.at >= at || at <= self.clock.now() {
+                        return Poll::Ready(expired);
+                    }
+                    armed.at = at;
+                    armed.sleep.as_mut().reset(self.clock.instant(at));
+                }
+                Some(armed) => {
+                    armed.at = at;
+                    armed.sleep.as_mut().reset(self.clock.instant(at));
+                }
+                None => {
+                    let sleep = Box::pin(tokio::time::sleep_until(self.clock.instant(at)));
+                    self.sleep = Some(Armed { at, sleep });
+                }
+            }
+        }
+    }
+
+    /// The earliest limit and which one it is.
+    fn next_deadline(&self) -> Option<(Timestamp, Expired)> {
+        let request = self.limits.request.map(|limit| (self.started_at + limit, Expired::Request));
+        let start = self
+            .limits
+            .response_start
+            .filter(|_| self.is_response_awaited)
+            .map(|limit| (self.started_at + limit, Expired::ResponseStart));
+        let idle = match (self.limits.idle, &self.activity) {
+            (Some(limit), Some(activity)) => Some((activity.last.get() + limit, Expired::Idle)),
+            (Some(_) | None, _) => None,
+        };
+        [request, start, idle].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn limits(request: Option<u64>, response_start: Option<u64>, idle: Option<u64>) -> RequestTimeouts {
+        let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
+        RequestTimeouts {
+            request: seconds(request),
+            response_start: seconds(response_start),
+            idle: seconds(idle),
+        }
+    }
+
+    async fn expire(timers: &mut Timers) -> (Expired, Duration) {
+        let expired = poll_fn(|context| timers.poll_expired(context)).await;
+        (expired, timers.clock.now().saturating_since(timers.started_at))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_limit_fires_and_names_itself() {
+        let clock = Clock::start();
+        for (given, expected) in [
+            (limits(Some(3), Some(5), None), (Expired::Request, 3)),
+            (limits(Some(20), Some(2), None), (Expired::ResponseStart, 2)),
+            (limits(Some(20), None, Some(2)), (Expired::Idle, 2)),
+        ] {
+            let (expired, after) = expire(&mut Timers::start(given, clock)).await;
+            assert_eq!((expired, after.as_secs()), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_limit_never_fires() {
+        let mut timers = Timers::start(limits(None, None, None), Clock::start());
+        let year = timers.limit(tokio::time::sleep(Duration::from_hours(8760))).await;
+        assert_eq!(year, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_begun_response_ends_the_wait_for_its_start_only() {
+        let mut timers = Timers::start(limits(Some(9), Some(2), None), Clock::start());
+        timers.response_started();
+        let (expired, after) = expire(&mut timers).await;
+        assert_eq!((expired, after.as_secs()), (Expired::Request, 9));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_byte_restarts_the_idle_clock_exactly() {
+        let mut timers = Timers::start(limits(None, None, Some(2)), Clock::start());
+        let activity = timers.activity().expect("an idle limit is set");
+        for _ in 0..4 {
+            let wait = tokio::time::sleep(Duration::from_millis(1500));
+            assert_eq!(timers.limit(wait).await, Ok(()));
+            activity.mark();
+        }
+        let (expired, after) = expire(&mut timers).await;
+        assert_eq!((expired, after.as_millis()), (Expired::Idle, 8000));
+    }
+}

@@ -1,0 +1,86 @@
+//! Connections that stop speaking HTTP (WebSocket): from then on we only carry bytes.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+
+use crate::drain::Drain;
+use crate::timers::{Activity, Timers};
+
+/// Frames of a WebSocket are mostly small; what is larger takes several turns.
+const BUFFER_BYTES: usize = 8 * 1024;
+
+/// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a timer fires (which closes
+/// both). `guard` is held as long. The stream counts as open in `drain`.
+pub fn relay<Guard: 'static>(sides: (OnUpgrade, OnUpgrade), timers: Timers, guard: Guard, drain: &Drain) {
+    let entered = drain.enter_upgraded();
+    tokio::task::spawn_local(async move {
+        let _held = (guard, entered);
+        let mut timers = timers;
+        let activity = timers.activity();
+        match timers.limit(carry(sides, activity)).await {
+            Ok(Ok((inward, outward))) => tracing::trace!(inward, outward, "an upgraded stream ended"),
+            Ok(Err(error)) => tracing::debug!(%error, "an upgraded stream failed"),
+            Err(expired) => tracing::debug!(%expired, "an upgraded stream was closed"),
+        }
+    });
+}
+
+async fn carry((client, app): (OnUpgrade, OnUpgrade), activity: Option<Activity>) -> io::Result<(u64, u64)> {
+    let (client, app) = (client.await.map_err(io::Error::other)?, app.await.map_err(io::Error::other)?);
+    let mut client = Noted { stream: TokioIo::new(client), activity };
+    let mut app = TokioIo::new(app);
+    copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
+}
+
+/// A stream whose bytes count as activity, in both directions.
+struct Noted {
+    stream: TokioIo<Upgraded>,
+    activity: Option<Activity>,
+}
+
+impl Noted {
+    fn note<T>(&self, polled: &Poll<T>) {
+        if polled.is_ready()
+            && let Some(activity) = &self.activity
+        {
+            activity.mark();
+        }
+    }
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.note(&polled);
+        polled
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(&polled);
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,293 @@
+//! Connections to what we send requests to: apps and queue-proxies.
+//!
+//! Each thread has its own pool, so nothing is locked and a socket never leaves its thread. HTTP/1.1 connections wait in a list, last in first
+//! out, for a short while only (a peer that closes an idle one races with our next request); HTTP/2 connections are shared by their streams.
+//!
+//! What a pool must never do is send a request twice that a peer may have begun. So the first question after every failure is whether it was
+//! [`Started`]: what was never written goes to another connection without anybody noticing.
+
+mod dial;
+mod error;
+mod http1;
+mod http2;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use http::{Method, Request, Response, Version};
+use hyper::body::Incoming;
+use runtime::Clock;
+
+pub use error::{SendError, SendErrorKind, Started};
+
+use crate::body::Body;
+use http1::Http1Connection;
+use http2::Http2Host;
+
+/// Which protocol a request is sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// One request at a time on a connection.
+    Http1,
+    /// With prior knowledge, many streams on a connection.
+    Http2,
+}
+
+impl Protocol {
+    /// As it came in, so it goes out.
+    pub fn of(version: Version) -> Self {
+        if version == Version::HTTP_2 { Self::Http2 } else { Self::Http1 }
+    }
+}
+
+/// The limits of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpstreamLimits {
+    /// How long a connection may take to be established. Longer than any healthy peer needs, even one starved of CPU.
+    pub connect: Duration,
+    /// How long an unused HTTP/1.1 connection is kept. Must be shorter than what peers keep, or requests meet closed connections.
+    pub idle: Duration,
+    /// How many connections one address may have; a request beyond that is refused.
+    pub connections_per_address: usize,
+    /// How much of an HTTP/2 response a stream accepts before it is read, in bytes.
+    pub stream_window: u32,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(1),
+            // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the shortest default known to us.
+            idle: Duration::from_millis(1500),
+            connections_per_address: 10_000,
+            stream_window: 256 * 1024,
+        }
+    }
+}
+
+/// A pool of connections, for one thread. Clones share it.
+#[derive(Clone)]
+pub struct Upstreams(Rc<Pool>);
+
+pub(crate) struct Pool {
+    clock: Clock,
+    limits: UpstreamLimits,
+    hosts: RefCell<HashMap<SocketAddr, Host>>,
+    /// Whether a task is running that closes what was idle for too long.
+    is_sweeping: std::cell::Cell<bool>,
+}
+
+#[derive(Default)]
+struct Host {
+    /// Oldest first.
+    idle: Vec<Http1Connection>,
+    http2: Http2Host,
+    /// Established and being established, both protocols.
+    open: usize,
+}
+
+impl Host {
+    fn is_unused(&self) -> bool {
+        self.idle.is_empty() && self.http2.is_unused() && self.open == 0
+    }
+}
+
+impl Upstreams {
+    /// A pool without connections.
+    pub fn new(clock: Clock, limits: UpstreamLimits) -> Self {
+        Self(Rc::new(Pool {
+            clock,
+            limits,
+            hosts: RefCell::default(),
+            is_sweeping: std::cell::Cell::default(),
+        }))
+    }
+
+    /// Sends a request and waits for the head of its response. Dropping the future breaks the exchange off at the peer, promptly.
+    ///
+    /// A request that a reused connection lost before a byte of it was written goes out again on another one; so does one without a body
+    /// whose method may be repeated, if no byte of a response was seen. Every other failure is the caller's to judge.
+    pub async fn send(
+        &self,
+        to: SocketAddr,
+        protocol: Protocol,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, SendError> {
+        match protocol {
+            Protocol::Http1 => http1::send(&self.0, to, request).await,
+            Protocol::Http2 => http2::send(&self.0, to, request).await,
+        }
+    }
+
+    /// Closes the connections to `address` that no request uses; those in use close when they are done.
+    pub fn close_idle(&self, address: SocketAddr) {
+        if let Some(host) = self.0.hosts.borrow_mut().get_mut(&address) {
+            host.idle.clear();
+            host.http2.retire();
+        }
+        self.0.forget_if_unused(address);
+    }
+
+    /// [`Upstreams::close_idle`] for every address that is not to be kept.
+    pub fn close_all_except(&self, is_kept: impl Fn(SocketAddr) -> bool) {
+        let addresses: Vec<SocketAddr> =
+            self.0.hosts.borrow().keys().copied().filter(|address| !is_kept(*address)).collect();
+        for address in addresses {
+            self.close_idle(address);
+        }
+    }
+
+    /// How many connections to `address` exist or are being established.
+    pub fn connections(&self, address: SocketAddr) -> usize {
+        self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
+    }
+
+    /// How many connections exist in all.
+    pub fn connections_in_all(&self) -> usize {
+        self.0.hosts.borrow().values().map(|host| host.open).sum()
+    }
+}
+
+impl Pool {
+    /// Looks at or changes what is known of an address.
+    fn with_host<Answer>(&self, address: SocketAddr, use_host: impl FnOnce(&mut Host) -> Answer) -> Answer {
+        use_host(self.hosts.borrow_mut().entry(address).or_default())
+    }
+
+    fn forget_if_unused(&self, address: SocketAddr) {
+        let mut hosts = self.hosts.borrow_mut();
+        if hosts.get(&address).is_some_and(Host::is_unused) {
+            hosts.remove(&address);
+        }
+    }
+
+    /// Counts a connection to `address`, if one more is allowed.
+    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<Opened, SendErrorKind> {
+        let limit = self.limits.connections_per_address;
+        self.with_host(address, |host| {
+            if host.open >= limit {
+                return Err(SendErrorKind::TooManyConnections { limit });
+            }
+            host.open += 1;
+            Ok(Opened { pool: Rc::downgrade(self), address })
+        })
+    }
+
+    /// Keeps an HTTP/1.1 connection for the next request.
+    fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
+        connection.idle_since = self.clock.now();
+        self.with_host(address, |host| host.idle.push(connection));
+        if !self.is_sweeping.replace(true) {
+            tokio::task::spawn_local(sweep(Rc::downgrade(self), self.clock, self.limits.idle));
+        }
+    }
+
+    /// The most recently used idle connection to `address`. Those before it that were idle for too long are closed by the sweep.
+    fn take_idle(&self, address: SocketAddr) -> Option<Http1Connection> {
+        let oldest = self.clock.now() - self.limits.idle;
+        let mut hosts = self.hosts.borrow_mut();
+        let idle = &mut hosts.get_mut(&address)?.idle;
+        while let Some(connection) = idle.pop() {
+            if connection.idle_since >= oldest && connection.is_usable() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Closes what was idle for too long. Returns whether anything idle is left.
+    fn close_expired(&self) -> bool {
+        let oldest = self.clock.now() - self.limits.idle;
+        let mut expired = Vec::new();
+        let mut is_any_left = false;
+        for host in self.hosts.borrow_mut().values_mut() {
+            let fresh_from = host.idle.partition_point(|connection| connection.idle_since < oldest);
+            expired.extend(host.idle.drain(..fresh_from));
+            is_any_left |= !host.idle.is_empty();
+        }
+        // Dropping a connection touches the map, so it happens outside the loop.
+        drop(expired);
+        is_any_left
+    }
+}
+
+/// Runs while a pool has idle connections.
+async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
+    loop {
+        clock.sleep_until(clock.now() + idle).await;
+        let Some(pool) = pool.upgrade() else { return };
+        if !pool.close_expired() {
+            pool.is_sweeping.set(false);
+            return;
+        }
+    }
+}
+
+/// One connection that counts towards the limit of its address.
+struct Opened {
+    pool: Weak<Pool>,
+    address: SocketAddr,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let Some(pool) = self.pool.upgrade() else { return };
+        pool.with_host(self.address, |host| host.open = host.open.saturating_sub(1));
+        pool.forget_if_unused(self.address);
+    }
+}
+
+/// What a response body holds: the connection that it is read from.
+pub(crate) enum Lease {
+    Http1(http1::Http1Lease),
+    Http2(http2::Http2Lease),
+}
+
+impl Lease {
+    /// The connection has become something else and never returns to the pool.
+    pub(crate) fn discard(self) {
+        match self {
+            Self::Http1(lease) => lease.detach(),
+            Self::Http2(lease) => drop(lease),
+        }
+    }
+}
+
+/// Whether a request can be sent again without doing anything twice: it has no body, and its method says so.
+fn is_repeatable(request: &Request<Body>) -> bool {
+    let method = request.method();
+    let is_idempotent = *method == Method::GET
+        || *method == Method::HEAD
+        || *method == Method::OPTIONS
+        || *method == Method::TRACE
+        || *method == Method::PUT
+        || *method == Method::DELETE;
+    is_idempotent && request.body().is_empty() && !request.headers().contains_key(http::header::UPGRADE)
+}
+
+/// A second copy of a request without a body.
+fn copy_of(request: &Request<Body>) -> Request<Body> {
+    let mut copy = Request::new(Body::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
+
+fn with_lease(response: Response<Incoming>, lease: Lease) -> Response<Body> {
+    response.map(|incoming| Body::from(incoming).with_lease(lease))
+}
+
+/// Runs hyper's tasks on the current `LocalSet`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LocalExecutor;
+
+impl<Task: Future<Output = ()> + 'static> hyper::rt::Executor<Task> for LocalExecutor {
+    fn execute(&self, task: Task) {
+        tokio::task::spawn_local(task);
+    }
+}

@@ -1,0 +1,25 @@
+//! Establishes a TCP connection, within a limit.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::SendErrorKind;
+
+pub(super) type Io = TokioIo<TcpStream>;
+
+pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<Io, SendErrorKind> {
+    let stream = match tokio::time::timeout(limit, TcpStream::connect(to)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(SendErrorKind::ConnectRefused);
+        }
+        Ok(Err(error)) => return Err(SendErrorKind::ConnectFailed(error.kind().to_string())),
+        Err(_elapsed) => return Err(SendErrorKind::ConnectTimedOut),
+    };
+    stream.set_nodelay(true).map_err(|error| SendErrorKind::ConnectFailed(error.kind().to_string()))?;
+    Ok(TokioIo::new(stream))
+}

@@ -1,0 +1,165 @@
+//! HTTP/1.1 connections: one request at a time, kept for the next one.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use http::{Request, Response, Version};
+use hyper::client::conn::http1;
+use tokio::task::JoinHandle;
+use vocabulary::Timestamp;
+
+use super::{Lease, Opened, Pool, SendError, SendErrorKind, copy_of, dial, is_repeatable, with_lease};
+use crate::body::Body;
+
+/// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
+/// busy elsewhere and had not asked the kernel.
+const TRUSTED_IDLE: Duration = Duration::from_millis(5);
+
+/// How long the rest of an exchange (a request body that the app did not wait for) may take before its connection is given up.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// A connection that is not in use.
+pub(super) struct Http1Connection {
+    sender: http1::SendRequest<Body>,
+    task: AbortOnDrop,
+    pub(super) idle_since: Timestamp,
+}
+
+impl Http1Connection {
+    pub(super) fn is_usable(&self) -> bool {
+        self.sender.is_ready() && !self.sender.is_closed()
+    }
+}
+
+/// The task that moves a connection's bytes. Dropping this closes the socket at once, whatever it is doing.
+struct AbortOnDrop(Option<JoinHandle<()>>);
+
+impl AbortOnDrop {
+    fn detach(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+/// A connection in use. It returns to the pool when it is dropped and the exchange was completed; else it is closed.
+pub(crate) struct Http1Lease {
+    pool: Weak<Pool>,
+    address: SocketAddr,
+    connection: Option<Http1Connection>,
+}
+
+impl Http1Lease {
+    /// The connection was upgraded: its task ends by handing the socket over.
+    pub(super) fn detach(mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.task.detach();
+        }
+    }
+}
+
+impl Drop for Http1Lease {
+    fn drop(&mut self) {
+        let (Some(pool), Some(connection)) = (self.pool.upgrade(), self.connection.take()) else { return };
+        if connection.is_usable() {
+            pool.put_idle(self.address, connection);
+        } else if !connection.sender.is_closed() {
+            tokio::task::spawn_local(settle(self.pool.clone(), self.address, connection));
+        }
+    }
+}
+
+impl fmt::Debug for Http1Lease {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Http1Lease").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The response is done, the exchange is not quite: waits for the rest, then keeps the connection.
+async fn settle(pool: Weak<Pool>, address: SocketAddr, mut connection: Http1Connection) {
+    let settled = tokio::time::timeout(SETTLE_LIMIT, connection.sender.ready()).await;
+    if let (Ok(Ok(())), Some(pool)) = (settled, pool.upgrade()) {
+        pool.put_idle(address, connection);
+    }
+}
+
+pub(super) async fn send(
+    pool: &Rc<Pool>,
+    to: SocketAddr,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, SendError> {
+    *request.version_mut() = Version::HTTP_11;
+    while let Some(connection) = take_live(pool, to).await {
+        let copy = is_repeatable(&request).then(|| copy_of(&request));
+        match send_on(pool, to, connection, request).await {
+            Err(SendError { request: Some(unsent), .. }) => request = *unsent,
+            Err(error) => match copy {
+                Some(copy) if error.is_lost_connection() => request = copy,
+                Some(_) | None => return Err(error),
+            },
+            answered => return answered,
+        }
+    }
+    match connect(pool, to).await {
+        Ok(connection) => send_on(pool, to, connection, request).await,
+        Err(kind) => Err(SendError::not_started(kind, request)),
+    }
+}
+
+/// An idle connection that the peer has not closed, as far as the kernel knows.
+async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
+    loop {
+        let connection = pool.take_idle(to)?;
+        if pool.clock.now().saturating_since(connection.idle_since) <= TRUSTED_IDLE {
+            return Some(connection);
+        }
+        // Yielding lets the runtime ask the kernel for news and the connection's task hear of them.
+        tokio::task::yield_now().await;
+        if connection.is_usable() {
+            return Some(connection);
+        }
+    }
+}
+
+async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
+    let opened = pool.open(to)?;
+    let io = dial::dial(to, pool.limits.connect).await?;
+    let handshake = http1::Builder::new().max_buf_size(256 * 1024).handshake(io).await;
+    let (sender, connection) = handshake.map_err(|_| SendErrorKind::Closed)?;
+    let task = tokio::task::spawn_local(run(connection, opened));
+    Ok(Http1Connection { sender, task: AbortOnDrop(Some(task)), idle_since: Timestamp::ZERO })
+}
+
+/// Moves the bytes of one connection. What fails is told to the request that it fails for.
+async fn run(connection: http1::Connection<dial::Io, Body>, opened: Opened) {
+    let _opened = opened;
+    if let Err(error) = connection.with_upgrades().await {
+        tracing::trace!(%error, "an upstream connection ended");
+    }
+}
+
+async fn send_on(
+    pool: &Rc<Pool>,
+    to: SocketAddr,
+    mut connection: Http1Connection,
+    request: Request<Body>,
+) -> Result<Response<Body>, SendError> {
+    match connection.sender.try_send_request(request).await {
+        Ok(response) => {
+            let lease = Http1Lease { pool: Rc::downgrade(pool), address: to, connection: Some(connection) };
+            Ok(with_lease(response, Lease::Http1(lease)))
+        }
+        Err(mut error) => {
+            let unsent = error.take_message();
+            Err(SendError::from_hyper(error.error(), unsent))
+        }
+    }
+}
