@@ -68,7 +68,30 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     plumbing("D15", "there is no scraping through a Service; a pod is heard on its link or not at all"),
     plumbing("D16", "there is no scraping through a Service; a pod is heard on its link or not at all"),
     // L: zero guard.
+    replaced(
+        "L16 no probe",
+        "links",
+        "an acknowledgement costs nothing, so it is awaited with an unlimited burst capacity too",
+    ),
+    replaced(
+        "L17 async probe",
+        "links",
+        "nothing is asked; the acknowledgement is an event and is acted upon when it comes",
+    ),
     replaced("L38", "D7", "refused as a whole: \"ham\" is no number, and the last good settings stay"),
+    // M: status.
+    plumbing(
+        "M18 without a service name",
+        "a revision always has its hosts; nothing waits for a Service to be named",
+    ),
+    plumbing(
+        "M19",
+        "there is no ServerlessService; before the first valid decision the route is left as it is",
+    ),
+    plumbing(
+        "M20",
+        "there are no Endpoints; the activator serves while no pod is ready, whoever is in the path",
+    ),
     // N: buckets, subsets, bytes.
     not_built_yet("N1", "several autoscalers"),
     not_built_yet("N2", "several autoscalers"),

@@ -259,11 +259,12 @@ impl Revision {
         self.publish(trigger, &plan, now, commands);
     }
 
-    /// Looks until the activity rests. A look that asks for a count outlives a later one that leaves it alone.
+    /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the same or leaves it alone: it
+    /// is the one that says why.
     fn settle(&mut self, now: Timestamp) -> Plan {
         let desired = self.verdict.as_ref().map(|verdict| verdict.desired);
         let ready = self.pods.counts().ready;
-        let mut applied: Option<Plan> = None;
+        let mut settled: Option<Plan> = None;
         for _ in 0..LOOKS_MAX {
             let plan = scale_to_zero::apply_scale(desired, &self.situation(now));
             let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
@@ -272,16 +273,15 @@ impl Revision {
                 self.initialization = Initialization::Done;
             }
             self.activity = self.activity.next(plan.want, ready, needed, now);
-            if plan.apply || applied.is_none() {
-                applied = Some(plan);
-            } else if let Some(former) = applied.as_mut().filter(|former| !former.apply) {
-                *former = plan;
-            }
+            settled = Some(match settled {
+                Some(former) if former.apply && (!plan.apply || plan.want == former.want) => former,
+                Some(_) | None => plan,
+            });
             if (self.activity, self.initialization) == before {
                 break;
             }
         }
-        applied.expect("at least one look was taken")
+        settled.expect("at least one look was taken")
     }
 
     fn situation(&self, now: Timestamp) -> Situation<'_> {

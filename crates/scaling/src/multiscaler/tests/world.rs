@@ -1,48 +1,11 @@
 //! A small world around one revision: an activator, pods, a clock.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use vocabulary::{
-    BootId, BurstCapacity, Concurrency, Load, PodCount, PodId, PodState, PresentCount, ReplicaId,
-    RequestRate, RevisionId, Routing, Sample, Timestamp,
-};
+use vocabulary::{Concurrency, Load, RequestRate};
 
 use super::super::*;
-use crate::config::{Aggregation, Metric, ScalingSpec};
 
 pub(super) const REVISION: RevisionId = RevisionId(0);
 pub(super) const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(0));
-
-/// The defaults that the vectors start from, with Knative's behaviour where ebb offers another.
-pub(super) fn spec() -> ScalingSpec {
-    ScalingSpec {
-        metric: Metric::Concurrency,
-        aggregation: Aggregation::Linear,
-        stable_window: Duration::from_secs(60),
-        panic_window: Duration::from_secs(6),
-        target_per_pod: 70.0,
-        total_per_pod: 100.0,
-        max_scale_up_rate: 1000.0,
-        max_scale_down_rate: 2.0,
-        panic_threshold: 2.0,
-        target_burst_capacity: BurstCapacity::new(211.0).unwrap(),
-        activator_capacity: 100.0,
-        scale_down_delay: Duration::ZERO,
-        activation_scale: PodCount::ZERO,
-        min_scale: PodCount::ZERO,
-        max_scale: None,
-        initial_scale: PodCount::ONE,
-        scale_to_zero: true,
-        scale_to_zero_grace_period: Duration::from_secs(30),
-        pod_retention: Duration::ZERO,
-        activation_timeout: Duration::from_secs(630),
-        reachable: true,
-        surge_evaluation: true,
-        routing_dwell: Duration::from_secs(30),
-        idle_first_scale_down: false,
-    }
-}
 
 /// One revision, one activator, and what was ordered so far.
 pub(super) struct World {
@@ -59,6 +22,8 @@ pub(super) struct World {
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
     activator_linked: bool,
+    /// The last that was said of the path.
+    pub(super) is_acknowledged: bool,
 }
 
 impl World {
@@ -73,6 +38,7 @@ impl World {
             in_pods: BTreeMap::new(),
             linked: BTreeSet::new(),
             activator_linked: false,
+            is_acknowledged: false,
         }
     }
 
@@ -142,6 +108,7 @@ impl World {
     }
 
     pub(super) fn acknowledged(&mut self, acknowledged: bool) -> Vec<Command> {
+        self.is_acknowledged = acknowledged;
         self.handle(Event::PathAcknowledged { revision: REVISION, acknowledged })
     }
 
@@ -150,6 +117,12 @@ impl World {
         (self.in_activator, self.waiting) = (in_flight, waiting);
         let count = PresentCount { in_flight, waiting };
         self.handle(Event::PresentReported { reporter: ACTIVATOR, revision: REVISION, count })
+    }
+
+    /// No reporter says anything from now on.
+    pub(super) fn falls_silent(&mut self) {
+        self.activator_linked = false;
+        self.linked.clear();
     }
 
     /// Lets time pass to `until` (seconds after the world's start), with every reporter reporting at each whole second what it
@@ -219,7 +192,8 @@ impl World {
 }
 
 fn since_start(at: Timestamp) -> f64 {
-    at.saturating_since(Timestamp::from_secs(1000)).as_secs_f64()
+    let milliseconds = at.saturating_since(Timestamp::from_secs(1000)).as_millis();
+    f64::from(u32::try_from(milliseconds).expect("tests last less than a month")) / 1000.0
 }
 
 pub(super) fn sample(second: u64, concurrency: f64, queued: u32) -> Sample {
