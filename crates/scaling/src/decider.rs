@@ -98,7 +98,7 @@ impl Decider {
             let peak = peaks.with(undelayed, now);
             reasons.step(Stage::ScaleDownDelay, Some(peak), || {
                 format!(
-                    "{peak} pods were needed within the last {} (scale-down-delay)",
+                    "{peak} were needed within the last {} (scale-down-delay)",
                     format_duration(spec.scale_down_delay)
                 )
             });

@@ -64,9 +64,7 @@ pub(super) fn evaluate(
         let held = panic.hold(stable_count.max(panic_count));
         reasons.step(Stage::Panic, Some(held), || {
             let window = format_duration(spec.stable_window);
-            format!(
-                "{held} pods were needed since panic began; none goes before {window} without need of more"
-            )
+            format!("{held} were needed since panic began, which ends {window} after the last alarm")
         });
     }
     Evaluation { panic, reasons }
@@ -88,7 +86,9 @@ fn needs(spec: &ScalingSpec, demand: Demand, reasons: &mut Reasons) -> Needs {
     let surge = demand.surge.map_or(0.0, PodCount::as_f64);
     if demand.ready == PodCount::ZERO && surge > stable {
         stable = surge;
-        reasons.step(Stage::Surge, demand.surge, || format!("what is queued right now needs {surge} pods"));
+        reasons.step(Stage::Surge, demand.surge, || {
+            format!("what is here right now needs {surge}; none is ready")
+        });
     }
     Needs { stable, panic: window_need.max(surge), panic_is_surge: surge > window_need }
 }
@@ -102,7 +102,7 @@ fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons
         (Stage::ScaleDownRate, "max-scale-down-rate", spec.max_scale_down_rate)
     };
     reasons.step(stage, Some(count), || {
-        format!("{ready} ready pods may become {count} at once ({name} {rate})")
+        format!("from {ready} ready at most to {count} at once ({name} {rate})")
     });
     // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need asks for anyway.
     if spec.activation_scale <= PodCount::ONE || need <= 0.0 || spec.activation_scale <= count {
@@ -117,10 +117,10 @@ fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons
 
 fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> String {
     if needs.panic_is_surge {
-        return format!("what is queued right now needs {} pods, {} are ready", needs.panic, demand.ready);
+        return format!("what is here right now needs {}; ready are {}", needs.panic, demand.ready);
     }
     let (value, window) = (people(demand.panic), format_duration(spec.panic_window));
-    format!("{value} {} over {window} need {} pods, {} are ready", unit(spec), needs.panic, demand.ready)
+    format!("{value} {} over {window} need {}; ready are {}", unit(spec), needs.panic, demand.ready)
 }
 
 fn unit(spec: &ScalingSpec) -> &'static str {

@@ -70,9 +70,10 @@ impl Window {
     }
 }
 
-/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave behind.
+/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave behind. Adding zero keeps a
+/// negative zero from being shown.
 fn rounded(average: f64) -> f64 {
-    (average * 1e6).round() / 1e6
+    (average * 1e6).round() / 1e6 + 0.0
 }
 
 fn exponent(seconds: Second) -> i32 {
