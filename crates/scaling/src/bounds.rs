@@ -82,3 +82,46 @@ impl ReplicaBounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lower_bound_wins_over_an_upper_one_below_it() {
+        for (min, max, initial, initialization, number, expected) in [
+            (5, Some(3), 1, Initialization::Done, Some(2), Some(5)),
+            (5, Some(3), 1, Initialization::Done, Some(10), Some(3)),
+            (0, Some(3), 10, Initialization::Pending, Some(1), Some(10)),
+            (0, Some(3), 10, Initialization::Pending, Some(20), Some(3)),
+            (0, Some(3), 10, Initialization::Done, Some(1), Some(1)),
+            (0, None, 1, Initialization::Pending, Some(0), Some(0)),
+            (4, None, 3, Initialization::Pending, None, Some(4)),
+            (0, None, 3, Initialization::Pending, None, Some(3)),
+            (0, Some(8), 1, Initialization::Done, None, None),
+        ] {
+            let spec = ScalingSpec {
+                min_scale: PodCount::new(min),
+                max_scale: max.map(PodCount::new),
+                initial_scale: PodCount::new(initial),
+                ..ScalingSpec::default()
+            };
+            let mut reasons = Reasons::continuing(Vec::new(), number.map(PodCount::new));
+            ReplicaBounds::of(&spec, initialization).apply(&mut reasons);
+            assert_eq!(reasons.number(), expected.map(PodCount::new), "{spec:?} {number:?}");
+        }
+    }
+
+    #[test]
+    fn no_lower_bound_holds_where_no_traffic_arrives() {
+        let spec = ScalingSpec {
+            min_scale: PodCount::new(4),
+            initial_scale: PodCount::new(6),
+            reachable: false,
+            ..ScalingSpec::default()
+        };
+        let mut reasons = Reasons::continuing(Vec::new(), Some(PodCount::ZERO));
+        ReplicaBounds::of(&spec, Initialization::Pending).apply(&mut reasons);
+        assert_eq!(reasons.number(), Some(PodCount::ZERO));
+    }
+}

@@ -39,3 +39,48 @@ pub fn activator_count(spec: &ScalingSpec, ready: PodCount) -> PodCount {
     let carried = ready.as_f64() * spec.total_per_pod + burst.max(0.0);
     PodCount::ceil_from(carried / spec.activator_capacity).max(LEAST_ACTIVATORS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(total_per_pod: f64, target_burst_capacity: f64, activator_capacity: f64) -> ScalingSpec {
+        let target_burst_capacity = BurstCapacity::new(target_burst_capacity).unwrap();
+        ScalingSpec { total_per_pod, target_burst_capacity, activator_capacity, ..ScalingSpec::default() }
+    }
+
+    #[test]
+    fn the_first_room_is_that_of_the_initial_pods() {
+        for (id, initial_scale, total, burst, expected) in [
+            ("I2", 2, 25.0, 42.0, 8),
+            ("I3", 1, 100.0, -1.0, -1),
+            ("I3", 1, 100.0, 0.0, 0),
+            ("I4", 1, 100.0, 211.0, -111),
+            ("I5", 1, 10.0, 10.5, 0),
+        ] {
+            let spec =
+                ScalingSpec { initial_scale: PodCount::new(initial_scale), ..spec(total, burst, 100.0) };
+            assert_eq!(first_excess_burst_capacity(&spec), ExcessBurstCapacity::new(expected), "{id}");
+        }
+    }
+
+    #[test]
+    fn activators_carry_what_the_pods_take_and_the_burst() {
+        for (id, ready, total, burst, capacity, expected) in [
+            ("M3", 0, 100.0, 200.0, 100.0, 2),
+            ("M3", 1, 100.0, 200.0, 100.0, 3),
+            ("M3", 15, 100.0, 200.0, 100.0, 17),
+            ("M4", 100, 100.0, 0.0, 100.0, 2),
+            ("M5", 5, 100.0, -1.0, 100.0, 5),
+            ("M5", 0, 100.0, -1.0, 100.0, 2),
+            ("M6", 0, 100.0, 211.0, 100.0, 3),
+            ("M6", 1, 100.0, 211.0, 100.0, 4),
+            ("M6", 3, 100.0, 211.0, 100.0, 6),
+            ("M6", 10, 100.0, 211.0, 100.0, 13),
+            ("M7", 20, 7.5, 0.5, 33.0, 5),
+        ] {
+            let count = activator_count(&spec(total, burst, capacity), PodCount::new(ready));
+            assert_eq!(count, PodCount::new(expected), "{id} with {ready} pods");
+        }
+    }
+}

@@ -67,6 +67,13 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     replaced("D14", "D1", "every pod is heard, whatever its age"),
     plumbing("D15", "there is no scraping through a Service; a pod is heard on its link or not at all"),
     plumbing("D16", "there is no scraping through a Service; a pod is heard on its link or not at all"),
+    // G, I: decisions.
+    replaced("G36", "links", "pods are pushed, not listed: there is no list that could fail"),
+    replaced(
+        "I1 list error at creation",
+        "links",
+        "the count that the platform was asked for, which is always known",
+    ),
     // L: zero guard.
     replaced(
         "L16 no probe",

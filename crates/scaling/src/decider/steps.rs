@@ -96,14 +96,17 @@ fn needs(spec: &ScalingSpec, demand: Demand, reasons: &mut Reasons) -> Needs {
 /// A need between the rate limits, and raised to the activation scale.
 fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons) -> PodCount {
     let count = RateLimits::around(spec, ready).apply(need);
-    let (stage, name, rate) = if count.as_f64() < need {
-        (Stage::ScaleUpRate, "max-scale-up-rate", spec.max_scale_up_rate)
+    if count.as_f64() < need {
+        let rate = spec.max_scale_up_rate;
+        reasons.step(Stage::ScaleUpRate, Some(count), || {
+            format!("from {ready} ready at most to {count} at once (max-scale-up-rate {rate})")
+        });
     } else {
-        (Stage::ScaleDownRate, "max-scale-down-rate", spec.max_scale_down_rate)
-    };
-    reasons.step(stage, Some(count), || {
-        format!("from {ready} ready at most to {count} at once ({name} {rate})")
-    });
+        let rate = spec.max_scale_down_rate;
+        reasons.step(Stage::ScaleDownRate, Some(count), || {
+            format!("from {ready} ready not below {count} at once (max-scale-down-rate {rate})")
+        });
+    }
     // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need asks for anyway.
     if spec.activation_scale <= PodCount::ONE || need <= 0.0 || spec.activation_scale <= count {
         return count;

@@ -1,3 +1,4 @@
+use std::fmt::Write;
 use std::time::Duration;
 
 use vocabulary::{BurstCapacity, PodCount, Timestamp};
@@ -334,7 +335,7 @@ fn reasons_read_as_sentences() {
         let verdict = decider.decide(&spec, &observed(ready, stable, panic), at(time));
         for Reason { stage, before, after, text } in &verdict.reasons {
             let before = before.map_or("?".to_owned(), |count| count.to_string());
-            lines += &format!("{time} {stage:?} {before} → {}: {text}\n", after.unwrap());
+            writeln!(lines, "{time} {stage:?} {before} → {}: {text}", after.unwrap()).unwrap();
         }
     }
     insta::assert_snapshot!(lines);

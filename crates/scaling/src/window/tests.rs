@@ -197,7 +197,7 @@ fn a_peak_is_held_for_whole_cells() {
         for (start, expected) in [(100, even), (101, odd)] {
             let mut peaks = RecentMaximum::new(Duration::from_secs(delay)).unwrap();
             delayed(&mut peaks, PodCount::new(9), Timestamp::from_secs(start));
-            let held = (1..)
+            let held = (1..100)
                 .find(|after| {
                     let now = Timestamp::from_secs(start + after);
                     delayed(&mut peaks, PodCount::ONE, now) == PodCount::ONE
