@@ -17,6 +17,8 @@ mod timers;
 mod upgrade;
 mod upstream;
 
+pub mod probe;
+
 pub use body::{Body, BodyError, Held};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use drain::Drain;

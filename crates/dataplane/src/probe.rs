@@ -1,0 +1,107 @@
+//! Is the app ready, and is it alive? One check, as the kubelet would do it.
+//!
+//! The kubelet's rules are followed where Knative's own prober differs: a `Host` header is honoured, a redirect is followed only within the
+//! app, and nobody verifies a certificate. The app is asked on both loopback addresses, because some apps listen on one only.
+//!
+//! How often to ask is [`ProbePace`]'s business: fast while a request may be waiting for the app to come up.
+
+mod check;
+mod pace;
+mod parse;
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use pace::ProbePace;
+pub use parse::ProbeProblem;
+
+/// What to ask, and what the answers mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The question.
+    pub check: Check,
+    /// How long after the start of the app it is asked first.
+    pub initial_delay: Duration,
+    /// How often it is asked once it was answered; `None` is Knative's "as fast as is sensible".
+    pub period: Option<Duration>,
+    /// How long one answer may take.
+    pub timeout: Duration,
+    /// How many good answers in a row make it pass.
+    pub success_threshold: u32,
+    /// How many bad answers in a row make it fail.
+    pub failure_threshold: u32,
+}
+
+/// The kinds of question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nobody asks: always passes.
+    None,
+    /// The port accepts a connection.
+    Tcp {
+        /// On the loopback interface.
+        port: u16,
+    },
+    /// A request is answered with a status from 200 to 399.
+    Http(HttpCheck),
+    /// The gRPC health service says that it serves.
+    Grpc {
+        /// On the loopback interface.
+        port: u16,
+        /// Which service is asked about; empty means the server.
+        service: String,
+    },
+    /// A command ends with status 0.
+    Exec {
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+}
+
+/// An HTTP request and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpCheck {
+    /// On the loopback interface.
+    pub port: u16,
+    /// Path and query.
+    pub path: String,
+    /// Headers to add, `Host` included.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Why a check did not pass, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProbeFailure(pub String);
+
+impl Probe {
+    /// Passes always: for pods without a probe.
+    pub fn none() -> Self {
+        Self {
+            check: Check::None,
+            initial_delay: Duration::ZERO,
+            period: None,
+            timeout: Duration::from_secs(1),
+            success_threshold: 1,
+            failure_threshold: 3,
+        }
+    }
+
+    /// Asks once. Must run inside a `LocalSet`.
+    pub async fn ask(&self) -> Result<(), ProbeFailure> {
+        let limit = self.timeout;
+        match tokio::time::timeout(limit, check::ask(&self.check)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => Err(ProbeFailure(format!("no answer within {limit:?}"))),
+        }
+    }
+
+    /// Whether each question starts a process, which nobody wants to do a thousand times a second.
+    pub fn is_costly(&self) -> bool {
+        matches!(self.check, Check::Exec { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests;
