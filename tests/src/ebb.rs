@@ -304,11 +304,18 @@ impl Revision {
 
     /// What the platform is asked for.
     pub fn wanted(&self) -> u64 {
-        self.0["status"]["wanted"].as_u64().unwrap_or(u64::MAX)
+        self.0["wanted"].as_u64().unwrap_or(u64::MAX)
     }
 
-    /// A text field of its status.
-    pub fn status(&self, field: &str) -> &Value {
-        &self.0["status"][field]
+    /// Any other field.
+    pub fn field(&self, name: &str) -> &Value {
+        &self.0[name]
+    }
+
+    /// Whether as many pods are ready as are wanted, at least `least`, and nothing panics.
+    pub fn is_settled_at(&self, least: u64) -> bool {
+        self.wanted() >= least
+            && u64::try_from(self.ready()) == Ok(self.wanted())
+            && self.0["mode"] == "stable"
     }
 }

@@ -26,6 +26,13 @@ impl Service {
         }
     }
 
+    /// Runs this instead of the test app.
+    #[must_use]
+    pub fn command(mut self, command: &[&str]) -> Self {
+        self.command = command.iter().map(ToString::to_string).collect();
+        self
+    }
+
     /// Adds arguments to the app's command.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {

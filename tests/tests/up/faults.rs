@@ -1,0 +1,153 @@
+//! When things break: killed processes, apps that misbehave, links that are cut or stall.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tests::client::Outcome;
+use tests::ebb::signal_process;
+use tests::relay::{Mood, Relay};
+use tests::{ConfigMap, Ebb, Service, eventually};
+
+#[tokio::test]
+async fn a_killed_app_or_queue_proxy_breaks_only_what_it_held() {
+    let ebb = Ebb::up(&[Service::new("killed").scaling("min-scale", "3")], &ConfigMap::short()).await;
+    for which in ["app_pid", "queue_proxy_pid"] {
+        let revision = ebb.until_pods("killed", 3).await;
+        let victim = revision.pids(which)[0];
+        let load = ebb.load("killed").path("/?sleep=50");
+        let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(5)).await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        signal_process(victim, Signal::SIGKILL);
+        let tally = traffic.await.expect("the load ends");
+        tally.assert_none_lost();
+        let broken = tally.sent - tally.answered();
+        // At most what the victim held: a third of 100/s × 50 ms, with room for a slow machine.
+        assert!(broken <= 30, "{which}: {:?}", tally.outcomes);
+        for outcome in tally.outcomes.keys() {
+            let named = match outcome {
+                Outcome::Answered | Outcome::BrokenAfterStart => true,
+                Outcome::Refused(502, reason) => reason == "upstream-closed" || reason == "upstream-reset",
+                Outcome::Refused(..) | Outcome::ClosedWhileIdle | Outcome::Lost(_) => false,
+            };
+            assert!(named, "{which}: {outcome:?}");
+        }
+        ebb.until("killed", "a replacement", |revision| {
+            revision.ready() == 3 && !revision.pids(which).contains(&victim)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_slow_start_is_waited_for_and_others_are_not_disturbed() {
+    let slow = Service::new("slow").scaling("initial-scale", "0").args(&["--start-delay-ms", "20000"]);
+    let ebb =
+        Ebb::up(&[slow, Service::new("quick")], &ConfigMap::short().set("allow-zero-initial-scale", "true"))
+            .await;
+    let load = ebb.load("slow");
+    let waiting = tokio::spawn(async move { load.one().await });
+    let others = ebb.load("quick").steady(50, Duration::from_secs(10)).await;
+    others.assert_all_answered();
+    waiting.await.expect("the request ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn an_app_that_never_gets_ready_is_given_up_with_its_reason() {
+    let service = Service::new("never")
+        .args(&["--never-ready"])
+        .container("readinessProbe:\n  httpGet:\n    path: /ready")
+        .annotation("serving.knative.dev/progress-deadline", "1s")
+        .spec("timeoutSeconds: 5");
+    let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    ebb.until("never", "the probe's failure", |revision| revision.0.to_string().contains("503")).await;
+    let tally = ebb.load("never").one().await;
+    tally.assert_none_lost();
+    assert_eq!(
+        tally.outcomes.get(&Outcome::Refused(504, "no-ready-pod".to_owned())),
+        Some(&1),
+        "{:?}",
+        tally.outcomes
+    );
+    // The progress deadline and 30 s later the activation is over.
+    ebb.until_within("never", "giving up", Duration::from_secs(90), |revision| {
+        revision.wanted() == 0 && revision.0["decisions"].to_string().contains("activation_timeout")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_app_that_exits_at_once_is_restarted_with_back_off_and_named() {
+    let service = Service::new("exits").args(&["--exit", "3"]).spec("timeoutSeconds: 3");
+    let ebb = Ebb::up(&[service, Service::new("fine")], &ConfigMap::short()).await;
+    ebb.until("exits", "its exit code", |revision| revision.0.to_string().contains("exited with code 3"))
+        .await;
+    let (code, text, _) = ebb.run(&["explain", "exits"]).await;
+    assert_eq!(code, 0);
+    assert!(text.contains("code 3"), "{text}");
+    let tally = ebb.load("exits").one().await;
+    assert_eq!(tally.refused(), 1, "{:?}", tally.outcomes);
+    ebb.load("fine").steady(50, Duration::from_secs(2)).await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn an_app_that_hangs_is_taken_out_by_its_liveness_probe() {
+    let service = Service::new("hangs")
+        .args(&["--hang-after", "10"])
+        .scaling("min-scale", "1")
+        .spec("timeoutSeconds: 4")
+        .container("livenessProbe:\n  httpGet:\n    path: /\n  periodSeconds: 1\n  failureThreshold: 2");
+    let ebb = Ebb::up(&[service, Service::new("fine")], &ConfigMap::short()).await;
+    let first = ebb.until_pods("hangs", 1).await.pids("app_pid");
+    let tally = ebb.load("hangs").burst(12).await;
+    tally.assert_none_lost();
+    ebb.until("hangs", "a replacement", |revision| {
+        revision.ready() == 1 && revision.pids("app_pid") != first
+    })
+    .await;
+    ebb.load("fine").steady(50, Duration::from_secs(2)).await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
+    let relay = Relay::start().await.expect("a port is free");
+    let address = relay.address().to_string();
+    let service = Service::new("linked").scaling("min-scale", "1").scaling("target", "10");
+    let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &["--link-relay", &address]).await;
+    let load = ebb.load("linked").path("/?sleep=200");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(45)).await });
+    let settled = ebb.until("linked", "a settled count", |revision| revision.is_settled_at(3)).await.wanted();
+    for mood in [Mood::Cut, Mood::Stalled] {
+        relay.set(mood);
+        for _ in 0..100 {
+            let revision = ebb.revision("linked").await.expect("ebb answers");
+            assert!(revision.wanted() >= settled, "scaled down from silence while {mood:?}: {revision:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        relay.set(Mood::Passing);
+        ebb.until("linked", "every link is back", |revision| revision.is_settled_at(settled)).await;
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn with_no_link_at_all_nothing_is_scaled_down() {
+    let relay = Relay::start().await.expect("a port is free");
+    let address = relay.address().to_string();
+    let service = Service::new("silent").scaling("min-scale", "0").scaling("initial-scale", "3");
+    let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &["--link-relay", &address]).await;
+    ebb.until_pods("silent", 3).await;
+    relay.set(Mood::Cut);
+    // Twice the stable window without a word from anybody: missing data is not zero.
+    for _ in 0..60 {
+        let revision = ebb.revision("silent").await.expect("ebb answers");
+        assert!(revision.wanted() >= 1, "{revision:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    ebb.load("silent").one().await.assert_all_answered();
+    relay.set(Mood::Passing);
+    eventually("zero after all", Duration::from_secs(60), || async {
+        let revision = ebb.revision("silent").await?;
+        if revision.wanted() == 0 { Ok(()) } else { Err(revision.0.to_string()) }
+    })
+    .await;
+}

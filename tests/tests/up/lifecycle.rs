@@ -1,0 +1,79 @@
+//! How it ends: in order when asked, at once when asked twice, and without a trace even when killed.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tests::ebb::{descendants, is_alive};
+use tests::{ConfigMap, Ebb, Service, eventually};
+
+async fn until_dead(pids: &[u32]) {
+    eventually("every process has ended", Duration::from_secs(30), || async {
+        let alive: Vec<u32> = pids.iter().copied().filter(|&pid| is_alive(pid)).collect();
+        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?} live on")) }
+    })
+    .await;
+}
+
+/// An app that leaves grandchildren behind, in sessions of their own.
+fn parent_of_many(name: &str) -> Service {
+    Service::new(name)
+        .scaling("min-scale", "2")
+        .container("readinessProbe:\n  exec:\n    command: [\"true\"]")
+        .command(&["sh", "-c", "setsid sleep 1000 & sleep 1000 & sleep 1000"])
+}
+
+#[tokio::test]
+async fn a_killed_ebb_leaves_no_process_behind() {
+    let mut ebb = Ebb::up(
+        &[Service::new("plain").scaling("min-scale", "2"), parent_of_many("parent")],
+        &ConfigMap::short(),
+    )
+    .await;
+    ebb.until_pods("plain", 2).await;
+    ebb.until_pods("parent", 2).await;
+    let everything = eventually("every grandchild runs", Duration::from_secs(30), || async {
+        let found = descendants(ebb.pid());
+        // Of each pod: itself, the queue-proxy and the app; the parents' apps have three more.
+        if found.len() >= 4 * 3 + 2 * 3 { Ok(found) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+    ebb.signal(Signal::SIGKILL);
+    ebb.ended().await;
+    until_dead(&everything).await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_everything_in_order() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut ebb = Ebb::up(
+            &[Service::new("plain").scaling("min-scale", "2"), parent_of_many("parent")],
+            &ConfigMap::short(),
+        )
+        .await;
+        ebb.until_pods("plain", 2).await;
+        let everything = descendants(ebb.pid());
+        ebb.signal(signal);
+        assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+        until_dead(&everything).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_interrupt_ends_everything_at_once() {
+    let mut ebb = Ebb::up(&[Service::new("slow").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("slow", 1).await;
+    let everything = descendants(ebb.pid());
+    let load = ebb.load("slow").path("/?sleep=100000").patience(Duration::from_secs(20));
+    let hanging = tokio::spawn(async move { load.one().await });
+    ebb.until("slow", "a request in flight", |revision| revision.0.to_string().contains("\"in_flight\":1"))
+        .await;
+    ebb.signal(Signal::SIGINT);
+    eventually("it stops", Duration::from_secs(30), || async {
+        if ebb.output().contains("stopping") { Ok(()) } else { Err(ebb.output()) }
+    })
+    .await;
+    ebb.signal(Signal::SIGINT);
+    assert_eq!(ebb.ended().await.code(), Some(130), "{}", ebb.output());
+    until_dead(&everything).await;
+    hanging.await.expect("the request ends");
+}

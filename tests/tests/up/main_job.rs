@@ -1,0 +1,130 @@
+//! The main job: traffic scales real processes, from zero and back.
+
+use std::time::Duration;
+
+use tests::{ConfigMap, Ebb, Service};
+
+/// A service that gets no pod before its first request.
+fn from_zero(name: &str) -> Service {
+    Service::new(name).scaling("initial-scale", "0")
+}
+
+fn zero_allowed() -> ConfigMap {
+    ConfigMap::short().set("allow-zero-initial-scale", "true")
+}
+
+#[tokio::test]
+async fn fifty_clients_at_target_ten_get_eight_pods_and_then_none() {
+    let ebb = Ebb::up(&[from_zero("hello").scaling("target", "10")], &zero_allowed()).await;
+    ebb.until_pods("hello", 0).await;
+    let load = ebb.load("hello").path("/?sleep=100");
+    let traffic = tokio::spawn({
+        let load = load.clone();
+        async move { load.closed_loop(50, Duration::from_secs(20)).await }
+    });
+    // ⌈50 / (10 × 0.7)⌉
+    let revision = ebb.until_pods("hello", 8).await;
+    assert_eq!(revision.wanted(), 8);
+    let tally = traffic.await.expect("the load ends");
+    tally.assert_all_answered();
+    ebb.until_pods("hello", 0).await;
+    load.one().await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn bounds_hold_whatever_the_load() {
+    let service =
+        Service::new("bounded").scaling("target", "10").scaling("min-scale", "1").scaling("max-scale", "3");
+    let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    ebb.until_pods("bounded", 1).await;
+    let load = ebb.load("bounded").path("/?sleep=100");
+    let mut traffic = tokio::spawn(async move { load.closed_loop(50, Duration::from_secs(12)).await });
+    let mut most = 0;
+    let tally = loop {
+        tokio::select! {
+            tally = &mut traffic => break tally.expect("the load ends"),
+            revision = ebb.revision("bounded") => {
+                let revision = revision.expect("ebb answers");
+                assert!(revision.wanted() <= 3, "{revision:?}");
+                most = most.max(revision.ready());
+            }
+        }
+    };
+    tally.assert_all_answered();
+    assert_eq!(most, 3);
+    ebb.until_pods("bounded", 1).await;
+}
+
+#[tokio::test]
+async fn a_hard_limit_of_one_is_never_exceeded() {
+    let service = from_zero("hard").spec("containerConcurrency: 1").scaling("max-scale", "5");
+    let ebb = Ebb::up(&[service], &zero_allowed()).await;
+    let tally = ebb.load("hard").path("/?sleep=20").closed_loop(30, Duration::from_secs(8)).await;
+    tally.assert_all_answered();
+    assert_eq!(tally.most_in_one_pod, 1);
+    assert!(tally.by_process.len() >= 5, "the load was spread over {:?}", tally.by_process);
+}
+
+#[tokio::test]
+async fn requests_per_second_scale_too() {
+    let service = from_zero("rate").scaling("metric", "rps").scaling("target", "20");
+    let ebb = Ebb::up(&[service], &zero_allowed()).await;
+    let load = ebb.load("rate");
+    let traffic = tokio::spawn(async move { load.steady(56, Duration::from_secs(15)).await });
+    // 56 per second at 20 × 0.7 per pod.
+    let revision = ebb.until("rate", "4 pods", |revision| revision.ready() == 4).await;
+    assert_eq!(revision.field("target_per_pod").as_f64(), Some(14.0));
+    traffic.await.expect("the load ends").assert_all_answered();
+    ebb.until_pods("rate", 0).await;
+}
+
+#[tokio::test]
+async fn get_and_explain_say_where_every_revision_stands() {
+    let ebb =
+        Ebb::up(&[Service::new("one").scaling("min-scale", "1"), from_zero("two")], &zero_allowed()).await;
+    ebb.until_pods("one", 1).await;
+    let (code, table, _) = ebb.run(&["get"]).await;
+    assert_eq!(code, 0);
+    for expected in ["default/service/one", "default/service/two", "stable", "REASON"] {
+        assert!(table.contains(expected), "{expected} is missing in\n{table}");
+    }
+    let json = ebb.json(&["get", "-o", "json"]).await.expect("get answers in JSON");
+    assert_eq!(json["revisions"].as_array().map(Vec::len), Some(2), "{json}");
+    let (code, text, _) = ebb.run(&["explain", "one"]).await;
+    assert_eq!(code, 0);
+    assert!(text.contains("min-scale"), "{text}");
+    let explained = ebb.revision("one").await.expect("explain answers in JSON");
+    assert_eq!(explained.pids("app_pid").len(), 1, "{explained:?}");
+    let (code, _, stderr) = ebb.run(&["explain", "three"]).await;
+    assert_eq!(code, 1);
+    assert!(stderr.contains("three") && stderr.contains("default/service/one"), "{stderr}");
+}
+
+#[tokio::test]
+async fn edits_take_effect_while_it_runs() {
+    let service = Service::new("edited").scaling("min-scale", "1");
+    let ebb =
+        Ebb::up(&[service.clone(), Service::new("stays").scaling("min-scale", "1")], &ConfigMap::short())
+            .await;
+    let before = ebb.until_pods("edited", 1).await.pids("app_pid");
+    // An annotation applies to the pods that are there.
+    ebb.rewrite(&service.clone().scaling("min-scale", "2"));
+    let grown = ebb.until_pods("edited", 2).await.pids("app_pid");
+    assert!(grown.contains(&before[0]), "{grown:?} should contain {before:?}");
+    // The ConfigMap applies to every revision.
+    ebb.configure(&ConfigMap::short().set("container-concurrency-target-default", "40"));
+    ebb.until("edited", "a target of 28", |revision| revision.field("target_per_pod").as_f64() == Some(28.0))
+        .await;
+    // A Service that is removed from its file drains and stops.
+    ebb.write("edited.yaml", "# nothing any more\n");
+    tests::eventually("the service is gone", Duration::from_secs(30), || async {
+        let json = ebb.json(&["get", "-o", "json"]).await?;
+        if json["revisions"].as_array().map(Vec::len) == Some(1) { Ok(()) } else { Err(json.to_string()) }
+    })
+    .await;
+    tests::eventually("its processes have ended", Duration::from_secs(30), || async {
+        let alive: Vec<u32> = grown.iter().copied().filter(|&pid| tests::ebb::is_alive(pid)).collect();
+        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?}")) }
+    })
+    .await;
+}

@@ -1,0 +1,155 @@
+//! No lost request: cold starts, bursts, scale-downs, path switches, restarts and rolling updates, all under load.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tests::{ConfigMap, Ebb, Service, Tally};
+use tokio::task::JoinSet;
+
+fn from_zero(name: &str) -> Service {
+    Service::new(name).scaling("initial-scale", "0")
+}
+
+fn zero_allowed() -> ConfigMap {
+    ConfigMap::short().set("allow-zero-initial-scale", "true")
+}
+
+#[tokio::test]
+async fn twenty_services_wake_and_sleep_five_times() {
+    let services: Vec<Service> = (0..20).map(|index| from_zero(&format!("sleeper-{index}"))).collect();
+    let ebb = std::sync::Arc::new(Ebb::up(&services, &zero_allowed()).await);
+    let mut cycles = JoinSet::new();
+    for service in services {
+        let ebb = std::sync::Arc::clone(&ebb);
+        cycles.spawn(async move {
+            let mut tally = Tally::default();
+            for _ in 0..5 {
+                tally.merge(ebb.load(service.name()).one().await);
+                ebb.until_pods(service.name(), 0).await;
+            }
+            tally
+        });
+    }
+    let mut tally = Tally::default();
+    while let Some(cycle) = cycles.join_next().await {
+        tally.merge(cycle.expect("a cycle ends"));
+    }
+    tally.assert_all_answered();
+    assert_eq!(tally.sent, 100);
+    assert_eq!(tally.by_process.len(), 100, "each wake starts a new process");
+}
+
+async fn a_burst_at_zero_pods(service: Service) -> Tally {
+    let ebb = Ebb::up(std::slice::from_ref(&service), &zero_allowed()).await;
+    let tally = ebb.load(service.name()).path("/?sleep=20").burst(1_000).await;
+    tally.assert_all_answered();
+    let revision = ebb.revision(service.name()).await.expect("ebb answers");
+    assert!(revision.wanted() <= 20, "{revision:?}");
+    tally
+}
+
+#[tokio::test]
+async fn a_burst_of_a_thousand_at_zero_pods_with_a_hard_limit() {
+    let service = from_zero("burst-one").spec("containerConcurrency: 1").scaling("max-scale", "20");
+    let tally = a_burst_at_zero_pods(service).await;
+    assert_eq!(tally.most_in_one_pod, 1);
+}
+
+#[tokio::test]
+async fn a_burst_of_a_thousand_at_zero_pods_without_a_limit() {
+    a_burst_at_zero_pods(from_zero("burst-free").scaling("max-scale", "20")).await;
+}
+
+#[tokio::test]
+async fn scaling_down_from_eight_to_one_under_load() {
+    let service = Service::new("shrinking").scaling("target", "10").scaling("min-scale", "8");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    ebb.until_pods("shrinking", 8).await;
+    let load = ebb.load("shrinking").path("/?sleep=50");
+    let traffic = tokio::spawn(async move { load.steady(60, Duration::from_secs(25)).await });
+    ebb.rewrite(&service.scaling("min-scale", "1"));
+    ebb.until_pods("shrinking", 1).await;
+    traffic.await.expect("the load ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn the_path_switches_both_ways_under_load() {
+    let service = Service::new("switching")
+        .scaling("min-scale", "2")
+        .scaling("target", "10")
+        .scaling("target-burst-capacity", "0");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short().set("routing-dwell", "0s")).await;
+    ebb.until_pods("switching", 2).await;
+    let load = ebb.load("switching").path("/?sleep=20");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(20)).await });
+    for (capacity, routing) in [
+        ("0", "direct"),
+        ("-1", "through_activator"),
+        ("5", "direct"),
+        ("500", "through_activator"),
+        ("0", "direct"),
+    ] {
+        ebb.rewrite(&service.clone().scaling("target-burst-capacity", capacity));
+        ebb.until("switching", &format!("routing {routing} at capacity {capacity}"), |revision| {
+            revision.field("routing") == routing
+        })
+        .await;
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn parts_are_rebuilt_under_load_without_a_change_of_count() {
+    let service = Service::new("rebuilt").scaling("target", "10").scaling("min-scale", "1");
+    let ebb = Ebb::up(&[service, from_zero("asleep")], &zero_allowed().set("stable-window", "10s")).await;
+    let load = ebb.load("rebuilt").path("/?sleep=200");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(40)).await });
+    let steady = ebb.until("rebuilt", "a settled count", |revision| revision.is_settled_at(3)).await.wanted();
+    for part in ["autoscaler", "activator", "autoscaler"] {
+        let (code, _, stderr) = ebb.run(&["restart", part]).await;
+        assert_eq!(code, 0, "{stderr}");
+        for _ in 0..20 {
+            let revision = ebb.revision("rebuilt").await;
+            if let Ok(revision) = revision {
+                assert_eq!(revision.wanted(), steady, "after rebuilding the {part}: {revision:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        ebb.until_pods("asleep", 0).await;
+        ebb.load("asleep").one().await.assert_all_answered();
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn a_template_edit_under_load_replaces_the_pods() {
+    let service = Service::new("rolling").scaling("min-scale", "2");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    let before = ebb.until_pods("rolling", 2).await.pids("app_pid");
+    let load = ebb.load("rolling").path("/?sleep=30");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(12)).await });
+    ebb.rewrite(&service.env("GENERATION", "2"));
+    let after = ebb
+        .until("rolling", "two new pods alone", |revision| {
+            let pids = revision.pids("app_pid");
+            revision.ready() == 2 && pids.len() == 2 && pids.iter().all(|pid| !before.contains(pid))
+        })
+        .await;
+    assert_eq!(after.wanted(), 2);
+    traffic.await.expect("the load ends").assert_all_answered();
+}
+
+#[tokio::test]
+async fn an_interrupt_under_load_finishes_what_was_sent() {
+    let mut ebb =
+        Ebb::up(&[Service::new("interrupted").scaling("min-scale", "2")], &ConfigMap::short()).await;
+    ebb.until_pods("interrupted", 2).await;
+    let load = ebb.load("interrupted").path("/?sleep=100");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(6)).await });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    ebb.signal(Signal::SIGINT);
+    assert_eq!(ebb.ended().await.code(), Some(0));
+    let tally = traffic.await.expect("the load ends");
+    tally.assert_none_lost();
+    assert!(tally.answered() > 100, "{:?}", tally.outcomes);
+}
