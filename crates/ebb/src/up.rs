@@ -104,10 +104,11 @@ async fn serve(options: UpOptions, loaded: platform_local::Loaded, sockets: Sock
             Some(order) = ordered.recv() => restart(&mut parts, order).await,
         }
     }
+    let kill = parts.killer();
     let exit = tokio::select! {
         () = parts.drain() => ExitCode::SUCCESS,
         _ = stop_requests.next() => {
-            parts.kill();
+            kill();
             ExitCode::from(INTERRUPTED)
         }
     };

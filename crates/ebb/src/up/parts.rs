@@ -1,11 +1,11 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
 use activator::{Activator, ActivatorConfig, Limits, Listeners};
 use anyhow::Context;
-use autoscaler::{Autoscaler, AutoscalerConfig};
+use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
 use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform};
@@ -21,12 +21,14 @@ pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
     activator_metrics: activator::Metrics,
-    link_relay: Option<SocketAddr>,
+    autoscaler_metrics: autoscaler::Metrics,
+    dial: DialRoute,
     requests: TcpListener,
     platform: Arc<LocalPlatform>,
     activator: RunningActivator,
     activators_started: u64,
-    autoscaler: Autoscaler,
+    /// `None` only while it is rebuilt.
+    autoscaler: Option<Autoscaler>,
     epoch: u64,
     api: CurrentRouter,
 }
@@ -42,26 +44,29 @@ impl Parts {
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::Metrics::register(&metrics);
+        let autoscaler_metrics = autoscaler::Metrics::register(&metrics);
+        let dial = options.link_relay.map_or_else(DialRoute::default, DialRoute::through_relay);
         let ebb = std::env::current_exe().context("finding this executable")?;
         let config = LocalConfig { files: options.files.clone(), domain: options.domain.clone(), ebb, clock };
         let platform = LocalPlatform::start(config, loaded);
         let activator = start_activator(1, &requests, clock, &activator_metrics)?;
         platform.set_activators(vec![activator.facts.clone()]);
         let epoch = 1;
-        let autoscaler =
-            start_autoscaler(&platform, AutoscalerConfig { epoch, clock, metrics: metrics.clone(), link_relay: options.link_relay });
+        let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial: dial.clone() };
+        let autoscaler = start_autoscaler(&platform, config);
         activator.activator.synced().await;
         let api = CurrentRouter::new(router(&autoscaler, &metrics));
         Ok(Self {
             clock,
             metrics,
             activator_metrics,
-            link_relay: options.link_relay,
+            autoscaler_metrics,
+            dial,
             requests,
             platform,
             activator,
             activators_started: 1,
-            autoscaler,
+            autoscaler: Some(autoscaler),
             epoch,
             api,
         })
@@ -78,12 +83,15 @@ impl Parts {
         let config = AutoscalerConfig {
             epoch: self.epoch,
             clock: self.clock,
-            metrics: self.metrics.clone(),
-            link_relay: self.link_relay,
+            metrics: self.autoscaler_metrics.clone(),
+            dial: self.dial.clone(),
         };
-        self.autoscaler.stop().await;
-        self.autoscaler = start_autoscaler(&self.platform, config);
-        self.api.replace(router(&self.autoscaler, &self.metrics));
+        if let Some(old) = self.autoscaler.take() {
+            old.stop().await;
+        }
+        let new = start_autoscaler(&self.platform, config);
+        self.api.replace(router(&new, &self.metrics));
+        self.autoscaler = Some(new);
         Ok(())
     }
 
@@ -99,17 +107,21 @@ impl Parts {
         Ok(())
     }
 
-    /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
-    pub(super) async fn drain(&mut self) {
-        self.activator.activator.stop_accepting();
-        self.activator.activator.idle().await;
-        self.autoscaler.stop().await;
-        self.platform.drain().await;
+    /// Ends every pod at once; to be called while [`Parts::drain`] takes too long.
+    pub(super) fn killer(&self) -> impl FnOnce() + use<> {
+        let platform = Arc::clone(&self.platform);
+        move || platform.kill()
     }
 
-    /// Ends everything at once.
-    pub(super) fn kill(&self) {
-        self.platform.kill();
+    /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
+    pub(super) async fn drain(self) {
+        // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
+        drop(self.requests);
+        self.activator.activator.drained(DRAIN_PATIENCE).await;
+        if let Some(autoscaler) = self.autoscaler {
+            autoscaler.stop().await;
+        }
+        self.platform.drain().await;
     }
 }
 
