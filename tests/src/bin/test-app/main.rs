@@ -2,6 +2,13 @@
 //!
 //! It listens on `$PORT` and answers `/` (`?sleep=MS` waits first) with its process id and the requests it holds in headers; a request body comes
 //! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
+//!
+//! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would send is in [`raw`], which is the whole app
+//! when it is started with `--raw`.
+
+mod raw;
+mod streams;
+mod websocket;
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,11 +19,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The body of an answer, whatever it comes from. An error breaks the answer off.
+type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// How the app misbehaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +37,8 @@ struct Behaviour {
     exit_at_once: Option<u8>,
     never_ready: bool,
     hang_after: Option<usize>,
+    /// Answers with prepared bytes only.
+    raw: bool,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +47,7 @@ struct State {
     in_flight: AtomicUsize,
     served: AtomicUsize,
     probes_fail: AtomicBool,
+    events: streams::Streams,
 }
 
 fn main() -> ExitCode {
@@ -63,6 +78,7 @@ impl Behaviour {
                 "--start-delay-ms" => behaviour.start_delay = Duration::from_millis(number().into()),
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
                 "--never-ready" => behaviour.never_ready = true,
+                "--raw" => behaviour.raw = true,
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
                 unknown => panic!("unknown flag {unknown}"),
             }
@@ -79,39 +95,46 @@ async fn terminated() {
 
 async fn serve(address: SocketAddr, behaviour: Behaviour) {
     tokio::time::sleep(behaviour.start_delay).await;
-    let listener = tokio::net::TcpListener::bind(address).await.expect("the port is free");
+    let listener = TcpListener::bind(address).await.expect("the port is free");
     let state = Arc::new(State { behaviour, ..State::default() });
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
-            let service = service_fn(|request| answer(request, Arc::clone(&state)));
-            let _ = auto::Builder::new(TokioExecutor::new())
-                .serve_connection_with_upgrades(TokioIo::new(stream), service)
-                .await;
-        });
+        let _ = stream.set_nodelay(true);
+        if behaviour.raw {
+            tokio::spawn(raw::serve(stream));
+        } else {
+            tokio::spawn(serve_http(stream, Arc::clone(&state)));
+        }
     }
+}
+
+async fn serve_http(stream: TcpStream, state: Arc<State>) {
+    let service = service_fn(|request| answer(request, Arc::clone(&state)));
+    // How a connection ends is its client's to judge.
+    let _ = auto::Builder::new(TokioExecutor::new())
+        .serve_connection_with_upgrades(TokioIo::new(stream), service)
+        .await;
 }
 
 /// Counts a request for as long as it lives, also if its client goes away.
-struct Counted<'a>(&'a State, usize);
+struct Counted(Arc<State>, usize);
 
-impl<'a> Counted<'a> {
-    fn new(state: &'a State) -> Self {
-        Self(state, state.in_flight.fetch_add(1, Ordering::SeqCst) + 1)
+impl Counted {
+    fn new(state: &Arc<State>) -> Self {
+        Self(Arc::clone(state), state.in_flight.fetch_add(1, Ordering::SeqCst) + 1)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
     match request.uri().path() {
         "/ready" => return Ok(probe(&state)),
+        "/release" => return Ok(state.events.release(&request).await),
         "/fail-probes" => state.probes_fail.store(true, Ordering::SeqCst),
         "/die" => std::process::exit(3),
         _ => {}
@@ -121,39 +144,49 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     if state.behaviour.hang_after.is_some_and(|limit| served >= limit) {
         std::future::pending::<()>().await;
     }
-    if let Some(sleep) = query_number(&request, "sleep") {
+    if let Some(sleep) = query(&request, "sleep").and_then(|milliseconds| milliseconds.parse().ok()) {
         tokio::time::sleep(Duration::from_millis(sleep)).await;
     }
-    let body = match request.into_body().collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return Ok(status(StatusCode::BAD_REQUEST)),
+    let number = counted.1;
+    let mut response = match request.uri().path() {
+        "/events" => state.events.open(&request, counted),
+        "/stream" => streams::echo(request),
+        "/refuse" => status(StatusCode::PAYLOAD_TOO_LARGE),
+        "/grpc-not-found" => streams::grpc_error("5"),
+        "/websocket" => websocket::accept(request),
+        _ => whole(request).await,
     };
-    let body = if body.is_empty() { Bytes::from_static(b"ok\n") } else { body };
-    let mut response = Response::new(Full::new(body));
     response.headers_mut().insert("x-process", HeaderValue::from(std::process::id()));
-    response.headers_mut().insert("x-in-flight", HeaderValue::from(counted.1));
+    response.headers_mut().insert("x-in-flight", HeaderValue::from(number));
     Ok(response)
 }
 
-fn probe(state: &State) -> Response<Full<Bytes>> {
+/// Sends the body back once all of it is there.
+async fn whole(request: Request<Incoming>) -> Response<Body> {
+    match request.into_body().collect().await.map(http_body_util::Collected::to_bytes) {
+        Ok(body) if body.is_empty() => Response::new(full("ok\n")),
+        Ok(body) => Response::new(full(body)),
+        Err(_) => status(StatusCode::BAD_REQUEST),
+    }
+}
+
+fn probe(state: &State) -> Response<Body> {
     let fails = state.behaviour.never_ready || state.probes_fail.load(Ordering::SeqCst);
     status(if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK })
 }
 
-fn status(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = status;
     response
 }
 
-fn query_number(request: &Request<Incoming>, name: &str) -> Option<u64> {
-    request
-        .uri()
-        .query()?
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(key, _)| *key == name)?
-        .1
-        .parse()
-        .ok()
+fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A parameter of the query, as it was written.
+fn query<'a>(request: &'a Request<Incoming>, name: &str) -> Option<&'a str> {
+    let pairs = request.uri().query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }

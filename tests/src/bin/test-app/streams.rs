@@ -1,0 +1,110 @@
+//! Answers that are under way for a while: events that go out when a test says so, and an echo that does not wait for the end.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Body as HttpBody, Frame, Incoming};
+use tokio::sync::mpsc;
+
+use crate::{Body, Counted, full, query, status};
+
+/// Streams of events by name (`?stream=NAME`). `/events` opens one, `/release` sends `event=TEXT` on it or, without a text, ends it.
+#[derive(Debug, Default)]
+pub(crate) struct Streams(Mutex<HashMap<String, mpsc::Sender<String>>>);
+
+impl Streams {
+    /// A stream of server-sent events; the first is `first=TEXT`, if that is given.
+    pub(crate) fn open(&self, request: &Request<Incoming>, counted: Counted) -> Response<Body> {
+        let (sender, receiver) = mpsc::channel(16);
+        if let Some(first) = query(request, "first") {
+            sender.try_send(first.to_owned()).expect("the channel is new");
+        }
+        let name = query(request, "stream").unwrap_or_default().to_owned();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, sender);
+        let events = stream::unfold((receiver, counted), |(mut receiver, counted)| async move {
+            let event = receiver.recv().await?;
+            let frame = Frame::data(Bytes::from(format!("data: {event}\n\n")));
+            Some((Ok::<_, hyper::Error>(frame), (receiver, counted)))
+        });
+        let mut response = Response::new(StreamBody::new(events).boxed_unsync());
+        response.headers_mut().insert("content-type", HeaderValue::from_static("text/event-stream"));
+        response
+    }
+
+    /// Sends an event on a stream, or ends it.
+    pub(crate) async fn release(&self, request: &Request<Incoming>) -> Response<Body> {
+        let name = query(request, "stream").unwrap_or_default();
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let Some(sender) = sender else { return status(StatusCode::NOT_FOUND) };
+        let Some(event) = query(request, "event") else { return status(StatusCode::OK) };
+        if sender.send(event.to_owned()).await.is_err() {
+            return status(StatusCode::GONE);
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), sender);
+        status(StatusCode::OK)
+    }
+}
+
+/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`.
+pub(crate) fn echo(request: Request<Incoming>) -> Response<Body> {
+    let content_type = request.headers().get("content-type").cloned();
+    let echo = Echo { incoming: request.into_body(), trailers: Some(HeaderMap::new()) };
+    let mut response = Response::new(echo.boxed_unsync());
+    let headers = response.headers_mut();
+    headers.insert("trailer", HeaderValue::from_static("grpc-status, x-echoed"));
+    if let Some(content_type) = content_type {
+        headers.insert("content-type", content_type);
+    }
+    response
+}
+
+struct Echo {
+    incoming: Incoming,
+    /// What to end with, until that was sent.
+    trailers: Option<HeaderMap>,
+}
+
+impl HttpBody for Echo {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        loop {
+            match ready!(Pin::new(&mut self.incoming).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_trailers() {
+                    Ok(sent) => {
+                        if let (Some(value), Some(trailers)) = (sent.get("x-sent"), &mut self.trailers) {
+                            trailers.insert("x-echoed", value.clone());
+                        }
+                    }
+                    Err(data) => return Poll::Ready(Some(Ok(data))),
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    return Poll::Ready(self.trailers.take().map(|mut trailers| {
+                        trailers.insert("grpc-status", HeaderValue::from_static("0"));
+                        Ok(Frame::trailers(trailers))
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// A gRPC answer that is nothing but a status, which then stands in its head.
+pub(crate) fn grpc_error(code: &'static str) -> Response<Body> {
+    let mut response = Response::new(full(Bytes::new()));
+    let headers = response.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+    headers.insert("grpc-status", HeaderValue::from_static(code));
+    response
+}
