@@ -6,10 +6,15 @@
 //!
 //! It knows neither Kubernetes nor processes: [`Autoscaler::start`] takes an `Arc<dyn Platform>`.
 
+mod acknowledgements;
 mod api;
 pub mod api_types;
+mod assigner;
 mod event_loop;
+mod links;
 mod metrics;
+mod registry;
+mod views;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -97,3 +102,6 @@ impl Drop for Autoscaler {
         self.stop.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! The autoscaler's links: one task each, which dials, talks, and dials again.
+//!
+//! Nothing here waits for the event loop except by back-pressure on one link, and the event loop never waits for a link: settings of a pod
+//! are a watched value, assignments a latest-wins slot per revision ([`outbox::Outbox`]). What a peer sends arrives with the
+//! [`LinkId`] of its task, so that a late word from a task that was ended is recognised and ignored.
+
+mod activator;
+mod outbox;
+mod pacer;
+mod pod;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use link::{
+    ActivatorHello, ActivatorReport, LinkError, Message, PodHello, PodOrder, PodReport, Reader, Writer,
+};
+use runtime::{Backoff, Clock};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use vocabulary::{PodName, ReplicaName, Timestamp};
+
+use crate::DialRoute;
+use crate::metrics::{LinkEnd, Metrics, PeerKind};
+pub(crate) use outbox::Outbox;
+use pacer::Pacer;
+pub(crate) use pacer::Priority;
+
+/// Words of links that wait for the event loop. When it is full, links are read later: each peer feels it through its own connection.
+const EVENTS_MAX: usize = 4096;
+/// The first and the largest wait between two attempts.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// A link that lived this long was a good one: the next attempt begins with the least wait.
+const GOOD_LINK: Duration = Duration::from_secs(5);
+/// Without a link for this long, people are told.
+const BLOCKED_AFTER: Duration = Duration::from_secs(60);
+
+/// One link task; never given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LinkId(u64);
+
+/// What happened on a link.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// A queue-proxy answered, and is the one that was meant.
+    PodUp(Box<PodHello>),
+    /// It said something else.
+    Pod(PodReport),
+    /// An activator answered, and is the one that was meant.
+    ActivatorUp(Box<ActivatorHello>),
+    /// It said something else.
+    Activator(ActivatorReport),
+    /// A link that was up is gone; its task dials again.
+    Lost,
+    /// No link could be had for [`BLOCKED_AFTER`].
+    Blocked(String),
+}
+
+/// Opens links and collects what they say.
+pub(crate) struct Links {
+    clock: Clock,
+    dial: DialRoute,
+    metrics: Metrics,
+    events: mpsc::Sender<(LinkId, LinkEvent)>,
+    pacer: Pacer,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    opened: u64,
+}
+
+/// The event loop's hold on a link to a queue-proxy; dropping it ends the link.
+#[derive(Debug)]
+pub(crate) struct PodLink {
+    pub(crate) id: LinkId,
+    pub(crate) address: SocketAddr,
+    settings: watch::Sender<PodOrder>,
+    _end: DropGuard,
+}
+
+impl PodLink {
+    /// What the queue-proxy must know from now on; sent if it is news.
+    pub(crate) fn tell(&self, settings: PodOrder) {
+        self.settings.send_if_modified(|current| {
+            let is_news = *current != settings;
+            *current = settings;
+            is_news
+        });
+    }
+}
+
+/// The event loop's hold on a link to an activator; dropping it ends the link.
+#[derive(Debug)]
+pub(crate) struct ActivatorLink {
+    pub(crate) id: LinkId,
+    pub(crate) address: SocketAddr,
+    pub(crate) outbox: Arc<Outbox>,
+    _end: DropGuard,
+}
+
+impl Links {
+    /// No link yet. All of them end with `stop`.
+    pub(crate) fn new(
+        clock: Clock,
+        dial: DialRoute,
+        metrics: Metrics,
+        stop: CancellationToken,
+    ) -> (Self, mpsc::Receiver<(LinkId, LinkEvent)>) {
+        let (events, receiver) = mpsc::channel(EVENTS_MAX);
+        let tasks = TaskTracker::new();
+        let pacer = Pacer::start(clock, &tasks, stop.clone());
+        (Self { clock, dial, metrics, events, pacer, tasks, stop, opened: 0 }, receiver)
+    }
+
+    /// Keeps a link to the queue-proxy of `pod`.
+    pub(crate) fn open_pod(
+        &mut self,
+        pod: PodName,
+        address: SocketAddr,
+        settings: PodOrder,
+        priority: Priority,
+    ) -> PodLink {
+        let (sender, receiver) = watch::channel(settings);
+        let (peer, end) = self.peer(PeerKind::Pod, pod.to_string(), address, priority);
+        let id = peer.id;
+        self.spawn(&end, pod::keep(peer, pod, receiver));
+        PodLink { id, address, settings: sender, _end: end.drop_guard() }
+    }
+
+    /// Keeps a link to an activator.
+    pub(crate) fn open_activator(&mut self, name: ReplicaName, address: SocketAddr) -> ActivatorLink {
+        let outbox = Arc::new(Outbox::default());
+        let (peer, end) = self.peer(PeerKind::Activator, name.to_string(), address, Priority::Activator);
+        let id = peer.id;
+        self.spawn(&end, activator::keep(peer, name, Arc::clone(&outbox)));
+        ActivatorLink { id, address, outbox, _end: end.drop_guard() }
+    }
+
+    /// Ends all links and joins their tasks.
+    pub(crate) async fn close(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn peer(
+        &mut self,
+        kind: PeerKind,
+        name: String,
+        address: SocketAddr,
+        priority: Priority,
+    ) -> (Peer, CancellationToken) {
+        self.opened += 1;
+        let peer = Peer {
+            id: LinkId(self.opened),
+            kind,
+            name,
+            address,
+            priority,
+            clock: self.clock,
+            dial: self.dial.clone(),
+            metrics: self.metrics.clone(),
+            events: self.events.clone(),
+            pacer: self.pacer.clone(),
+            backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
+            failing: None,
+        };
+        (peer, self.stop.child_token())
+    }
+
+    fn spawn(&self, end: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+        let end = end.clone();
+        self.tasks.spawn(async move {
+            end.run_until_cancelled(task).await;
+        });
+    }
+}
+
+/// Whom a link task dials, and how.
+struct Peer {
+    id: LinkId,
+    kind: PeerKind,
+    name: String,
+    address: SocketAddr,
+    priority: Priority,
+    clock: Clock,
+    dial: DialRoute,
+    metrics: Metrics,
+    events: mpsc::Sender<(LinkId, LinkEvent)>,
+    pacer: Pacer,
+    backoff: Backoff,
+    failing: Option<Failing>,
+}
+
+/// Since when there has been no link, and whether people were told.
+struct Failing {
+    since: Timestamp,
+    is_told: bool,
+}
+
+impl Peer {
+    /// Dials until somebody takes the connection.
+    async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
+        loop {
+            let turn = self.pacer.turn(self.priority).await;
+            let dialled = link::dial(self.dial.to(self.address)).await;
+            drop(turn);
+            match dialled {
+                Ok(ends) => return ends,
+                Err(error) => self.failed(&error).await,
+            }
+        }
+    }
+
+    /// Says something to the event loop; waits if that has much to do.
+    async fn say(&self, event: LinkEvent) {
+        // The receiver goes only when the event loop ends, and all links with it.
+        let _ = self.events.send((self.id, event)).await;
+    }
+
+    /// The peer said hello. The guard counts the link as up while it lives.
+    fn up(&mut self) -> Up {
+        self.failing = None;
+        tracing::debug!(peer = %self.name, address = %self.address, "linked");
+        self.metrics.link_up(self.kind);
+        Up { since: self.clock.now(), kind: self.kind, metrics: self.metrics.clone(), end: LinkEnd::Closed }
+    }
+
+    /// A conversation ended: tells, and waits before the next attempt. `up` is what [`Peer::up`] gave, if it came to that.
+    async fn ended(&mut self, up: Option<Up>, reason: &LinkError) {
+        let Some(mut up) = up else { return self.failed(reason).await };
+        up.end = LinkEnd::Lost;
+        if self.clock.now().saturating_since(up.since) >= GOOD_LINK {
+            self.backoff.reset();
+        }
+        drop(up);
+        tracing::info!(peer = %self.name, reason = in_one_line(reason), "link lost");
+        self.say(LinkEvent::Lost).await;
+        self.failed(reason).await;
+    }
+
+    /// An attempt failed: after a while people are told, once.
+    async fn failed(&mut self, error: &LinkError) {
+        let now = self.clock.now();
+        let failing = self.failing.get_or_insert(Failing { since: now, is_told: false });
+        let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
+        if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
+            let reason = in_one_line(error);
+            tracing::warn!(peer = %self.name, address = %self.address, reason, "no link for a minute; its load and state are unknown");
+            self.say(LinkEvent::Blocked(reason)).await;
+        }
+        tokio::time::sleep(self.backoff.next_wait()).await;
+    }
+}
+
+/// Counts a link as up.
+struct Up {
+    since: Timestamp,
+    kind: PeerKind,
+    metrics: Metrics,
+    end: LinkEnd,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.metrics.link_down(self.kind, self.end);
+    }
+}
+
+/// An error with its causes.
+fn in_one_line(error: &LinkError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// The peer did something that the protocol does not have.
+fn breach(problem: impl Into<String>) -> LinkError {
+    LinkError::Garbage(link::WireError::BadValue { field: "its message", problem: problem.into() })
+}
+
+/// The peer closed the connection, which neither side of a link does in the course of things.
+fn closed() -> LinkError {
+    LinkError::Broken(std::io::ErrorKind::ConnectionAborted.into())
+}

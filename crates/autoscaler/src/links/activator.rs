@@ -1,0 +1,100 @@
+//! A link to an activator.
+
+use std::sync::Arc;
+
+use link::{ActivatorHello, ActivatorOrder, ActivatorReport, LinkError, Reader, Writer};
+use runtime::Clock;
+use vocabulary::{Assignment, ReplicaName};
+
+use super::outbox::{Next, Outbox};
+use super::{LinkEvent, Peer, Up, breach, closed};
+
+/// Dials and talks until the task is ended.
+pub(super) async fn keep(mut peer: Peer, name: ReplicaName, outbox: Arc<Outbox>) {
+    let clock = peer.clock;
+    loop {
+        let (mut reader, mut writer) = peer.connect().await;
+        let mut up = None;
+        let reason = tokio::select! {
+            reason = listen(&mut peer, &name, &mut reader, &mut up) => reason,
+            reason = speak(&mut writer, &outbox, clock) => reason,
+        };
+        drop((reader, writer));
+        outbox.disconnected();
+        peer.ended(up, &reason).await;
+    }
+}
+
+/// Passes on what the activator says, until that ends.
+async fn listen(
+    peer: &mut Peer,
+    name: &ReplicaName,
+    reader: &mut Reader<ActivatorReport>,
+    up: &mut Option<Up>,
+) -> LinkError {
+    let hello = match first(name, reader).await {
+        Ok(hello) => hello,
+        Err(reason) => return reason,
+    };
+    *up = Some(peer.up());
+    peer.say(LinkEvent::ActivatorUp(Box::new(hello))).await;
+    loop {
+        match reader.next().await {
+            Ok(Some(ActivatorReport::Hello(_))) => return breach("is a second hello"),
+            Ok(Some(report)) => peer.say(LinkEvent::Activator(report)).await,
+            Ok(None) => return closed(),
+            Err(reason) => return reason,
+        }
+    }
+}
+
+async fn first(
+    name: &ReplicaName,
+    reader: &mut Reader<ActivatorReport>,
+) -> Result<ActivatorHello, LinkError> {
+    match reader.next().await? {
+        Some(ActivatorReport::Hello(hello)) if hello.activator == *name => Ok(hello),
+        Some(ActivatorReport::Hello(hello)) => {
+            Err(breach(format!("is from {}, not {name}", hello.activator)))
+        }
+        Some(
+            ActivatorReport::Loads { .. }
+            | ActivatorReport::Present { .. }
+            | ActivatorReport::Acknowledged { .. },
+        ) => Err(breach("came before its hello")),
+        None => Err(closed()),
+    }
+}
+
+/// A heartbeat opens the conversation; the outbox says nothing until the event loop has taken in the hello.
+async fn speak(writer: &mut Writer<ActivatorOrder>, outbox: &Outbox, clock: Clock) -> LinkError {
+    let mut order = Some(ActivatorOrder::Heartbeat);
+    loop {
+        if let Some(order) = order.take()
+            && let Err(reason) = writer.send(&order).await
+        {
+            return reason;
+        }
+        match outbox.next(clock.now()) {
+            Next::Sync(assignments) => {
+                if let Err(reason) = sync(writer, &assignments).await {
+                    return reason;
+                }
+            }
+            Next::Send(slot) => order = Some(slot.order()),
+            Next::Wait(until) => tokio::select! {
+                () = outbox.changed() => {}
+                () = clock.sleep_until(until.unwrap_or(vocabulary::Timestamp::MAX)), if until.is_some() => {}
+                () = writer.idle() => order = Some(ActivatorOrder::Heartbeat),
+            },
+        }
+    }
+}
+
+async fn sync(writer: &mut Writer<ActivatorOrder>, assignments: &[Arc<Assignment>]) -> Result<(), LinkError> {
+    writer.send(&ActivatorOrder::SyncBegin).await?;
+    for assignment in assignments {
+        writer.send(&ActivatorOrder::Assign(Box::new(Assignment::clone(assignment)))).await?;
+    }
+    writer.send(&ActivatorOrder::SyncEnd).await
+}

@@ -1,0 +1,103 @@
+//! A link to a queue-proxy.
+
+use std::time::Duration;
+
+use link::{LinkError, PodHello, PodOrder, PodReport, Reader, Writer};
+use runtime::Clock;
+use tokio::sync::watch;
+use vocabulary::{PodName, Timestamp};
+
+use super::{LinkEvent, Peer, Up, breach, closed};
+
+/// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that says more is read
+/// more slowly, so it cannot keep the event loop busy.
+const REPORTS_PER_SECOND_MAX: u32 = 50;
+
+/// Dials and talks until the task is ended.
+pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Receiver<PodOrder>) {
+    loop {
+        let (mut reader, mut writer) = peer.connect().await;
+        let mut up = None;
+        let reason = tokio::select! {
+            reason = listen(&mut peer, &pod, &mut reader, &mut up) => reason,
+            reason = speak(&mut writer, &mut settings) => reason,
+        };
+        drop((reader, writer));
+        peer.ended(up, &reason).await;
+    }
+}
+
+/// Passes on what the queue-proxy says, until that ends.
+async fn listen(
+    peer: &mut Peer,
+    pod: &PodName,
+    reader: &mut Reader<PodReport>,
+    up: &mut Option<Up>,
+) -> LinkError {
+    let hello = match first(pod, reader).await {
+        Ok(hello) => hello,
+        Err(reason) => return reason,
+    };
+    *up = Some(peer.up());
+    peer.say(LinkEvent::PodUp(Box::new(hello))).await;
+    let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
+    loop {
+        match reader.next().await {
+            Ok(Some(PodReport::Hello(_))) => return breach("is a second hello"),
+            Ok(Some(report)) => {
+                pace.take().await;
+                peer.say(LinkEvent::Pod(report)).await;
+            }
+            Ok(None) => return closed(),
+            Err(reason) => return reason,
+        }
+    }
+}
+
+/// The hello, from the pod that was meant: an address may have been given to another since.
+async fn first(pod: &PodName, reader: &mut Reader<PodReport>) -> Result<PodHello, LinkError> {
+    match reader.next().await? {
+        Some(PodReport::Hello(hello)) if hello.pod == *pod => Ok(hello),
+        Some(PodReport::Hello(hello)) => Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
+        Some(PodReport::Load(_) | PodReport::State { .. } | PodReport::Present(_)) => {
+            Err(breach("came before its hello"))
+        }
+        None => Err(closed()),
+    }
+}
+
+/// Sends the settings first and whenever they change, and a heartbeat when there is nothing to say.
+async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<PodOrder>) -> LinkError {
+    settings.mark_changed();
+    loop {
+        let order = tokio::select! {
+            biased;
+            Ok(()) = settings.changed() => settings.borrow_and_update().clone(),
+            () = writer.idle() => PodOrder::Heartbeat,
+        };
+        if let Err(reason) = writer.send(&order).await {
+            return reason;
+        }
+    }
+}
+
+/// Counts reports per second and waits for the next one when there were too many.
+struct Pace {
+    clock: Clock,
+    second_ends: Timestamp,
+    reports: u32,
+}
+
+impl Pace {
+    async fn take(&mut self) {
+        self.reports += 1;
+        if self.reports > REPORTS_PER_SECOND_MAX {
+            self.clock.sleep_until(self.second_ends).await;
+        }
+        let now = self.clock.now();
+        if now >= self.second_ends {
+            self.second_ends = now + Duration::from_secs(1);
+            self.reports = 1;
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! The whole autoscaler over real links on loopback: a platform that the test plays, activators and pods that it plays too.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use link::{
+    Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport,
+    Reader, Writer,
+};
+use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use runtime::MetricsRegistry;
+use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tower::ServiceExt;
+use vocabulary::{
+    Assignment, BootId, HopKey, PodCount, PodName, PodState, PresentCount, ReplicaName, RequestTimeouts,
+    RevisionName, Routing, Version,
+};
+
+use super::*;
+use crate::api_types::{ProblemList, RevisionDetail, RevisionList};
+
+/// Nothing here takes longer; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn soon<Value>(what: &str, future: impl Future<Output = Value>) -> Value {
+    let Ok(value) = tokio::time::timeout(PATIENCE, future).await else { panic!("{what} did not happen") };
+    value
+}
+
+/// The platform as the test plays it.
+struct FakePlatform {
+    facts: Mutex<Option<mpsc::Receiver<PlatformEvent>>>,
+    commands: mpsc::Sender<PlatformCommand>,
+}
+
+impl Platform for FakePlatform {
+    fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
+        self.facts.lock().unwrap().take().expect("one subscription per platform")
+    }
+
+    fn execute(&self, command: PlatformCommand) {
+        self.commands.try_send(command).expect("the test reads the commands");
+    }
+}
+
+struct World {
+    autoscaler: Autoscaler,
+    facts: mpsc::Sender<PlatformEvent>,
+    commands: mpsc::Receiver<PlatformCommand>,
+}
+
+impl World {
+    fn start(epoch: u64) -> Self {
+        Self::start_with(epoch, DialRoute::default())
+    }
+
+    fn start_with(epoch: u64, dial: DialRoute) -> Self {
+        let (facts, receiver) = mpsc::channel(1024);
+        let (orders, commands) = mpsc::channel(1024);
+        let platform = Arc::new(FakePlatform { facts: Mutex::new(Some(receiver)), commands: orders });
+        let metrics = Metrics::register(&MetricsRegistry::default());
+        let config = AutoscalerConfig { epoch, clock: Clock::start(), metrics, dial };
+        Self { autoscaler: Autoscaler::start(config, platform), facts, commands }
+    }
+
+    async fn say(&self, event: PlatformEvent) {
+        self.facts.send(event).await.expect("the autoscaler listens");
+    }
+
+    /// One revision with `wanted` pods, one activator, and the end of the beginning.
+    async fn begin(&self, wanted: u32, pods: Vec<PodFacts>, activators: &[&FakeActivator]) {
+        self.say(PlatformEvent::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+        self.say(PlatformEvent::RevisionChanged(revision(wanted))).await;
+        self.say(PlatformEvent::PodsChanged { revision: name(), pods }).await;
+        let activators = activators.iter().map(|activator| activator.facts()).collect();
+        self.say(PlatformEvent::ActivatorsChanged(activators)).await;
+        self.say(PlatformEvent::Synced).await;
+    }
+
+    /// The next command of interest.
+    async fn command<Value>(
+        &mut self,
+        what: &str,
+        wanted: impl Fn(PlatformCommand) -> Option<Value>,
+    ) -> Value {
+        soon(what, async {
+            loop {
+                let command = self.commands.recv().await.expect("the autoscaler lives");
+                if let Some(value) = wanted(command) {
+                    return value;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn released(&mut self) -> PodName {
+        self.command("a release", |command| match command {
+            PlatformCommand::ReleasePod(pod) => Some(pod),
+            PlatformCommand::ScaleTo { .. } | PlatformCommand::NotePodState { .. } => None,
+        })
+        .await
+    }
+
+    async fn scaled(&mut self) -> (PodCount, Vec<PodName>) {
+        self.command("a scale order", |command| match command {
+            PlatformCommand::ScaleTo { count, end_first, .. } => Some((count, end_first)),
+            PlatformCommand::ReleasePod(_) | PlatformCommand::NotePodState { .. } => None,
+        })
+        .await
+    }
+
+    async fn noted(&mut self, pod: &str, state: PodState) {
+        self.command("a noted pod state", |command| match command {
+            PlatformCommand::NotePodState { pod: noted, state: said, .. } => {
+                (noted.as_str() == pod && said == state).then_some(())
+            }
+            PlatformCommand::ScaleTo { .. } | PlatformCommand::ReleasePod(_) => None,
+        })
+        .await;
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, Vec<u8>) {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let response = soon("an answer", self.autoscaler.router().oneshot(request)).await.unwrap();
+        let status = response.status();
+        (status, axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap().to_vec())
+    }
+}
+
+fn name() -> RevisionName {
+    RevisionName::parse("default/service/hello").unwrap()
+}
+
+fn revision(wanted: u32) -> Arc<RevisionFacts> {
+    let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
+    let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).unwrap().value;
+    Arc::new(RevisionFacts {
+        name: name(),
+        settings,
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        progress_deadline: Duration::from_secs(600),
+        hosts: vec!["hello.default.example.com".to_owned()],
+        hop_keys: vec![HopKey::new("key".to_owned())],
+        wanted: PodCount::new(wanted),
+        template: "hello-00001".to_owned(),
+    })
+}
+
+/// A queue-proxy as the test plays it.
+struct FakePod {
+    name: &'static str,
+    acceptor: Acceptor<PodOrder, PodReport>,
+    address: SocketAddr,
+}
+
+impl FakePod {
+    async fn bind(name: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        Self { name, acceptor: Acceptor::new(listener), address }
+    }
+
+    fn facts(&self) -> PodFacts {
+        PodFacts {
+            name: PodName::new(self.name),
+            phase: PodPhase::Running,
+            leaving: false,
+            platform_ready: None,
+            requests: Some(self.address),
+            link: Some(self.address),
+            outdated: false,
+            trouble: None,
+            details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
+        }
+    }
+
+    fn leaving(&self) -> PodFacts {
+        PodFacts { leaving: true, ..self.facts() }
+    }
+
+    /// Takes the link and says hello.
+    async fn link(&mut self, state: PodState) -> Accepted<PodOrder, PodReport> {
+        let mut accepted = soon("a link to a pod", self.acceptor.accept()).await;
+        let hello = PodHello {
+            pod: PodName::new(self.name),
+            boot: BootId(1),
+            state,
+            detail: String::new(),
+            container_concurrency: 0,
+            timeouts: RequestTimeouts::default(),
+            current_second: 0,
+            history: Vec::new(),
+        };
+        accepted.writer.send(&PodReport::Hello(hello)).await.unwrap();
+        accepted
+    }
+}
+
+/// An activator as the test plays it.
+struct FakeActivator {
+    name: &'static str,
+    acceptor: Acceptor<ActivatorOrder, ActivatorReport>,
+    address: SocketAddr,
+}
+
+struct ActivatorEnd {
+    reader: Reader<ActivatorOrder>,
+    writer: Writer<ActivatorReport>,
+}
+
+impl FakeActivator {
+    async fn bind(name: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        Self { name, acceptor: Acceptor::new(listener), address }
+    }
+
+    fn facts(&self) -> ActivatorFacts {
+        ActivatorFacts { name: ReplicaName::new(self.name), link: self.address }
+    }
+
+    async fn link(&mut self, boot: u64, routings: Vec<(RevisionName, Routing)>) -> ActivatorEnd {
+        let accepted = soon("a link to an activator", self.acceptor.accept()).await;
+        assert_eq!(accepted.first, ActivatorOrder::Heartbeat, "nothing is said before the hello");
+        let mut writer = accepted.writer;
+        let hello = ActivatorHello {
+            activator: ReplicaName::new(self.name),
+            boot: BootId(boot),
+            current_second: 0,
+            history: Vec::new(),
+            present: Vec::new(),
+            routings,
+        };
+        writer.send(&ActivatorReport::Hello(hello)).await.unwrap();
+        ActivatorEnd { reader: accepted.reader, writer }
+    }
+}
+
+impl ActivatorEnd {
+    async fn next(&mut self) -> ActivatorOrder {
+        loop {
+            let order = soon("an order", self.reader.next()).await.unwrap().expect("the link is up");
+            if order != ActivatorOrder::Heartbeat {
+                return order;
+            }
+        }
+    }
+
+    /// Everything between `SyncBegin` and `SyncEnd`.
+    async fn synced(&mut self) -> Vec<Assignment> {
+        assert_eq!(self.next().await, ActivatorOrder::SyncBegin);
+        let mut assignments = Vec::new();
+        loop {
+            match self.next().await {
+                ActivatorOrder::Assign(assignment) => assignments.push(*assignment),
+                ActivatorOrder::SyncEnd => return assignments,
+                other @ (ActivatorOrder::SyncBegin
+                | ActivatorOrder::Remove { .. }
+                | ActivatorOrder::Heartbeat) => {
+                    panic!("{other:?} within a sync")
+                }
+            }
+        }
+    }
+
+    /// The first assignment that shows what is awaited.
+    async fn assigned(&mut self, shows: impl Fn(&Assignment) -> bool) -> Assignment {
+        loop {
+            if let ActivatorOrder::Assign(assignment) = self.next().await
+                && shows(&assignment)
+            {
+                return *assignment;
+            }
+        }
+    }
+
+    async fn acknowledge(&mut self, version: Version) {
+        self.writer.send(&ActivatorReport::Acknowledged { revision: name(), version }).await.unwrap();
+    }
+}
+
+fn states(assignment: &Assignment) -> Vec<(&str, PodState)> {
+    assignment.pods.iter().map(|pod| (pod.pod.as_str(), pod.state)).collect()
+}
+
+#[tokio::test]
+async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activator() {
+    let mut world = World::start(1);
+    let mut activator = FakeActivator::bind("a").await;
+    world.begin(0, Vec::new(), &[&activator]).await;
+    let mut end = activator.link(1, Vec::new()).await;
+    let synced = end.synced().await;
+    assert_eq!(synced.len(), 1);
+    assert_eq!((synced[0].version.epoch, synced[0].routing), (1, Routing::ThroughActivator));
+    assert_eq!(synced[0].waiting_for, "the autoscaler to ask for a pod");
+
+    let count = PresentCount { in_flight: 1, waiting: 1 };
+    let present = ActivatorReport::Present { revision: name(), count, oldest_wait: Duration::ZERO };
+    end.writer.send(&present).await.unwrap();
+    assert_eq!(world.scaled().await.0, PodCount::ONE);
+
+    let mut pod = FakePod::bind("p1").await;
+    world.say(PlatformEvent::RevisionChanged(revision(1))).await;
+    world.say(PlatformEvent::PodsChanged { revision: name(), pods: vec![pod.facts()] }).await;
+    let unheard = end.assigned(|assignment| !assignment.pods.is_empty()).await;
+    assert_eq!(states(&unheard), [("p1", PodState::Unheard)]);
+    let mut pod_end = pod.link(PodState::Starting).await;
+    let PodOrder::Settings { routing, hop_keys, .. } = &pod_end.first else { panic!("settings come first") };
+    assert_eq!(
+        (*routing, hop_keys.as_slice()),
+        (Routing::ThroughActivator, &[HopKey::new("key".to_owned())][..])
+    );
+    world.noted("p1", PodState::Starting).await;
+    pod_end.writer.send(&PodReport::State { state: PodState::Ready, detail: String::new() }).await.unwrap();
+    let ready = end.assigned(|assignment| states(assignment) == [("p1", PodState::Ready)]).await;
+    assert!(ready.version > unheard.version && ready.waiting_for.is_empty());
+    world.noted("p1", PodState::Ready).await;
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
+    let mut world = World::start(1);
+    let (mut one, mut two) = (FakeActivator::bind("a").await, FakeActivator::bind("b").await);
+    let mut pod = FakePod::bind("p1").await;
+    world.begin(1, vec![pod.facts()], &[&one, &two]).await;
+    let (mut one, mut two) = (one.link(1, Vec::new()).await, two.link(1, Vec::new()).await);
+    one.synced().await;
+    two.synced().await;
+    let _pod_end = pod.link(PodState::Ready).await;
+    one.assigned(|assignment| states(assignment) == [("p1", PodState::Ready)]).await;
+
+    world.say(PlatformEvent::PodsChanged { revision: name(), pods: vec![pod.leaving()] }).await;
+    let is_draining = |assignment: &Assignment| states(assignment) == [("p1", PodState::Draining)];
+    let draining = one.assigned(is_draining).await;
+    assert_eq!(two.assigned(is_draining).await.version, draining.version);
+    one.acknowledge(draining.version).await;
+    two.acknowledge(Version { counter: draining.version.counter - 1, ..draining.version }).await;
+    // Both words have been taken in once the loop has answered about a later one.
+    one.writer
+        .send(&ActivatorReport::Present {
+            revision: name(),
+            count: PresentCount { in_flight: 900, waiting: 900 },
+            oldest_wait: Duration::ZERO,
+        })
+        .await
+        .unwrap();
+    let before_release = world.command("a scale order before the release", Some).await;
+    let mut command = before_release;
+    loop {
+        match command {
+            PlatformCommand::ReleasePod(_) => panic!("released before the second activator acknowledged"),
+            PlatformCommand::ScaleTo { .. } => break,
+            PlatformCommand::NotePodState { .. } => command = world.command("another", Some).await,
+        }
+    }
+    two.acknowledge(draining.version).await;
+    assert_eq!(world.released().await.as_str(), "p1");
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
+    let mut world = World::start(2);
+    let mut activator = FakeActivator::bind("a").await;
+    let mut pod = FakePod::bind("p1").await;
+    world.begin(3, vec![pod.facts()], &[&activator]).await;
+    let mut end = activator.link(1, vec![(name(), Routing::Direct)]).await;
+    let synced = end.synced().await;
+    assert_eq!((synced[0].routing, synced[0].version.epoch), (Routing::Direct, 2));
+    let accepted = pod.link(PodState::Ready).await;
+    assert!(matches!(accepted.first, PodOrder::Settings { routing: Routing::Direct, .. }));
+    soon("the stop", world.autoscaler.stop()).await;
+    assert!(
+        std::iter::from_fn(|| world.commands.try_recv().ok())
+            .all(|command| !matches!(command, PlatformCommand::ScaleTo { .. })),
+        "a restart changes no count"
+    );
+}
+
+#[tokio::test]
+async fn what_misbehaves_on_one_link_disturbs_no_other() {
+    let mut world = World::start(1);
+    let mut pods = Vec::new();
+    for pod in ["garbage", "good", "impostor", "silent"] {
+        pods.push(FakePod::bind(pod).await);
+    }
+    let facts = pods.iter().map(FakePod::facts).collect();
+    world.begin(4, facts, &[]).await;
+    let [garbage, good, impostor, silent] = &mut pods[..] else { panic!("four pods") };
+    let mut garbage_end = garbage.link(PodState::Ready).await;
+    let _silent = soon("a link", silent.acceptor.accept()).await;
+    garbage_end
+        .writer
+        .send(&PodReport::Present(PresentCount { in_flight: u32::MAX, waiting: u32::MAX }))
+        .await
+        .unwrap();
+    let second_hello = PodHello {
+        pod: PodName::new("garbage"),
+        boot: BootId(1),
+        state: PodState::Ready,
+        detail: String::new(),
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        current_second: 0,
+        history: Vec::new(),
+    };
+    garbage_end.writer.send(&PodReport::Hello(second_hello.clone())).await.unwrap();
+    assert!(
+        soon("the cut", async {
+            loop {
+                match garbage_end.reader.next().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => return true,
+                }
+            }
+        })
+        .await
+    );
+    let mut impostor_end = soon("a link", impostor.acceptor.accept()).await;
+    impostor_end.writer.send(&PodReport::Hello(second_hello)).await.unwrap();
+    let _good = good.link(PodState::Ready).await;
+    world.noted("good", PodState::Ready).await;
+    // The one that was cut off is dialled again.
+    let _again = garbage.link(PodState::Unready).await;
+    world.noted("garbage", PodState::Unready).await;
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn facts_and_words_about_strangers_are_ignored() {
+    let world = World::start(1);
+    let stranger = RevisionName::parse("other/service/gone").unwrap();
+    let mut activator = FakeActivator::bind("a").await;
+    world.say(PlatformEvent::PodsChanged { revision: stranger.clone(), pods: Vec::new() }).await;
+    world.say(PlatformEvent::RevisionRemoved(stranger.clone())).await;
+    world.begin(0, Vec::new(), &[&activator]).await;
+    let mut end = activator.link(1, vec![(stranger.clone(), Routing::Direct)]).await;
+    end.synced().await;
+    let count = PresentCount { in_flight: 1, waiting: 1 };
+    end.writer
+        .send(&ActivatorReport::Present { revision: stranger.clone(), count, oldest_wait: Duration::ZERO })
+        .await
+        .unwrap();
+    end.writer
+        .send(&ActivatorReport::Acknowledged {
+            revision: stranger,
+            version: Version { epoch: 9, counter: 9 },
+        })
+        .await
+        .unwrap();
+    assert_eq!(world.get("/healthz").await.0, StatusCode::OK);
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn a_removed_revision_is_taken_from_the_activators() {
+    let world = World::start(1);
+    let mut activator = FakeActivator::bind("a").await;
+    world.begin(0, Vec::new(), &[&activator]).await;
+    let mut end = activator.link(1, Vec::new()).await;
+    let synced = end.synced().await;
+    world.say(PlatformEvent::RevisionRemoved(name())).await;
+    let ActivatorOrder::Remove { revision, version } = end.next().await else { panic!("a removal") };
+    assert!(revision == name() && version > synced[0].version);
+    assert_eq!(world.get("/v1/revisions/default/service/hello").await.0, StatusCode::NOT_FOUND);
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn an_activator_whose_link_breaks_is_told_everything_again() {
+    let world = World::start(1);
+    let mut activator = FakeActivator::bind("a").await;
+    world.begin(0, Vec::new(), &[&activator]).await;
+    let mut end = activator.link(1, Vec::new()).await;
+    let before = end.synced().await;
+    drop(end);
+    let mut end = activator.link(1, Vec::new()).await;
+    assert_eq!(end.synced().await, before, "nothing changed, so the versions are the same");
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn the_api_shows_revisions_pods_and_problems() {
+    let mut world = World::start(1);
+    let mut pod = FakePod::bind("p1").await;
+    let crashed = PodFacts {
+        name: PodName::new("p2"),
+        link: None,
+        requests: None,
+        trouble: Some("the app exited with code 3".to_owned()),
+        ..pod.facts()
+    };
+    world.begin(2, vec![pod.facts(), crashed], &[]).await;
+    world.say(PlatformEvent::ProblemsChanged(vec!["config.yaml: no".to_owned()])).await;
+    let _end = pod.link(PodState::Ready).await;
+    world.noted("p1", PodState::Ready).await;
+
+    let (status, body) = world.get("/v1/revisions").await;
+    let list: RevisionList = serde_json::from_slice(&body).unwrap();
+    assert_eq!((status, list.version, list.revisions.len()), (StatusCode::OK, 1, 1));
+    assert_eq!(list.problems, ["config.yaml: no"]);
+    let summary = &list.revisions[0];
+    assert_eq!(
+        (summary.name.clone(), summary.ready_pods, summary.mode.as_str()),
+        (name(), PodCount::ONE, "panic")
+    );
+    assert_eq!(summary.why_not_ready.as_deref(), Some("pod p2: the app exited with code 3"));
+
+    let (status, body) = world.get("/v1/revisions/default/service/hello").await;
+    let detail: RevisionDetail = serde_json::from_slice(&body).unwrap();
+    assert_eq!((status, detail.pods.len()), (StatusCode::OK, 2));
+    let view = &detail.pods[0];
+    assert_eq!((view.name.as_str(), view.state, view.linked), ("p1", PodState::Ready, true));
+    assert_eq!(view.details["app_pid"], "4711");
+    assert_eq!(detail.pods[1].trouble.as_deref(), Some("the app exited with code 3"));
+
+    let (_, body) = world.get("/v1/problems").await;
+    let problems: ProblemList = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problems.problems, ["config.yaml: no"]);
+    assert_eq!(world.get("/v1/revisions/default/service/none").await.0, StatusCode::NOT_FOUND);
+
+    let router = world.autoscaler.router();
+    soon("the stop", world.autoscaler.stop()).await;
+    let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
+    assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+}
