@@ -33,7 +33,7 @@ impl RateLimits {
 
 /// Whether the revision was ever ready with as many pods as its initial scale asks for. Until then the initial scale is a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Initialization {
+pub(crate) enum Initialization {
     /// Not yet.
     Pending,
     /// Once, which is enough.
@@ -42,7 +42,7 @@ pub enum Initialization {
 
 /// The least and the most pods a revision may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplicaBounds {
+pub(crate) struct ReplicaBounds {
     /// From the settings; zero when no traffic can arrive.
     min: PodCount,
     /// `min`, or the initial scale while that holds.
@@ -53,7 +53,7 @@ pub struct ReplicaBounds {
 
 impl ReplicaBounds {
     /// The bounds that hold now.
-    pub fn of(spec: &ScalingSpec, initialization: Initialization) -> Self {
+    pub(crate) fn of(spec: &ScalingSpec, initialization: Initialization) -> Self {
         let min = if spec.reachable { spec.min_scale } else { PodCount::ZERO };
         let starting =
             initialization == Initialization::Pending && spec.reachable && spec.initial_scale > PodCount::ONE;
@@ -63,7 +63,7 @@ impl ReplicaBounds {
 
     /// Raises the number to the lower bound, else lowers it to the upper one: for a small need the lower bound wins over an upper one
     /// below it, as in Knative. A number that is not known counts as less than any bound above zero.
-    pub fn apply(self, reasons: &mut Reasons) {
+    pub(crate) fn apply(self, reasons: &mut Reasons) {
         let number = reasons.number();
         if number.unwrap_or_default() < self.least {
             if self.least > self.min {
@@ -106,7 +106,7 @@ mod tests {
                 initial_scale: PodCount::new(initial),
                 ..ScalingSpec::default()
             };
-            let mut reasons = Reasons::continuing(Vec::new(), number.map(PodCount::new));
+            let mut reasons = Reasons::continuing(number.map(PodCount::new));
             ReplicaBounds::of(&spec, initialization).apply(&mut reasons);
             assert_eq!(reasons.number(), expected.map(PodCount::new), "{spec:?} {number:?}");
         }
@@ -120,7 +120,7 @@ mod tests {
             reachable: false,
             ..ScalingSpec::default()
         };
-        let mut reasons = Reasons::continuing(Vec::new(), Some(PodCount::ZERO));
+        let mut reasons = Reasons::continuing(Some(PodCount::ZERO));
         ReplicaBounds::of(&spec, Initialization::Pending).apply(&mut reasons);
         assert_eq!(reasons.number(), Some(PodCount::ZERO));
     }

@@ -9,7 +9,11 @@ const LEAST_ACTIVATORS: PodCount = PodCount::new(2);
 
 /// The room beyond the target burst capacity that the ready pods leave at the panic window's load. Rounded down, so half a request too
 /// little is too little.
-pub fn excess_burst_capacity(spec: &ScalingSpec, ready: PodCount, panic_value: f64) -> ExcessBurstCapacity {
+pub(crate) fn excess_burst_capacity(
+    spec: &ScalingSpec,
+    ready: PodCount,
+    panic_value: f64,
+) -> ExcessBurstCapacity {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => ExcessBurstCapacity::new(-1),
         BurstCapacity::Requests(wanted) if wanted.value() <= 0.0 => ExcessBurstCapacity::ZERO,
@@ -20,7 +24,7 @@ pub fn excess_burst_capacity(spec: &ScalingSpec, ready: PodCount, panic_value: f
 }
 
 /// The room to assume before anything was decided: that of the initial pods without load. Knative rounds this one toward zero.
-pub fn first_excess_burst_capacity(spec: &ScalingSpec) -> ExcessBurstCapacity {
+pub(crate) fn first_excess_burst_capacity(spec: &ScalingSpec) -> ExcessBurstCapacity {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => ExcessBurstCapacity::new(-1),
         BurstCapacity::Requests(wanted) if wanted.value() <= 0.0 => ExcessBurstCapacity::ZERO,
@@ -31,7 +35,7 @@ pub fn first_excess_burst_capacity(spec: &ScalingSpec) -> ExcessBurstCapacity {
 }
 
 /// How many activators should serve the revision: enough to carry what its ready pods can take, and the burst on top.
-pub fn activator_count(spec: &ScalingSpec, ready: PodCount) -> PodCount {
+pub(crate) fn activator_count(spec: &ScalingSpec, ready: PodCount) -> PodCount {
     let burst = spec.target_burst_capacity.value();
     if burst == 0.0 {
         return LEAST_ACTIVATORS;

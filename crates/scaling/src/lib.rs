@@ -3,8 +3,8 @@
 //! A question about numbers and time. [`Multiscaler`] takes facts in ([`Event`]) and gives orders out ([`Command`]); it opens no
 //! socket, reads no clock and draws no random number, so the autoscaler, the simulator and the tests all drive the same value.
 
-pub mod bounds;
-pub mod burst;
+mod bounds;
+mod burst;
 mod collector;
 pub mod config;
 mod decider;
@@ -13,7 +13,7 @@ mod multiscaler;
 mod panic;
 mod reasons;
 mod scale_to_zero;
-pub mod surge;
+mod surge;
 #[cfg(test)]
 mod vectors;
 mod window;
@@ -23,4 +23,3 @@ pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionS
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Stage, Trigger};
 pub use multiscaler::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionStatus};
-pub use reasons::Reasons;

@@ -121,7 +121,7 @@ pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) 
     let Some(count) = desired.or_else(|| situation.activity.is_activating().then_some(PodCount::ZERO)) else {
         return Plan { want: None, apply: false, recheck: None, reasons: Vec::new(), kept: None };
     };
-    let mut reasons = Reasons::continuing(Vec::new(), desired);
+    let mut reasons = Reasons::continuing(desired);
     ReplicaBounds::of(situation.spec, situation.initialization).apply(&mut reasons);
     let bounded = reasons.number().unwrap_or_default();
     let plan = if bounded == PodCount::ZERO {

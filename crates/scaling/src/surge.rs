@@ -19,7 +19,7 @@ pub(crate) fn need(spec: &ScalingSpec, present: f64) -> PodCount {
 
 /// From which in-flight-plus-queued count on a pod should report at once: the least that, in each of the `ready` pods, would start panic
 /// mode. `None` when that is of no use.
-pub fn pod_threshold(spec: &ScalingSpec, ready: PodCount) -> Option<u32> {
+pub(crate) fn pod_threshold(spec: &ScalingSpec, ready: PodCount) -> Option<u32> {
     if !spec.surge_evaluation || spec.metric == Metric::Rps {
         return None;
     }

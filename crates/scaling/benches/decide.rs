@@ -1,0 +1,90 @@
+//! What a report and a decision cost. Run with `cargo bench -p scaling`; the budgets are 150 ns for a report and 1 µs for a decision.
+
+use std::time::Duration;
+
+use scaling::{Aggregation, Averages, Collector, Decider, Observation, Reporter, ScalingSpec};
+use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
+
+fn main() {
+    divan::main();
+}
+
+/// Revisions with one pod each, reporting in turn, so that each report finds its revision as cold as a second later.
+const REVISIONS: usize = 10_000;
+
+#[divan::bench]
+fn report_of_one_of_ten_thousand_revisions(bencher: divan::Bencher) {
+    let mut collectors: Vec<Collector> = (0..REVISIONS).map(|_| measured(1, 60)).collect();
+    let (mut index, mut second) = (0, 60);
+    bencher.bench_local(|| {
+        let sample = Sample { second, load: load(second) };
+        collectors[index].record(Reporter::Pod(PodId(0)), sample, Timestamp::from_secs(second + 1));
+        index += 1;
+        if index == REVISIONS {
+            index = 0;
+            second += 1;
+        }
+    });
+}
+
+#[divan::bench(args = [1, 10, 100])]
+fn report_of_one_pod_of(bencher: divan::Bencher, pods: u32) {
+    let mut collector = measured(pods, 60);
+    let (mut pod, mut second) = (0, 60);
+    bencher.bench_local(|| {
+        let sample = Sample { second, load: load(second) };
+        collector.record(Reporter::Pod(PodId(pod)), sample, Timestamp::from_secs(second + 1));
+        pod += 1;
+        if pod == pods {
+            pod = 0;
+            second += 1;
+        }
+    });
+}
+
+#[divan::bench(args = [Aggregation::Linear, Aggregation::WeightedExponential], consts = [1, 10])]
+fn observe<const PODS: u32>(bencher: divan::Bencher, aggregation: Aggregation) {
+    let mut collector = measured(PODS, 60);
+    let now = Timestamp::from_millis(60_500);
+    collector.update(&ScalingSpec { aggregation, ..ScalingSpec::default() }, now);
+    let ready: Vec<PodId> = (0..PODS).map(PodId).collect();
+    bencher.bench_local(|| collector.observe(&ready, now));
+}
+
+#[divan::bench]
+fn decide(bencher: divan::Bencher) {
+    let spec = ScalingSpec { scale_down_delay: Duration::from_mins(1), ..ScalingSpec::default() };
+    let mut decider = Decider::new(&spec, PodCount::new(8), Timestamp::ZERO);
+    let mut now = Timestamp::ZERO;
+    let observation = Observation {
+        ready: PodCount::new(8),
+        wanted: PodCount::new(8),
+        averages: Averages::complete(510.0, 490.0),
+        present_count: None,
+    };
+    bencher.bench_local(|| {
+        now += Duration::from_secs(2);
+        decider.decide(&spec, &observation, now)
+    });
+}
+
+/// A collector that each of `pods` has reported to for `seconds`.
+fn measured(pods: u32, seconds: u64) -> Collector {
+    let mut collector = Collector::new(&ScalingSpec::default());
+    for pod in (0..pods).map(|pod| Reporter::Pod(PodId(pod))) {
+        collector.start_reporter(pod, BootId(1), 0, Timestamp::ZERO);
+        for second in 0..seconds {
+            collector.record(pod, Sample { second, load: load(second) }, Timestamp::from_secs(second + 1));
+        }
+    }
+    collector
+}
+
+fn load(second: u64) -> Load {
+    let concurrency = f64::from(u32::try_from(second % 17).unwrap_or(0));
+    Load {
+        concurrency: Concurrency::clamped(concurrency),
+        request_rate: RequestRate::clamped(10.0 * concurrency),
+        ..Load::default()
+    }
+}
