@@ -27,7 +27,7 @@ pub struct Decision {
     pub routing: Routing,
     /// How many activators should serve the revision.
     pub activators: PodCount,
-    /// Why the count is not zero, in one sentence; `None` when it is zero or zero was not asked for.
+    /// Why the count is not zero, in one sentence; `None` when it is.
     pub why_not_zero: Option<String>,
 }
 

@@ -231,7 +231,7 @@ pub struct RevisionStatus {
     pub activity: &'static str,
     /// The last sentence of the last decision that changed something.
     pub last_reason: String,
-    /// Why the count is not zero, in one sentence, if zero was asked for.
+    /// Why the count is not zero, in one sentence; `None` when it is.
     pub why_not_zero: Option<String>,
 }
 

@@ -246,9 +246,29 @@ impl Revision {
         self.reconcile(trigger, now, commands);
     }
 
+    /// Neither panic mode nor a look between ticks lowers the count, whoever raised it: pods left over from a given-up activation or
+    /// a foreign write stay as well, within the upper bound. (Knative's panic holds only what it asked for itself.)
+    fn held(&self, mut plan: Plan, trigger: Trigger) -> Plan {
+        let (stage, rule) = if matches!(self.decider.mode(), Mode::Panic { .. }) {
+            (Stage::Panic, "panic mode ends no pods")
+        } else if trigger == Trigger::Surge && self.spec.surge_evaluation {
+            (Stage::Surge, "between two ticks the count only rises")
+        } else {
+            return plan;
+        };
+        let most = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
+        if let Some(count) = plan.applied().filter(|&count| count > PodCount::ZERO && count < most) {
+            plan.want = Some(most);
+            let text = format!("{rule}: stays at {most}");
+            plan.reasons.push(Reason { stage, before: Some(count), after: Some(most), text });
+        }
+        plan
+    }
+
     /// Knative's reconcile: the last answer, the bounds, the rules around zero, who serves.
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        let plan = self.settle(now);
+        let settled = self.settle(now);
+        let plan = self.held(settled, trigger);
         if let Some(count) = plan.applied().filter(|&count| count != self.wanted) {
             self.wanted = count;
             commands.push_back(Command::ScaleTo { revision: self.id, count });
@@ -447,17 +467,17 @@ impl Revision {
     }
 }
 
-/// Where a revision stands when it is first seen, be it new or taken over from an earlier owner. One with pods is taken as starting: it
-/// becomes active as soon as they are ready. One without rests, unless its bounds ask for pods, which then are started at once. An initial
-/// scale that the count has fallen below must have been reached before.
+/// Where a revision stands when it is first seen, be it new or taken over from an earlier owner. The platform starts a new one with its
+/// initial scale, so one without pods was scaled to zero and rests there, unless its lower bound has come to ask for pods since. One with
+/// pods is taken as starting: it becomes active as soon as they are ready. If it has fewer than its initial scale, that was reached before.
 fn found(spec: &ScalingSpec, wanted: PodCount, now: Timestamp) -> (Activity, Initialization) {
-    let initial = spec.initial_scale;
-    if wanted > PodCount::ZERO {
-        let initialization = if wanted < initial { Initialization::Done } else { Initialization::Pending };
-        return (Activity::Activating { since: now }, initialization);
-    }
-    if spec.reachable && (spec.min_scale > PodCount::ZERO || initial > PodCount::ONE) {
-        return (Activity::Activating { since: now }, Initialization::Pending);
-    }
-    (Activity::Inactive { since: now, because: InactiveBecause::NoTraffic }, Initialization::Done)
+    let was_ready = wanted < spec.initial_scale || wanted == PodCount::ZERO;
+    let initialization = if was_ready { Initialization::Done } else { Initialization::Pending };
+    let needs_none = wanted == PodCount::ZERO && (spec.min_scale == PodCount::ZERO || !spec.reachable);
+    let activity = if needs_none {
+        Activity::Inactive { since: now, because: InactiveBecause::NoTraffic }
+    } else {
+        Activity::Activating { since: now }
+    };
+    (activity, initialization)
 }

@@ -199,13 +199,31 @@ fn a_restart_raises_to_the_lower_bound_but_lowers_nothing() {
 }
 
 #[test]
-fn a_restart_at_zero_stays_there() {
-    let mut world = World::new(spec());
-    world.create(0);
+fn a_restart_at_zero_stays_there_unless_the_lower_bound_asks_for_pods() {
+    for initial in [0, 1, 3] {
+        let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(initial), ..spec() });
+        world.create(0);
+        world.activator_starts();
+        world.run_until(100.0);
+        assert_eq!(world.scale_orders(), [], "initial-scale {initial}");
+        assert_eq!(world.status().activity, "inactive");
+    }
+    let mut world = World::new(ScalingSpec { min_scale: PodCount::new(2), ..spec() });
+    assert!(world.create(0).contains(&scale_to(2)));
+}
+
+#[test]
+fn the_initial_scale_holds_until_that_many_pods_were_ready() {
+    let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(3), ..spec() });
+    world.create(3);
     world.activator_starts();
-    world.run_until(100.0);
+    world.pods(3);
+    world.in_activator = 1;
+    world.run_until(120.0);
     assert_eq!(world.scale_orders(), []);
-    assert_eq!(world.status().activity, "inactive");
+    world.ready(3);
+    world.run_until(126.5);
+    assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(1));
 }
 
 #[test]
@@ -244,6 +262,20 @@ fn a_foreign_write_becomes_the_present_count_until_the_next_evaluation() {
     assert_eq!(world.status().wanted, PodCount::new(6));
     world.run_until(6.5);
     assert_eq!(world.scale_orders(), [(6.0, 1)]);
+}
+
+#[test]
+fn a_new_burst_lowers_nothing_that_an_earlier_one_left() {
+    let mut world = at_zero(ScalingSpec { stable_window: Duration::from_secs(6), ..spec() });
+    world.present(281, 281);
+    world.in_activator = 0;
+    world.run_until(12.5);
+    assert_eq!((world.status().desired, world.status().wanted), (Some(PodCount::ZERO), PodCount::new(5)));
+    world.forget();
+    world.present(71, 71);
+    assert!(world.status().panicking);
+    assert_eq!(world.scale_orders(), []);
+    assert_eq!(last_decision(&world).wanted, Some(PodCount::new(5)));
 }
 
 #[test]

@@ -168,6 +168,23 @@ proptest! {
     }
 
     #[test]
+    fn a_restart_lowers_nothing_for_one_stable_window(
+        spec in settings(),
+        wanted in 1_u32..12,
+        happenings in prop::collection::vec(happening(), 1..40),
+    ) {
+        let spec = ScalingSpec { max_scale: None, ..spec };
+        let world = live(&spec, wanted, &happenings, |_, _| {});
+        let mut before = wanted;
+        for (at, count) in world.scale_orders() {
+            if at < spec.stable_window.as_secs_f64() {
+                prop_assert!(count >= before, "{} to {} at {}", before, count, at);
+            }
+            before = count;
+        }
+    }
+
+    #[test]
     fn reasons_link_the_first_number_to_the_last(
         spec in settings(),
         wanted in 0_u32..12,
