@@ -16,7 +16,6 @@ mod metrics;
 mod registry;
 mod views;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -43,27 +42,14 @@ pub struct AutoscalerConfig {
     pub dial: DialRoute,
 }
 
-/// How links reach the addresses that the platform names: as they are, or through a relay that tests put in between.
-#[derive(Clone, Default)]
-pub struct DialRoute {
-    relay: Option<Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>>,
-}
-
-impl DialRoute {
-    /// Dials what `relay` makes of an address; asked anew for every attempt.
-    pub fn through(relay: impl Fn(SocketAddr) -> SocketAddr + Send + Sync + 'static) -> Self {
-        Self { relay: Some(Arc::new(relay)) }
-    }
-
-    pub(crate) fn to(&self, address: SocketAddr) -> SocketAddr {
-        self.relay.as_ref().map_or(address, |relay| relay(address))
-    }
-}
-
-impl fmt::Debug for DialRoute {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.relay.is_some() { "DialRoute(relayed)" } else { "DialRoute(direct)" })
-    }
+/// How links reach the addresses that the platform names.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum DialRoute {
+    /// As they are.
+    #[default]
+    Direct,
+    /// Through a relay that tests put in between; see [`link::dial_through`].
+    Relay(SocketAddr),
 }
 
 /// A running autoscaler. Dropping it without [`Autoscaler::stop`] stops it too, but waits for nothing.

@@ -160,7 +160,7 @@ impl Links {
             address,
             priority,
             clock: self.clock,
-            dial: self.dial.clone(),
+            dial: self.dial,
             metrics: self.metrics.clone(),
             events: self.events.clone(),
             pacer: self.pacer.clone(),
@@ -205,7 +205,10 @@ impl Peer {
     async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
             let turn = self.pacer.turn(self.priority).await;
-            let dialled = link::dial(self.dial.to(self.address)).await;
+            let dialled = match self.dial {
+                DialRoute::Direct => link::dial(self.address).await,
+                DialRoute::Relay(relay) => link::dial_through(relay, self.address).await,
+            };
             drop(turn);
             match dialled {
                 Ok(ends) => return ends,

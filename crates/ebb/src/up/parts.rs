@@ -45,14 +45,14 @@ impl Parts {
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::Metrics::register(&metrics);
         let autoscaler_metrics = autoscaler::Metrics::register(&metrics);
-        let dial = options.link_relay.map_or_else(DialRoute::default, DialRoute::through_relay);
+        let dial = options.link_relay.map_or(DialRoute::Direct, DialRoute::Relay);
         let ebb = std::env::current_exe().context("finding this executable")?;
         let config = LocalConfig { files: options.files.clone(), domain: options.domain.clone(), ebb, clock };
         let platform = LocalPlatform::start(config, loaded);
         let activator = start_activator(1, &requests, clock, &activator_metrics)?;
         platform.set_activators(vec![activator.facts.clone()]);
         let epoch = 1;
-        let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial: dial.clone() };
+        let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial };
         let autoscaler = start_autoscaler(&platform, config);
         activator.activator.synced().await;
         let api = CurrentRouter::new(router(&autoscaler, &metrics));
@@ -84,7 +84,7 @@ impl Parts {
             epoch: self.epoch,
             clock: self.clock,
             metrics: self.autoscaler_metrics.clone(),
-            dial: self.dial.clone(),
+            dial: self.dial,
         };
         if let Some(old) = self.autoscaler.take() {
             old.stop().await;

@@ -1,0 +1,129 @@
+//! `ebb explain`: why a revision has the number of pods it has, why not zero, and why not ready.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use autoscaler::api_types::{DecisionView, PodView, ReasonView, RevisionDetail, RevisionList};
+use vocabulary::PodCount;
+
+use crate::cli::{ExplainOptions, OutputFormat};
+use crate::get::{choose, number, serves};
+use crate::{client, output};
+
+/// Shows one revision with its pods and its last decisions, newest last.
+pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
+    let detail: RevisionDetail = crate::up::runtime()?.block_on(async {
+        let list: RevisionList = client::get(&options.asking.api, "/v1/revisions").await?;
+        let name = &choose(&list, &options.revision)?.name;
+        client::get(&options.asking.api, &format!("/v1/revisions/{name}")).await
+    })?;
+    if options.asking.output == OutputFormat::Json {
+        output::print_json(&detail)?;
+    } else {
+        anstream::print!("{}", text(&detail));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(detail: &RevisionDetail) -> String {
+    let now = &detail.summary;
+    let bounds = detail.max_scale.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
+    let mut lines = vec![
+        format!("{} ({})", now.name, now.template),
+        format!("  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}", now.wanted, now.ready_pods, detail.min_scale),
+        format!(
+            "  load       {} {} over the stable window, {} over the panic window; {} per pod aimed at ({})",
+            number(now.stable_value),
+            now.metric,
+            number(now.panic_value),
+            number(Some(now.target_per_pod)),
+            now.mode,
+        ),
+        format!("  path       {} serve{}", serves(now.routing), if serves(now.routing) == "pods" { "" } else { "s" }),
+        format!("  waiting    {}", now.waiting),
+        format!("  hosts      {}", detail.hosts.join(", ")),
+        format!("  not zero   {}", why_not_zero(detail)),
+    ];
+    if let Some(why) = &now.why_not_ready {
+        lines.push(format!("  not ready  {why}"));
+    }
+    lines.extend(detail.problems.iter().map(|problem| format!("  problem    {problem}")));
+    lines.push(String::new());
+    let pods = if detail.pods.is_empty() { "no pods".to_owned() } else { pods(&detail.pods) };
+    lines.push(pods);
+    lines.push(String::new());
+    lines.extend(detail.decisions.iter().flat_map(decision));
+    if detail.decisions.is_empty() {
+        lines.push("no decision yet".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn why_not_zero(detail: &RevisionDetail) -> String {
+    let now = &detail.summary;
+    if now.wanted == PodCount::ZERO {
+        "it is".to_owned()
+    } else if let Some(why) = &now.why_not_zero {
+        why.clone()
+    } else {
+        now.desired.map_or_else(
+            || "nothing was decided yet".to_owned(),
+            |desired| format!("the load calls for {desired}: {}", now.last_reason),
+        )
+    }
+}
+
+fn pods(pods: &[PodView]) -> String {
+    let mut table = output::table(&["POD", "STATE", "IN FLIGHT", "QUEUED", "APP PID", "PORT", "TROUBLE"]);
+    for pod in pods {
+        let state = if pod.leaving { "leaving".to_owned() } else { format!("{:?}", pod.state).to_lowercase() };
+        let detail = |key: &str| pod.details.get(key).cloned().unwrap_or_else(|| "-".to_owned());
+        table.add_row(vec![
+            pod.name.to_string(),
+            state,
+            number(Some(pod.in_flight)),
+            pod.queued.to_string(),
+            detail("app_pid"),
+            detail("app_port"),
+            pod.trouble.clone().unwrap_or_default(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn decision(decision: &DecisionView) -> Vec<String> {
+    let inputs = decision.inputs.map_or_else(
+        || "no data".to_owned(),
+        |inputs| {
+            format!(
+                "{} ready, stable {}, panic {}, target {}",
+                inputs.ready_pods,
+                number(Some(inputs.stable_value)),
+                number(Some(inputs.panic_value)),
+                number(Some(inputs.target_per_pod)),
+            )
+        },
+    );
+    let wanted = decision.wanted.map_or_else(|| "left alone".to_owned(), |wanted| wanted.to_string());
+    let mut lines = vec![format!(
+        "{} ago, {} ({inputs}): {wanted}; {}, {} in the path, excess burst capacity {}",
+        age(decision.age_ms),
+        decision.trigger,
+        decision.mode,
+        serves(decision.routing),
+        decision.excess_burst_capacity,
+    )];
+    lines.extend(decision.reasons.iter().map(reason));
+    lines.extend(decision.why_not_zero.iter().map(|why| format!("    not zero: {why}")));
+    lines
+}
+
+fn reason(reason: &ReasonView) -> String {
+    let count = |count: Option<PodCount>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    format!("    {} -> {}  {}: {}", count(reason.before), count(reason.after), reason.stage, reason.text)
+}
+
+fn age(milliseconds: u64) -> String {
+    let age = Duration::from_millis(milliseconds);
+    if age < Duration::from_secs(10) { format!("{:.1}s", age.as_secs_f64()) } else { vocabulary::format_duration(Duration::from_secs(age.as_secs())) }
+}
