@@ -3,8 +3,8 @@
 //! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the second that runs is anchored
 //! to our axis. Each of its seconds is one entry of the windows, and saying it again replaces it, so a reconnect neither doubles nor
 //! loses one. *Who counts what*: pods what did not come through an activator, activators everything they hold. Their sum counts each
-//! request once. *Silence is not zero*: a ready pod that is not heard is reported as such, next to what the values would be were it exactly
-//! on target.
+//! request once. *Silence is not zero*: next to the values stands what they would be if every silent pod were exactly on target and every
+//! silent activator still held what it held last.
 //!
 //! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts only if that makes
 //! the value larger; otherwise the average ends at the newest second that everyone heard has completed.
@@ -45,18 +45,25 @@ pub struct Averages {
     pub stable: f64,
     /// Over the panic window; what was not heard counts as zero.
     pub panic: f64,
-    /// As `stable`, but each unheard second of a ready pod counts as exactly on target.
-    pub stable_on_target: f64,
-    /// As `panic`, but each unheard second of a ready pod counts as exactly on target.
-    pub panic_on_target: f64,
+    /// As `stable`, but each unheard second counts: of a ready pod as exactly on target, of an activator as the last that was heard.
+    pub stable_at_most: f64,
+    /// As `panic`, with what was not heard counted as in `stable_at_most`.
+    pub panic_at_most: f64,
     /// Ready pods without a frame for 3 s or more.
     pub unheard: PodCount,
+    /// Activators without a frame for 3 s or more that are not known to be gone.
+    pub unheard_activators: PodCount,
 }
 
 impl Averages {
     /// Values of which nothing is missing.
     pub fn complete(stable: f64, panic: f64) -> Self {
-        Self { stable, panic, stable_on_target: stable, panic_on_target: panic, unheard: PodCount::ZERO }
+        Self { stable, panic, stable_at_most: stable, panic_at_most: panic, ..Self::default() }
+    }
+
+    /// Whether silence leaves open what the values are.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stable < self.stable_at_most || self.panic < self.panic_at_most
     }
 }
 
@@ -159,14 +166,21 @@ impl Collector {
         }
         let reading = Reading { aggregation: self.aggregation, second, settled };
         let mut averages = Averages::complete(reading.of(&windows.stable), reading.of(&windows.panic));
-        let (mut stable_share, mut panic_share) = (0.0, 0.0);
-        for silent_from in ready.iter().filter_map(|&pod| self.silent_from(pod, now)) {
-            averages.unheard = PodCount::new(averages.unheard.value() + 1);
-            stable_share += windows.stable.share_since(self.aggregation, silent_from);
-            panic_share += windows.panic.share_since(self.aggregation, silent_from);
+        let (mut unheard_pods, mut unheard_activators) = (0, 0);
+        let mut may_be = |load: f64, since: Second| {
+            averages.stable_at_most += load * windows.stable.share_since(self.aggregation, since);
+            averages.panic_at_most += load * windows.panic.share_since(self.aggregation, since);
+        };
+        for silent_since in ready.iter().filter_map(|&pod| self.silent_since(pod, now)) {
+            unheard_pods += 1;
+            may_be(self.target_per_pod, silent_since);
         }
-        averages.stable_on_target += stable_share * self.target_per_pod;
-        averages.panic_on_target += panic_share * self.target_per_pod;
+        for track in self.silent_activators(now) {
+            unheard_activators += 1;
+            may_be(self.metric_of(track.newest_value()), track.silent_since());
+        }
+        averages.unheard = PodCount::new(unheard_pods);
+        averages.unheard_activators = PodCount::new(unheard_activators);
         Some(averages)
     }
 
@@ -178,12 +192,26 @@ impl Collector {
     }
 
     /// From which second on a ready pod is silent, if it is not heard.
-    fn silent_from(&self, pod: PodId, now: Timestamp) -> Option<Second> {
+    fn silent_since(&self, pod: PodId, now: Timestamp) -> Option<Second> {
         let track = self.find(Reporter::Pod(pod)).ok().map(|index| &self.reporters[index].1);
         match track {
             Some(track) if track.is_heard(now) => None,
-            Some(track) => Some(track.newest().map_or(Second::MIN, |newest| newest + 1)),
+            Some(track) => Some(track.silent_since()),
             None => Some(Second::MIN),
+        }
+    }
+
+    fn silent_activators(&self, now: Timestamp) -> impl Iterator<Item = &Track> {
+        self.reporters.iter().filter_map(move |(reporter, track)| match reporter {
+            Reporter::Activator(_) if !track.is_heard(now) => Some(track),
+            Reporter::Activator(_) | Reporter::Pod(_) => None,
+        })
+    }
+
+    fn metric_of(&self, value: Value) -> f64 {
+        match self.metric {
+            Metric::Concurrency => value.concurrency,
+            Metric::Rps => value.rate,
         }
     }
 

@@ -1,9 +1,9 @@
 //! One revision: observe, then decide.
 //!
 //! [`Decider::decide`] takes every step of an evaluation in Knative's order: need, rate limits, activation scale, panic, delay, excess
-//! burst capacity. Around it stand two rules of our own. *Missing data*: with unheard pods the steps are taken twice, once as if the silent
-//! pods had no load and once as if they were exactly on target, and the count moves only as far as both agree. *Surge*: an evaluation
-//! between ticks, because of what is queued right now, may only raise the count.
+//! burst capacity. Around it stand two rules of our own. *Missing data*: with silent reporters the steps are taken twice, once as if there were
+//! nothing where it is silent and once with the most that may well be there ([`Averages`]), and the count moves only as far as both agree.
+//! *Surge*: an evaluation between ticks, because of what is queued right now, may only raise the count.
 //!
 //! Bounds (`min-scale` and its like) and the way to zero come afterwards, in the multiscaler.
 
@@ -119,7 +119,7 @@ impl Decider {
             excess_burst_capacity: excess_burst_capacity(
                 spec,
                 observation.ready,
-                observation.averages.panic_on_target,
+                observation.averages.panic_at_most,
             ),
             mode: self.panic.mode(),
             reasons: reasons.into_list(),
@@ -127,18 +127,17 @@ impl Decider {
         }
     }
 
-    /// The steps up to the delay, once, or with unheard pods twice: the count moves only as far as both answers agree.
+    /// The steps up to the delay, once, or with silent reporters twice: the count moves only as far as both answers agree.
     fn weigh(&self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Evaluation {
         let Observation { ready, wanted, averages, .. } = *observation;
         let surge = observation.present_count.map(|present| surge::need(spec, present));
         let demand = Demand { ready, stable: averages.stable, panic: averages.panic, surge };
         let low = steps::evaluate(spec, demand, self.panic, now);
-        if averages.unheard == PodCount::ZERO || low.wants() > wanted {
+        if !averages.is_open() || low.wants() > wanted {
             return low;
         }
-        let on_target =
-            Demand { stable: averages.stable_on_target, panic: averages.panic_on_target, ..demand };
-        let high = steps::evaluate(spec, on_target, self.panic, now);
+        let at_most = Demand { stable: averages.stable_at_most, panic: averages.panic_at_most, ..demand };
+        let high = steps::evaluate(spec, at_most, self.panic, now);
         if high.wants() < wanted || high.wants() == low.wants() {
             return high;
         }
@@ -153,13 +152,24 @@ impl Decider {
         };
         let mut reasons = low.reasons;
         reasons.step(Stage::MissingData, Some(wanted), || {
-            format!(
-                "stays at {wanted}: {} of {ready} ready pods are not heard, so {least} to {most} are needed",
-                averages.unheard
-            )
+            let silent = silent(averages);
+            format!("stays at {wanted}: {silent} not heard, so {least} to {most} are needed")
         });
         Evaluation { panic, reasons }
     }
+}
+
+/// Who is not heard: "2 pods and 1 activator are".
+fn silent(averages: Averages) -> String {
+    let pods = averages.unheard.value();
+    let activators = averages.unheard_activators.value();
+    let verb = if pods + activators == 1 { "is" } else { "are" };
+    let some = |count: u32, noun: &str| {
+        (count > 0).then(|| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
+    };
+    let names: Vec<String> =
+        [some(pods, "ready pod"), some(activators, "activator")].into_iter().flatten().collect();
+    format!("{} {verb}", names.join(" and "))
 }
 
 fn inputs(spec: &ScalingSpec, observation: &Observation) -> Inputs {

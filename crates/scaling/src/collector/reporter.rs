@@ -129,6 +129,16 @@ impl Track {
         now.saturating_since(self.heard_at) < UNHEARD_AFTER
     }
 
+    /// The first of our seconds of which it has said nothing complete.
+    pub(super) fn silent_since(&self) -> Second {
+        self.newest.map_or(Second::MIN, |newest| newest + 1)
+    }
+
+    /// What it said of its newest second, complete or running.
+    pub(super) fn newest_value(&self) -> Value {
+        self.recent.iter().max_by_key(|(second, _)| *second).map_or(Value::default(), |&(_, value)| value)
+    }
+
     /// Its newest complete second, on our axis.
     pub(super) fn newest(&self) -> Option<Second> {
         self.newest

@@ -181,8 +181,8 @@ fn silence_of_a_ready_pod_counts_as_zero_and_as_on_target() {
     assert_eq!(averages.unheard, PodCount::ONE);
     assert_close(averages.stable, (10.0 * 60.0 + 4.0 * 30.0) / 14.0);
     assert_close(averages.panic, (2.0 * 60.0 + 4.0 * 30.0) / 6.0);
-    assert_close(averages.stable_on_target, (10.0 * 60.0 + 4.0 * 100.0) / 14.0);
-    assert_close(averages.panic_on_target, (2.0 * 60.0 + 4.0 * 100.0) / 6.0);
+    assert_close(averages.stable_at_most, (10.0 * 60.0 + 4.0 * 100.0) / 14.0);
+    assert_close(averages.panic_at_most, (2.0 * 60.0 + 4.0 * 100.0) / 6.0);
     // Not ready, it counts in neither.
     let without = collector.observe(&[PodId(1)], seconds(14.6)).unwrap();
     assert_eq!(without, Averages::complete(averages.stable, averages.panic));
@@ -196,6 +196,33 @@ fn silence_of_a_ready_pod_counts_as_zero_and_as_on_target() {
 }
 
 #[test]
+fn a_silent_activator_may_still_hold_what_it_held_last() {
+    // All 50 come through the activator, whose link is lost after second 19.
+    let mut collector = started(ACTIVATOR);
+    collector.start_reporter(POD, BOOT, 0, seconds(0.5));
+    for second in 0..30 {
+        if second < 20 {
+            report(&mut collector, ACTIVATOR, second, 50.0, precisely(second) + 1.5);
+        }
+        collector.record(
+            POD,
+            Sample { second, load: load(50.0, 50.0, 0.0, 0.0) },
+            seconds(precisely(second) + 1.5),
+        );
+    }
+    collector.lost(ACTIVATOR, seconds(21.5));
+    let averages = collector.observe(&[PodId(1)], seconds(30.6)).unwrap();
+    assert_eq!((averages.unheard, averages.unheard_activators), (PodCount::ZERO, PodCount::ONE));
+    assert_close(averages.stable, 20.0 * 50.0 / 30.0);
+    assert_close(averages.panic, 0.0);
+    assert_close(averages.stable_at_most, 50.0);
+    assert_close(averages.panic_at_most, 50.0);
+    // Known to be gone, it holds nothing.
+    collector.remove(ACTIVATOR);
+    assert!(!collector.observe(&[PodId(1)], seconds(30.6)).unwrap().is_open());
+}
+
+#[test]
 fn a_ready_pod_that_was_never_heard_may_always_have_been_on_target() {
     let mut collector = started(ACTIVATOR);
     for second in 0..20 {
@@ -203,8 +230,8 @@ fn a_ready_pod_that_was_never_heard_may_always_have_been_on_target() {
     }
     let averages = collector.observe(&[PodId(1), PodId(2)], seconds(20.6)).unwrap();
     assert_eq!(averages.unheard, PodCount::new(2));
-    assert_close(averages.stable_on_target, 5.0 + 140.0);
-    assert_close(averages.panic_on_target, 5.0 + 140.0);
+    assert_close(averages.stable_at_most, 5.0 + 140.0);
+    assert_close(averages.panic_at_most, 5.0 + 140.0);
 }
 
 #[test]
@@ -286,7 +313,7 @@ fn settings_change_while_measuring() {
     assert_close(stable(&collector, 20.6), 40.0);
     spec.target_per_pod = 7.0;
     collector.update(&spec, now);
-    assert_close(collector.observe(&[PodId(9)], now).unwrap().stable_on_target, 47.0);
+    assert_close(collector.observe(&[PodId(9)], now).unwrap().stable_at_most, 47.0);
 }
 
 #[test]

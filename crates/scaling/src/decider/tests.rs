@@ -170,9 +170,10 @@ fn the_room_is_judged_by_the_load_that_unheard_pods_may_have() {
     let averages = Averages {
         stable: 20.0,
         panic: 20.0,
-        stable_on_target: 90.0,
-        panic_on_target: 90.0,
+        stable_at_most: 90.0,
+        panic_at_most: 90.0,
         unheard: PodCount::ONE,
+        ..Averages::default()
     };
     let observation = Observation { averages, ..observed("3", "0", "0") };
     let verdict = Decider::new(&spec, PodCount::ZERO, Timestamp::ZERO).decide(&spec, &observation, at("2"));
@@ -202,9 +203,10 @@ fn the_count_moves_only_as_far_as_both_answers_agree() {
         let averages = Averages {
             stable: low,
             panic: low,
-            stable_on_target: high,
-            panic_on_target: high,
+            stable_at_most: high,
+            panic_at_most: high,
             unheard: PodCount::ONE,
+            ..Averages::default()
         };
         let observation = Observation {
             ready: PodCount::new(ready),
@@ -228,9 +230,10 @@ fn missing_data_neither_starts_nor_ends_panic() {
         averages: Averages {
             stable: 10.0,
             panic: low,
-            stable_on_target: 40.0,
-            panic_on_target: high,
+            stable_at_most: 40.0,
+            panic_at_most: high,
             unheard: PodCount::ONE,
+            ..Averages::default()
         },
         ..observed("4", "0", "0")
     };

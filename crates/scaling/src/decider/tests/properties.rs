@@ -71,9 +71,10 @@ fn observation(step: &Step, spec: &ScalingSpec) -> Observation {
         averages: Averages {
             stable: step.stable,
             panic: step.panic,
-            stable_on_target: step.stable + missing,
-            panic_on_target: step.panic + missing,
+            stable_at_most: step.stable + missing,
+            panic_at_most: step.panic + missing,
             unheard: PodCount::new(step.unheard.min(step.ready)),
+            ..Averages::default()
         },
         present_count: step.present,
     }
@@ -100,7 +101,7 @@ proptest! {
     #[test]
     fn panic_never_scales_down(spec in specs(), steps in steps()) {
         run(&spec, &steps, |before, observation, verdict, _| {
-            let heard = observation.averages.unheard == PodCount::ZERO;
+            let heard = !observation.averages.is_open();
             let panicked = before.panic.is_panicking() && matches!(verdict.mode, Mode::Panic { .. });
             // With silent pods the count may stay at what the platform has, if a foreign write lowered that.
             if panicked && heard {
@@ -122,7 +123,7 @@ proptest! {
                 .max(before.desired);
             assert!(verdict.desired <= most, "{verdict:?}, at most {most}");
             let least = PodCount::floor_from(ready / spec.max_scale_down_rate);
-            let heard = observation.averages.unheard == PodCount::ZERO;
+            let heard = !observation.averages.is_open();
             if spec.reachable && heard {
                 assert!(verdict.desired >= least, "{verdict:?}, at least {least}");
             }
@@ -151,7 +152,7 @@ proptest! {
     fn with_silent_pods_the_count_leaves_the_present_only_if_both_answers_do(spec in specs(), steps in steps()) {
         let spec = ScalingSpec { scale_down_delay: Duration::ZERO, ..spec };
         run(&spec, &steps, |before, observation, verdict, now| {
-            if observation.present_count.is_some() || observation.averages.unheard == PodCount::ZERO {
+            if observation.present_count.is_some() || !observation.averages.is_open() {
                 return;
             }
             let answer = |stable, panic| {
@@ -159,7 +160,7 @@ proptest! {
                 before.clone().decide(&spec, &Observation { averages, ..*observation }, now).desired
             };
             let averages = observation.averages;
-            let (low, high) = (answer(averages.stable, averages.panic), answer(averages.stable_on_target, averages.panic_on_target));
+            let (low, high) = (answer(averages.stable, averages.panic), answer(averages.stable_at_most, averages.panic_at_most));
             let expected = if low == high { low } else { observation.wanted.clamp(low.min(high), low.max(high)) };
             assert_eq!(verdict.desired, expected, "{low} … {high}, {observation:?}");
         });
@@ -179,7 +180,7 @@ proptest! {
         // From the same state; the panic window's load decides nothing by itself outside panic.
         run(&spec, &step, |before, observation, verdict, now| {
             let averages = observation.averages;
-            let heavier = Averages { stable: averages.stable + more, stable_on_target: averages.stable_on_target + more, ..averages };
+            let heavier = Averages { stable: averages.stable + more, stable_at_most: averages.stable_at_most + more, ..averages };
             let heavier = before.clone().decide(&spec, &Observation { averages: heavier, ..*observation }, now);
             assert!(heavier.desired >= verdict.desired, "{verdict:?} {heavier:?}");
         });
