@@ -80,3 +80,6 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

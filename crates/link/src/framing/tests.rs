@@ -1,1 +1,232 @@
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use vocabulary::{BootId, Load, PodState, PresentCount, ReplicaName, RevisionName, Sample};
 
+use super::*;
+use crate::{ActivatorHello, ActivatorReport, PodOrder, PodReport, RevisionLoad};
+
+/// Both ends of a connection.
+async fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (near.unwrap(), far.unwrap().0)
+}
+
+/// The autoscaler's end of a link to a queue-proxy, and the bare connection at the other end.
+async fn to_pod() -> (Reader<PodReport>, Writer<PodOrder>, TcpStream) {
+    let (near, far) = connection().await;
+    let (reader, writer) = crate::accept(near);
+    (reader, writer, far)
+}
+
+fn heartbeat(second: u64) -> PodReport {
+    PodReport::Load(Sample { second, load: Load::default() })
+}
+
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap();
+    [&length.to_be_bytes()[..], payload].concat()
+}
+
+#[tokio::test]
+async fn messages_arrive_in_order_and_a_close_between_frames_is_an_end() {
+    let (near, far) = connection().await;
+    let (mut reader, _writer) = crate::accept::<PodReport, PodOrder>(near);
+    let (far_reader, mut writer) = crate::accept::<PodOrder, PodReport>(far);
+    let sent: Vec<PodReport> = (0..100).map(heartbeat).collect();
+    for message in &sent {
+        writer.send(message).await.unwrap();
+    }
+    drop((writer, far_reader));
+    for message in sent {
+        assert_eq!(reader.next().await.unwrap(), Some(message));
+    }
+    assert_eq!(reader.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_message_longer_than_a_frame_arrives_whole() {
+    let (near, far) = connection().await;
+    let (mut reader, _near_writer) = crate::accept::<ActivatorReport, PodOrder>(near);
+    let (_far_reader, mut writer) = crate::accept::<PodOrder, ActivatorReport>(far);
+    let loads: Vec<RevisionLoad> = (0..1000)
+        .map(|index| RevisionLoad {
+            revision: RevisionName::new("default", "service", &format!("revision-{index:05}")).unwrap(),
+            load: Load { queued: index, ..Load::default() },
+            oldest_wait: Duration::from_millis(5),
+        })
+        .collect();
+    let hello = ActivatorReport::Hello(ActivatorHello {
+        activator: ReplicaName::new("a"),
+        boot: BootId(1),
+        current_second: 60,
+        history: (0..60).map(|second| (second, loads.clone())).collect(),
+        present: Vec::new(),
+        routings: Vec::new(),
+    });
+    assert!(hello.encoded_len() > 2 * ActivatorReport::FRAME_BYTES_MAX);
+    let sending = tokio::spawn(async move {
+        writer.send(&hello).await.unwrap();
+        (hello, writer)
+    });
+    let read = reader.next().await.unwrap();
+    let (hello, _writer) = sending.await.unwrap();
+    assert!(read == Some(hello), "what was read differs from what was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_a_link_after_ten_seconds() {
+    let (mut reader, _writer, _far) = to_pod().await;
+    let before = tokio::time::sleep(Duration::from_millis(9_999));
+    tokio::select! {
+        biased;
+        end = reader.next() => panic!("{end:?} too early"),
+        () = before => {}
+    }
+    // The dropped call above did not extend the time.
+    let after = tokio::time::timeout(Duration::from_millis(2), reader.next()).await;
+    assert!(matches!(after, Ok(Err(LinkError::Silent))), "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_byte_a_second_is_silence() {
+    let (mut reader, _writer, mut far) = to_pod().await;
+    let drip: JoinHandle<TcpStream> = tokio::spawn(async move {
+        for byte in framed(&[0x12; 100]) {
+            if far.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        far
+    });
+    assert!(matches!(reader.next().await, Err(LinkError::Silent)));
+    drip.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn heartbeats_keep_a_link_up() {
+    let (near, far) = connection().await;
+    let (mut reader, _near_writer) = crate::accept::<PodReport, PodOrder>(near);
+    let (_far_reader, mut writer) = crate::accept::<PodOrder, PodReport>(far);
+    let beating = tokio::spawn(async move {
+        for second in 0..60 {
+            writer.idle().await;
+            writer.send(&heartbeat(second)).await.unwrap();
+        }
+        writer
+    });
+    for second in 0..60 {
+        assert_eq!(reader.next().await.unwrap(), Some(heartbeat(second)));
+    }
+    beating.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_frame_beyond_the_limit_is_refused_by_its_length_alone() {
+    let (mut reader, _writer, mut far) = to_pod().await;
+    far.write_all(&[0, 0, 0x10, 1]).await.unwrap();
+    assert!(matches!(reader.next().await, Err(LinkError::TooLarge { max: 4096 })));
+}
+
+#[tokio::test]
+async fn garbage_is_refused_with_the_reason() {
+    for (payload, reason) in [
+        (&b"GET / HTTP/1.1"[..], "not a message"),
+        (&[][..], "pod_report.body is missing"),
+        (&[0x1a, 2, 0x08, 77][..], "state.state is 77, which is no pod state"),
+    ] {
+        let (mut reader, _writer, mut far) = to_pod().await;
+        far.write_all(&framed(payload)).await.unwrap();
+        let error = reader.next().await.unwrap_err();
+        assert!(matches!(error, LinkError::Garbage(_)) && error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_proxy_may_not_send_fragments() {
+    let (mut reader, _writer, mut far) = to_pod().await;
+    far.write_all(&framed(&[0x7a, 1, 9])).await.unwrap();
+    assert!(matches!(reader.next().await, Err(LinkError::TooLarge { max: 4096 })));
+}
+
+#[tokio::test]
+async fn endless_fragments_are_cut_off() {
+    let (near, mut far) = connection().await;
+    let (mut reader, writer) = crate::accept::<ActivatorReport, PodOrder>(near);
+    let flood = tokio::spawn(async move {
+        let frame = framed(&wire::Fragment { part: vec![0; 1 << 19], last: false }.encode());
+        while far.write_all(&frame).await.is_ok() {}
+    });
+    assert!(matches!(reader.next().await, Err(LinkError::TooLarge { .. })));
+    drop((reader, writer));
+    flood.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_close_within_a_frame_is_a_break() {
+    let (mut reader, _writer, mut far) = to_pod().await;
+    far.write_all(&[0, 0, 0, 5, 0x12]).await.unwrap();
+    drop(far);
+    assert!(matches!(reader.next().await, Err(LinkError::Broken(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_is_cut_off() {
+    let (near, _far) = connection().await;
+    let (_reader, mut writer) = crate::accept::<PodOrder, PodReport>(near);
+    let hello = PodReport::State { state: PodState::Ready, detail: "x".repeat(512) };
+    let reason = loop {
+        if let Err(reason) = writer.send(&hello).await {
+            break reason;
+        }
+    };
+    assert!(matches!(reason, LinkError::Stalled), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_send_tears_no_frame() {
+    let (near, mut far) = connection().await;
+    let (reader, mut writer) = crate::accept::<PodOrder, PodReport>(near);
+    let filler = PodReport::State { state: PodState::Ready, detail: "x".repeat(512) };
+    while tokio::time::timeout(Duration::from_secs(1), writer.send(&filler)).await.is_ok() {}
+    let last = PodReport::Present(PresentCount { in_flight: 7, waiting: 7 });
+    let sending = tokio::spawn(async move {
+        writer.send(&last).await.unwrap();
+        drop((writer, reader));
+    });
+    let mut bytes = Vec::new();
+    far.read_to_end(&mut bytes).await.unwrap();
+    sending.await.unwrap();
+    let mut rest = &bytes[..];
+    let mut messages = Vec::new();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let (payload, after) = after.split_at(u32::from_be_bytes(*length) as usize);
+        messages.push(PodReport::decode(payload).unwrap());
+        rest = after;
+    }
+    let (end, fillers) = messages.split_last().unwrap();
+    assert_eq!(*end, PodReport::Present(PresentCount { in_flight: 7, waiting: 7 }));
+    assert!(fillers.iter().all(|message| *message == filler));
+}
+
+#[tokio::test]
+async fn a_message_beyond_its_limit_is_refused_before_it_is_sent() {
+    let (near, _far) = connection().await;
+    let (_reader, mut writer) = crate::accept::<PodReport, PodOrder>(near);
+    let keys = (0..100).map(|_| vocabulary::HopKey::new("k".repeat(100))).collect();
+    let order =
+        PodOrder::Settings { surge_threshold: None, routing: vocabulary::Routing::Direct, hop_keys: keys };
+    assert!(matches!(writer.send(&order).await, Err(LinkError::TooLarge { max: 4096 })));
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let refused = crate::dial::<PodReport, PodOrder>(address).await;
+    assert!(matches!(refused, Err(LinkError::Connect(_))));
+}

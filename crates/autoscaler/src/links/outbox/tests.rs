@@ -1,1 +1,98 @@
+use vocabulary::{RequestTimeouts, Routing};
 
+use super::*;
+
+fn name(text: &str) -> RevisionName {
+    RevisionName::new("default", "service", text).unwrap()
+}
+
+fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
+    Arc::new(Assignment {
+        revision: name(revision),
+        version: Version { epoch: 1, counter },
+        hosts: Vec::new(),
+        routing: Routing::Direct,
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        pods: Vec::new(),
+        hop_keys: Vec::new(),
+        waiting_for: String::new(),
+    })
+}
+
+fn at(milliseconds: u64) -> Timestamp {
+    Timestamp::from_millis(milliseconds)
+}
+
+/// An outbox after its first sync, with revision `a` in version 1, sent at 0.
+fn synced() -> Outbox {
+    let outbox = Outbox::default();
+    outbox.assign(assignment("a", 1), Urgency::AtOnce, at(0));
+    outbox.sync();
+    assert_eq!(outbox.next(at(0)), Next::Sync(vec![assignment("a", 1)]));
+    assert_eq!(outbox.next(at(0)), Next::Wait(None));
+    outbox
+}
+
+fn assigned(revision: &str, counter: u64) -> Next {
+    Next::Send(Slot::Assigned(assignment(revision, counter)))
+}
+
+#[test]
+fn nothing_leaves_before_the_sync_and_the_sync_is_everything() {
+    let outbox = Outbox::default();
+    outbox.assign(assignment("b", 1), Urgency::AtOnce, at(0));
+    outbox.assign(assignment("a", 2), Urgency::AtOnce, at(0));
+    outbox.assign(assignment("gone", 3), Urgency::AtOnce, at(0));
+    outbox.remove(&name("gone"), Version { epoch: 1, counter: 4 }, at(0));
+    assert_eq!(outbox.next(at(1000)), Next::Wait(None));
+    outbox.sync();
+    assert_eq!(outbox.next(at(1000)), Next::Sync(vec![assignment("a", 2), assignment("b", 1)]));
+    assert_eq!(outbox.next(at(1000)), Next::Wait(None), "what the sync said is not said twice");
+}
+
+#[test]
+fn urgent_changes_leave_at_once_and_others_at_most_every_20_ms() {
+    let outbox = synced();
+    outbox.assign(assignment("a", 2), Urgency::Soon, at(5));
+    assert_eq!(outbox.next(at(5)), Next::Wait(Some(at(20))));
+    outbox.assign(assignment("a", 3), Urgency::Soon, at(10));
+    assert_eq!(outbox.next(at(20)), assigned("a", 3), "only the latest counts");
+    outbox.assign(assignment("a", 4), Urgency::AtOnce, at(21));
+    assert_eq!(outbox.next(at(21)), assigned("a", 4));
+    outbox.assign(assignment("a", 5), Urgency::Soon, at(500));
+    assert_eq!(outbox.next(at(500)), assigned("a", 5), "after a pause the first change waits for nothing");
+    assert_eq!(outbox.next(at(500)), Next::Wait(None));
+}
+
+#[test]
+fn what_replaces_an_urgent_change_is_as_urgent() {
+    let outbox = synced();
+    outbox.assign(assignment("a", 2), Urgency::AtOnce, at(5));
+    outbox.assign(assignment("a", 3), Urgency::Soon, at(6));
+    assert_eq!(outbox.next(at(6)), assigned("a", 3));
+}
+
+#[test]
+fn a_removal_leaves_once_and_an_assignment_after_it_too() {
+    let outbox = synced();
+    let version = Version { epoch: 1, counter: 2 };
+    outbox.remove(&name("a"), version, at(5));
+    assert_eq!(outbox.next(at(5)), Next::Send(Slot::Removed(name("a"), version)));
+    assert_eq!(outbox.next(at(5)), Next::Wait(None));
+    outbox.assign(assignment("a", 3), Urgency::AtOnce, at(6));
+    assert_eq!(outbox.next(at(6)), assigned("a", 3));
+}
+
+#[test]
+fn after_a_lost_link_everything_is_due_again_but_what_was_removed() {
+    let outbox = synced();
+    outbox.assign(assignment("b", 2), Urgency::AtOnce, at(5));
+    outbox.remove(&name("a"), Version { epoch: 1, counter: 3 }, at(5));
+    outbox.disconnected();
+    assert_eq!(outbox.next(at(1000)), Next::Wait(None));
+    outbox.assign(assignment("c", 4), Urgency::Soon, at(1000));
+    outbox.sync();
+    assert_eq!(outbox.next(at(1000)), Next::Sync(vec![assignment("b", 2), assignment("c", 4)]));
+    assert_eq!(outbox.next(at(2000)), Next::Wait(None));
+}
