@@ -1,10 +1,30 @@
 //! What do the files say? Knative `Service` manifests and the ConfigMap `config-autoscaler`, every problem at once.
+//!
+//! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in another file: first all files
+//! become trees of YAML, then the ConfigMap is read, then the Services. [`load`] wants all of it flawless; while ebb runs,
+//! [`Reading::over`] takes what is flawless and keeps the last good rest.
 
+mod config_map;
+mod container;
+mod fields;
+mod probe;
+mod reading;
+mod service;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scaling::ClusterConfig;
+use vocabulary::RevisionName;
+
+pub(crate) use crate::manifest::reading::Reading;
+pub(crate) use crate::manifest::service::Service;
 
 /// Something in a file that is refused, or accepted with a word of warning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,17 +52,48 @@ impl fmt::Display for Trouble {
 pub struct Loaded {
     /// The ConfigMap `config-autoscaler`, or the defaults.
     pub cluster: Arc<ClusterConfig>,
+    /// The file that the ConfigMap stands in, if there is one.
+    pub(crate) cluster_file: Option<PathBuf>,
     /// Accepted, but worth a word.
     pub warnings: Vec<Trouble>,
+    /// The Services, each with the file that it stands in.
+    pub(crate) services: BTreeMap<RevisionName, Placed>,
+}
+
+impl Loaded {
+    /// The Services' names, in order.
+    pub fn services(&self) -> impl Iterator<Item = &RevisionName> {
+        self.services.keys()
+    }
+
+    /// The hosts under which the Services are reached, in the order of their names.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.services.values().map(|placed| placed.service.host.as_str())
+    }
+}
+
+/// A Service and the file that it stands in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Placed {
+    /// The file, as the user named it.
+    pub(crate) file: PathBuf,
+    /// What it says.
+    pub(crate) service: Service,
 }
 
 /// Reads all files. `domain` is what follows `NAME.NAMESPACE.` in the hosts. Fails with every problem of every file, in their order.
-pub fn load(files: &[PathBuf], _domain: &str) -> Result<Loaded, Vec<Trouble>> {
-    let missing: Vec<Trouble> = files.iter().filter_map(|file| missing(file)).collect();
-    if missing.is_empty() { Ok(Loaded::default()) } else { Err(missing) }
-}
-
-fn missing(file: &Path) -> Option<Trouble> {
-    let error = std::fs::metadata(file).err()?;
-    Some(Trouble { file: file.to_owned(), place: None, message: format!("cannot be read: {error}") })
+pub fn load(files: &[PathBuf], domain: &str) -> Result<Loaded, Vec<Trouble>> {
+    let reading = Reading::of(files, domain, &ClusterConfig::default());
+    let empty = reading.empty.iter().map(|file| Trouble {
+        file: file.clone(),
+        place: None,
+        message: "holds no manifest".to_owned(),
+    });
+    let mut troubles: Vec<Trouble> = reading.troubles.iter().cloned().chain(empty).collect();
+    if troubles.is_empty() {
+        return Ok(reading.over(&Loaded::default()));
+    }
+    let order = |file: &Path| files.iter().position(|named| named == file);
+    troubles.sort_by_key(|trouble| (order(&trouble.file), trouble.place));
+    Err(troubles)
 }

@@ -1,0 +1,144 @@
+//! The one container of a Service: its command, environment, port and probes.
+
+use std::path::{Path, PathBuf};
+
+use crate::manifest::fields::{Fields, Refusal, Report};
+use crate::manifest::probe::{self, AppPort, ProbeKind};
+use crate::manifest::yaml::Node;
+use crate::pod::{Probes, Template};
+
+const REFUSED: &[Refusal] = &[
+    ("envFrom", "write the variables under env, with their values"),
+    ("lifecycle", "the pod drains by itself"),
+    ("restartPolicy", "a pod that fails is always replaced"),
+    ("resizePolicy", "processes share the machine"),
+    ("securityContext", "the app runs as the user that started ebb"),
+    ("startupPolicy", "there is one container"),
+    ("stdin", "the app reads from /dev/null"),
+    ("stdinOnce", "the app reads from /dev/null"),
+    ("terminationMessagePath", "the exit code and the output say why an app ended"),
+    ("terminationMessagePolicy", "the exit code and the output say why an app ended"),
+    ("tty", "the app has no terminal"),
+    ("volumeDevices", "the app sees this machine's files"),
+    ("volumeMounts", "the app sees this machine's files"),
+];
+
+/// Variables that ebb sets for the app, as Knative does.
+const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
+
+/// Reads the container into `template`.
+pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &mut Report) {
+    container.text("name", report);
+    template.command = command(&mut container, report);
+    template.env = env(&mut container, report);
+    template.directory = directory(&mut container, report);
+    let app = ports(&mut container, report);
+    template.probes = Probes {
+        readiness: Some(
+            probe::read(&mut container, ProbeKind::Readiness, app, report)
+                .unwrap_or_else(probe::default_readiness),
+        ),
+        liveness: probe::read(&mut container, ProbeKind::Liveness, app, report),
+        startup: probe::read(&mut container, ProbeKind::Startup, app, report),
+    };
+    container.warn_of("resources", "processes share the machine without limits", report);
+    container.warn_of("imagePullPolicy", "no image is run", report);
+    container.finish(REFUSED, report);
+}
+
+fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
+    let refused_before = report.troubles.len();
+    let mut command = container.texts("command", report).unwrap_or_default();
+    let arguments = container.texts("args", report).unwrap_or_default();
+    let image = container.take("image").map(|node| node.place);
+    container.text("image", report);
+    let missing = command.is_empty() && report.troubles.len() == refused_before;
+    match image {
+        Some(place) if missing => report.refuse(
+            place,
+            format!(
+                "{} alone cannot be run: ebb runs processes, not container images; add the command that starts the app",
+                container.path_of("image")
+            ),
+        ),
+        Some(place) => report.warn(place, format!("{} has no effect beside a command", container.path_of("image"))),
+        None if missing => report.refuse(
+            container.place,
+            format!("{} is missing or empty: the command that starts the app", container.path_of("command")),
+        ),
+        None => {}
+    }
+    command.extend(arguments);
+    command
+}
+
+fn env(container: &mut Fields<'_>, report: &mut Report) -> Vec<(String, String)> {
+    let mut variables: Vec<(String, String)> = Vec::new();
+    for (path, item) in container.list("env", report).unwrap_or_default() {
+        let Some((name, value)) = variable(item, path, report) else { continue };
+        if variables.iter().any(|(known, _)| *known == name) {
+            let path = container.path_of("env");
+            report.refuse(item.place, format!("{path} names {name} twice; keep one"));
+        }
+        variables.push((name, value));
+    }
+    variables
+}
+
+fn variable(item: &Node, path: String, report: &mut Report) -> Option<(String, String)> {
+    let mut fields = Fields::of(item, path, report)?;
+    let place = fields.place;
+    let name = fields.text("name", report).map(str::to_owned);
+    let value = fields.text("value", report).unwrap_or_default().to_owned();
+    let path = fields.path_of("name");
+    match name.as_deref() {
+        None if fields.take("name").is_none() => report.refuse(place, format!("{path} is missing")),
+        Some(name) if name.is_empty() || name.contains(['=', '\0']) => {
+            report.refuse(place, format!("{path} is {name:?}, which cannot name an environment variable"));
+        }
+        Some(name) if RESERVED.contains(&name) => {
+            report.refuse(place, format!("{path} is {name}, which ebb sets itself; remove it"));
+        }
+        None | Some(_) => {}
+    }
+    fields.finish(&[("valueFrom", "write the value itself under value")], report);
+    Some((name?, value))
+}
+
+/// A relative directory means one beside the manifest, so that a manifest works from wherever `ebb` is started.
+fn directory(container: &mut Fields<'_>, report: &mut Report) -> Option<PathBuf> {
+    let written = container.text("workingDir", report).filter(|text| !text.is_empty())?;
+    let beside = report.file().parent().unwrap_or(Path::new(""));
+    Some(beside.join(written))
+}
+
+fn ports<'n>(container: &mut Fields<'n>, report: &mut Report) -> AppPort<'n> {
+    let default = AppPort { number: 8080, name: None };
+    let ports = container.list("ports", report).unwrap_or_default();
+    if let [_, (path, second), ..] = ports.as_slice() {
+        report.refuse(second.place, format!("{path} is one port too many: a Service has at most one"));
+    }
+    let Some((path, item)) = ports.into_iter().next() else { return default };
+    let Some(mut fields) = Fields::of(item, path, report) else { return default };
+    let number = fields.integer("containerPort", 0..=65535, report).filter(|number| *number > 0);
+    let name = port_name(&mut fields, report);
+    let place = fields.take("protocol").map(|node| node.place);
+    if let Some(protocol) = fields.text("protocol", report).filter(|protocol| *protocol != "TCP") {
+        report.refuse(place, format!("{} is {protocol:?}; only TCP is served", fields.path_of("protocol")));
+    }
+    fields.finish(
+        &[("hostPort", "the app listens on $PORT"), ("hostIP", "the app listens on 127.0.0.1")],
+        report,
+    );
+    AppPort { number: number.unwrap_or(default.number), name }
+}
+
+fn port_name<'n>(fields: &mut Fields<'n>, report: &mut Report) -> Option<&'n str> {
+    let place = fields.take("name").map(|node| node.place);
+    let name = fields.text("name", report).filter(|name| !name.is_empty())?;
+    if !["http1", "h2c", "http"].contains(&name) {
+        let path = fields.path_of("name");
+        report.refuse(place, format!("{path} is {name:?}; write http1, h2c or nothing"));
+    }
+    Some(name)
+}

@@ -1,0 +1,227 @@
+//! Reading a mapping field by field, noting everything that is wrong instead of stopping at the first.
+
+use std::path::{Path, PathBuf};
+
+use crate::manifest::Trouble;
+use crate::manifest::yaml::{Key, Node, Place, Value};
+
+/// Collects what is to be said about one file.
+#[derive(Debug)]
+pub(crate) struct Report {
+    file: PathBuf,
+    /// Refused.
+    pub(crate) troubles: Vec<Trouble>,
+    /// Accepted, but worth a word.
+    pub(crate) warnings: Vec<Trouble>,
+}
+
+impl Report {
+    /// About this file, as the user named it.
+    pub(crate) fn about(file: &Path) -> Self {
+        Self { file: file.to_owned(), troubles: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Notes a refusal.
+    pub(crate) fn refuse(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
+        self.troubles.push(self.trouble(place.into(), message.into()));
+    }
+
+    /// Notes something that was accepted.
+    pub(crate) fn warn(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
+        self.warnings.push(self.trouble(place.into(), message.into()));
+    }
+
+    /// The file that this is about.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    fn trouble(&self, place: Option<Place>, message: String) -> Trouble {
+        Trouble { file: self.file.clone(), place, message }
+    }
+}
+
+/// A mapping that is being read: what was asked for is known, what is left at the end is not.
+#[derive(Debug)]
+pub(crate) struct Fields<'n> {
+    /// Where it is, as a person would write it (`spec.template.spec`); empty at the top.
+    path: String,
+    /// Where it begins.
+    pub(crate) place: Place,
+    entries: &'n [(Key, Node)],
+    known: Vec<&'static str>,
+}
+
+/// A field that a Kubernetes user knows, and why it is refused here.
+pub(crate) type Refusal = (&'static str, &'static str);
+
+impl<'n> Fields<'n> {
+    /// Begins to read a node that must be a mapping.
+    pub(crate) fn of(node: &'n Node, path: impl Into<String>, report: &mut Report) -> Option<Self> {
+        let path = path.into();
+        match &node.value {
+            Value::Map(entries) => Some(Self { path, place: node.place, entries, known: Vec::new() }),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Integer(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::List(_) => {
+                let what = if path.is_empty() { "a manifest" } else { &path };
+                report.refuse(node.place, format!("{what} must be a mapping, not {}", node.value.kind()));
+                None
+            }
+        }
+    }
+
+    /// The full path of one of its fields.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// A field's node; a field without a value counts as absent.
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<&'n Node> {
+        self.known.push(name);
+        let (_, node) = self.entries.iter().find(|(key, _)| key.text == name)?;
+        (node.value != Value::Null).then_some(node)
+    }
+
+    /// Fields that are read and dropped without a word, because whoever exports a manifest writes them.
+    pub(crate) fn ignore(&mut self, names: &[&'static str]) {
+        self.known.extend(names);
+    }
+
+    /// A field that is accepted but has no effect here.
+    pub(crate) fn warn_of(&mut self, name: &'static str, why: &str, report: &mut Report) {
+        if let Some(node) = self.take(name) {
+            report.warn(node.place, format!("{} has no effect: {why}", self.path_of(name)));
+        }
+    }
+
+    /// A field that must be a text.
+    pub(crate) fn text(&mut self, name: &'static str, report: &mut Report) -> Option<&'n str> {
+        let node = self.take(name)?;
+        text_at(node, &self.path_of(name), report)
+    }
+
+    /// A field that must be a whole number within `range`.
+    pub(crate) fn integer(
+        &mut self,
+        name: &'static str,
+        range: std::ops::RangeInclusive<u32>,
+        report: &mut Report,
+    ) -> Option<u32> {
+        let node = self.take(name)?;
+        let number = match node.value {
+            Value::Integer(number) => u32::try_from(number).ok().filter(|number| range.contains(number)),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => None,
+        };
+        if number.is_none() {
+            let (path, found) = (self.path_of(name), shown(&node.value));
+            let (low, high) = (range.start(), range.end());
+            report
+                .refuse(node.place, format!("{path} is {found}; write a whole number from {low} to {high}"));
+        }
+        number
+    }
+
+    /// A field that must be a mapping; its reader.
+    pub(crate) fn mapping(&mut self, name: &'static str, report: &mut Report) -> Option<Fields<'n>> {
+        let node = self.take(name)?;
+        Fields::of(node, self.path_of(name), report)
+    }
+
+    /// A field that must be a list; each item with its path.
+    pub(crate) fn list(
+        &mut self,
+        name: &'static str,
+        report: &mut Report,
+    ) -> Option<Vec<(String, &'n Node)>> {
+        let node = self.take(name)?;
+        let path = self.path_of(name);
+        if let Value::List(items) = &node.value {
+            Some(items.iter().enumerate().map(|(index, item)| (format!("{path}[{index}]"), item)).collect())
+        } else {
+            report.refuse(node.place, format!("{path} must be a list, not {}", node.value.kind()));
+            None
+        }
+    }
+
+    /// A field that must be a list of texts.
+    pub(crate) fn texts(&mut self, name: &'static str, report: &mut Report) -> Option<Vec<String>> {
+        let items = self.list(name, report)?;
+        let texts = items.iter().filter_map(|(path, item)| text_at(item, path, report));
+        Some(texts.map(str::to_owned).collect())
+    }
+
+    /// A field that must be a mapping of texts, such as labels; each with the place of its key.
+    pub(crate) fn text_map(&mut self, name: &'static str, report: &mut Report) -> Vec<(&'n Key, &'n str)> {
+        let Some(fields) = self.mapping(name, report) else { return Vec::new() };
+        fields
+            .entries
+            .iter()
+            .filter_map(|(key, node)| {
+                let path = format!("{}[{:?}]", fields.path, key.text);
+                text_at(node, &path, report).map(|text| (key, text))
+            })
+            .collect()
+    }
+
+    /// Ends the reading: refuses what was never asked for, the `refused` with their own reason.
+    pub(crate) fn finish(self, refused: &[Refusal], report: &mut Report) {
+        for (key, _) in self.entries {
+            let name = key.text.as_str();
+            if self.known.contains(&name) {
+                continue;
+            }
+            let path = self.path_of(name);
+            if let Some((_, why)) = refused.iter().find(|(field, _)| *field == name) {
+                report.refuse(key.place, format!("{path} is not supported on one machine: {why}"));
+                continue;
+            }
+            let names = self.known.iter().copied().chain(refused.iter().map(|(field, _)| *field));
+            report.refuse(key.place, format!("unknown field {path}{}", did_you_mean(name, names)));
+        }
+    }
+}
+
+/// `; did you mean …?` with the nearest of `names`, or nothing if none is near.
+pub(crate) fn did_you_mean<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let lower = written.to_lowercase();
+    names
+        .map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
+}
+
+/// A node that must be a text.
+fn text_at<'n>(node: &'n Node, path: &str, report: &mut Report) -> Option<&'n str> {
+    match &node.value {
+        Value::Text(text) => return Some(text),
+        Value::Integer(_) | Value::Number(_) | Value::Bool(_) => {
+            let found = shown(&node.value);
+            report.refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}\""));
+        }
+        Value::Null | Value::List(_) | Value::Map(_) => {
+            report.refuse(node.place, format!("{path} must be a text, not {}", node.value.kind()));
+        }
+    }
+    None
+}
+
+/// A value as a message shows it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Number(value) => value.to_string(),
+        Value::Text(text) => format!("{text:?}"),
+        Value::Null | Value::List(_) | Value::Map(_) => value.kind().to_owned(),
+    }
+}

@@ -1,0 +1,354 @@
+//! A Knative `Service`, as far as it means something on one machine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scaling::{ClusterConfig, RevisionSettings};
+use vocabulary::{RequestTimeouts, RevisionName, parse_duration};
+
+use crate::manifest::container;
+use crate::manifest::fields::{Fields, Refusal, Report, did_you_mean};
+use crate::manifest::yaml::{Key, Node, Place, Value};
+use crate::pod::Template;
+
+/// One Service, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Service {
+    /// `NAMESPACE/service/NAME`.
+    pub(crate) name: RevisionName,
+    /// `NAME.NAMESPACE.DOMAIN`.
+    pub(crate) host: String,
+    /// Its autoscaling annotations.
+    pub(crate) settings: RevisionSettings,
+    /// How long a pod may take to get ready.
+    pub(crate) progress_deadline: Duration,
+    /// What its pods run.
+    pub(crate) template: Template,
+}
+
+/// What reading a Service needs besides its own text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings<'a> {
+    /// Limits that annotations are checked against.
+    pub(crate) cluster: &'a ClusterConfig,
+    /// What follows `NAME.NAMESPACE.` in its host.
+    pub(crate) domain: &'a str,
+}
+
+/// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
+const DEFAULT_TIMEOUT_SECONDS: u32 = 300;
+const DEFAULT_PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
+const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
+/// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
+const MOST_TIMEOUT_SECONDS: u32 = 86_400;
+
+const AUTOSCALING: &str = "autoscaling.knative.dev/";
+const OURS: &str = "ebb.dev/";
+const PROGRESS_DEADLINE: &str = "serving.knative.dev/progress-deadline";
+
+/// What `kubectl get -o yaml` adds to a manifest.
+const WRITTEN_BY_SERVERS: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+const POD_REFUSED: &[Refusal] = &[
+    ("activeDeadlineSeconds", "pods live as long as they are needed"),
+    ("affinity", "there is one machine"),
+    ("automountServiceAccountToken", "there are no service accounts"),
+    ("dnsConfig", "the app uses this machine's name resolution"),
+    ("dnsPolicy", "the app uses this machine's name resolution"),
+    ("enableServiceLinks", "there are no service links"),
+    ("hostAliases", "the app uses this machine's name resolution"),
+    ("hostIPC", "the app is a process of this machine"),
+    ("hostNetwork", "the app is a process of this machine"),
+    ("hostPID", "the app is a process of this machine"),
+    ("imagePullSecrets", "no image is run"),
+    ("initContainers", "prepare in the command itself"),
+    ("nodeSelector", "there is one machine"),
+    ("priorityClassName", "there is one machine"),
+    ("restartPolicy", "a pod that fails is always replaced"),
+    ("runtimeClassName", "no container is run"),
+    ("schedulerName", "there is one machine"),
+    ("securityContext", "the app runs as the user that started ebb"),
+    ("terminationGracePeriodSeconds", "a pod drains for as long as its requests may take"),
+    ("tolerations", "there is one machine"),
+    ("topologySpreadConstraints", "there is one machine"),
+    ("volumes", "the app sees this machine's files"),
+];
+
+/// The Service's name, if so much of the document can be read.
+pub(crate) fn name_of(document: &Node) -> Option<RevisionName> {
+    let metadata = document.field("metadata")?;
+    let namespace = metadata.field("namespace").and_then(Node::text).unwrap_or("default");
+    RevisionName::new(namespace, "service", metadata.field("name")?.text()?).ok()
+}
+
+/// Reads a document of kind `Service`. `None` if anything in it was refused.
+pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Report) -> Option<Service> {
+    let refused_before = report.troubles.len();
+    let mut fields = Fields::of(document, "", report)?;
+    fields.ignore(&["apiVersion", "kind", "status"]);
+    let name = metadata(&mut fields, report);
+    let template = match fields.mapping("spec", report) {
+        Some(spec) => read_spec(spec, around, report),
+        None => {
+            report.refuse(fields.place, "spec is missing: nothing says what to run");
+            None
+        }
+    };
+    fields.finish(&[], report);
+    let (name, (template, settings, progress_deadline)) = (name?, template?);
+    let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain);
+    (report.troubles.len() == refused_before).then_some(Service {
+        name,
+        host,
+        settings,
+        progress_deadline,
+        template,
+    })
+}
+
+fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionName> {
+    let Some(mut fields) = document.mapping("metadata", report) else {
+        report.refuse(document.place, "metadata is missing: the Service needs a name");
+        return None;
+    };
+    fields.ignore(WRITTEN_BY_SERVERS);
+    let name = label(&mut fields, "name", report);
+    if fields.take("name").is_none() {
+        report.refuse(fields.place, "metadata.name is missing");
+    }
+    let namespace = label(&mut fields, "namespace", report);
+    fields.text_map("labels", report);
+    for (key, _) in fields.text_map("annotations", report) {
+        let annotation = key.text.as_str();
+        if annotation.starts_with(AUTOSCALING)
+            || annotation.starts_with(OURS)
+            || annotation == PROGRESS_DEADLINE
+        {
+            report.refuse(
+                key.place,
+                format!("annotation {annotation} does nothing on the Service itself; move it to spec.template.metadata.annotations"),
+            );
+        }
+    }
+    fields.finish(&[("generateName", "give it a name")], report);
+    RevisionName::new(namespace.unwrap_or("default"), "service", name?).ok()
+}
+
+/// A name that can be part of a host.
+fn label<'n>(fields: &mut Fields<'n>, name: &'static str, report: &mut Report) -> Option<&'n str> {
+    let place = fields.take(name)?.place;
+    let text = fields.text(name, report)?;
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = (1..=63).contains(&text.len())
+        && text.bytes().all(legal)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    if is_label {
+        return Some(text);
+    }
+    let path = fields.path_of(name);
+    report.refuse(
+        place,
+        format!("{path} is {text:?}; use 1 to 63 of a-z, 0-9 and \"-\", not beginning or ending with \"-\""),
+    );
+    None
+}
+
+type ReadTemplate = (Template, RevisionSettings, Duration);
+
+fn read_spec(mut spec: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> Option<ReadTemplate> {
+    traffic(&mut spec, report);
+    let template = if let Some(template) = spec.mapping("template", report) {
+        read_template(template, around, report)
+    } else {
+        report.refuse(spec.place, "spec.template is missing: nothing says what to run");
+        None
+    };
+    spec.finish(&[], report);
+    template
+}
+
+/// All traffic to the latest revision is what happens anyway; anything else needs several revisions at once.
+fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
+    let place = spec.take("traffic").map(|node| node.place);
+    for (path, item) in spec.list("traffic", report).unwrap_or_default() {
+        let Some(mut target) = Fields::of(item, path, report) else { continue };
+        target.ignore(&["latestRevision", "percent"]);
+        let percent = target.integer("percent", 0..=100, report);
+        let latest = target.take("latestRevision").is_none_or(|node| node.value == Value::Bool(true));
+        let splits = ["revisionName", "tag", "url", "configurationName"];
+        if !latest
+            || percent.is_some_and(|percent| percent != 100)
+            || splits.iter().any(|name| target.take(name).is_some())
+        {
+            report.refuse(place, "spec.traffic is not supported on one machine: all requests go to the latest template; remove it");
+            return;
+        }
+        target.finish(&[], report);
+    }
+}
+
+fn read_template(
+    mut fields: Fields<'_>,
+    around: Surroundings<'_>,
+    report: &mut Report,
+) -> Option<ReadTemplate> {
+    let mut template = Template::default();
+    let mut settings = RevisionSettings::default();
+    let mut progress_deadline = DEFAULT_PROGRESS_DEADLINE;
+    if let Some(mut metadata) = fields.mapping("metadata", report) {
+        metadata.ignore(WRITTEN_BY_SERVERS);
+        metadata.ignore(&["namespace"]);
+        template.name = label(&mut metadata, "name", report).map(str::to_owned);
+        let labels = metadata.text_map("labels", report);
+        let annotations = metadata.text_map("annotations", report);
+        metadata.finish(&[("generateName", "templates are numbered")], report);
+        settings = read_settings(&annotations, around.cluster, report);
+        progress_deadline = read_progress_deadline(&annotations, report).unwrap_or(progress_deadline);
+        let foreign = annotations.iter().filter(|(key, _)| !applies_live(&key.text));
+        template.marks = labels
+            .iter()
+            .chain(foreign)
+            .map(|(key, value)| (key.text.clone(), (*value).to_owned()))
+            .collect();
+        template.marks.sort();
+    }
+    match fields.mapping("spec", report) {
+        Some(spec) => pod_spec(spec, &mut template, report),
+        None => report
+            .refuse(fields.place, format!("{} is missing: nothing says what to run", fields.path_of("spec"))),
+    }
+    fields.finish(&[], report);
+    Some((template, settings, progress_deadline))
+}
+
+/// Annotations that change how a revision is scaled, not what its pods run.
+fn applies_live(annotation: &str) -> bool {
+    annotation.starts_with(AUTOSCALING) || annotation.starts_with(OURS) || annotation == PROGRESS_DEADLINE
+}
+
+fn read_settings(
+    annotations: &[(&Key, &str)],
+    cluster: &ClusterConfig,
+    report: &mut Report,
+) -> RevisionSettings {
+    let place_of = |name: &str| -> Option<Place> {
+        annotations
+            .iter()
+            .find(|(key, _)| key.text == name || key.text.ends_with(&format!("/{name}")))
+            .map(|(key, _)| key.place)
+    };
+    let map: BTreeMap<String, String> =
+        annotations.iter().map(|(key, value)| (key.text.clone(), (*value).to_owned())).collect();
+    if let Some(class) =
+        map.get("autoscaling.knative.dev/class").filter(|class| *class != "kpa.autoscaling.knative.dev")
+    {
+        report.refuse(
+            place_of("autoscaling.knative.dev/class"),
+            format!("annotation autoscaling.knative.dev/class is {class:?}; on one machine it can only be \"kpa.autoscaling.knative.dev\""),
+        );
+        return RevisionSettings::default();
+    }
+    match RevisionSettings::parse(&map, cluster) {
+        Ok(checked) => {
+            for warning in checked.warnings {
+                report.warn(place_of(&warning.key), warning.message);
+            }
+            checked.value
+        }
+        Err(problems) => {
+            for problem in problems {
+                report.refuse(place_of(&problem.key), problem.message);
+            }
+            RevisionSettings::default()
+        }
+    }
+}
+
+fn read_progress_deadline(annotations: &[(&Key, &str)], report: &mut Report) -> Option<Duration> {
+    for (key, _) in annotations {
+        let near = did_you_mean(&key.text, [PROGRESS_DEADLINE].into_iter());
+        if key.text.starts_with("serving.knative.dev/prog") && key.text != PROGRESS_DEADLINE {
+            report.refuse(key.place, format!("unknown annotation {}{near}", key.text));
+        }
+    }
+    let (key, text) = annotations.iter().find(|(key, _)| key.text == PROGRESS_DEADLINE)?;
+    match parse_duration(text) {
+        Ok(duration) if duration.subsec_nanos() != 0 || duration.is_zero() => {
+            report.refuse(
+                key.place,
+                format!("annotation {PROGRESS_DEADLINE} is {text:?}; write whole seconds, at least \"1s\""),
+            );
+            None
+        }
+        Ok(duration) => Some(duration),
+        Err(error) => {
+            report.refuse(key.place, format!("annotation {PROGRESS_DEADLINE} is {text:?}, which {error}"));
+            None
+        }
+    }
+}
+
+fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) {
+    template.container_concurrency =
+        spec.integer("containerConcurrency", 0..=MOST_CONTAINER_CONCURRENCY, report).unwrap_or(0);
+    template.timeouts = timeouts(&mut spec, report);
+    spec.warn_of("serviceAccountName", "there are no service accounts", report);
+    let containers = spec.list("containers", report);
+    match containers.as_deref() {
+        Some([(path, one)]) => {
+            if let Some(container) = Fields::of(one, path.clone(), report) {
+                container::read(container, template, report);
+            }
+        }
+        Some([_, (path, second), ..]) => {
+            report.refuse(
+                second.place,
+                format!("{path} is one container too many: on one machine a pod runs one command"),
+            );
+        }
+        Some([]) => report.refuse(spec.place, format!("{} is empty", spec.path_of("containers"))),
+        None if spec.take("containers").is_none() => {
+            report.refuse(spec.place, format!("{} is missing", spec.path_of("containers")));
+        }
+        None => {}
+    }
+    spec.finish(POD_REFUSED, report);
+}
+
+fn timeouts(spec: &mut Fields<'_>, report: &mut Report) -> RequestTimeouts {
+    let request =
+        spec.integer("timeoutSeconds", 0..=MOST_TIMEOUT_SECONDS, report).unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    let mut within = |name: &'static str| {
+        let seconds = spec.integer(name, 0..=MOST_TIMEOUT_SECONDS, report)?;
+        if request > 0 && seconds > request {
+            let (path, place) = (spec.path_of(name), spec.take(name).map(|node| node.place));
+            report.refuse(
+                place,
+                format!(
+                    "{path} is {seconds}, more than timeoutSeconds ({request}); it could never be reached"
+                ),
+            );
+        }
+        limit(seconds)
+    };
+    let response_start = within("responseStartTimeoutSeconds");
+    let idle = within("idleTimeoutSeconds");
+    RequestTimeouts { request: limit(request), response_start, idle }
+}
+
+/// Zero means no limit.
+fn limit(seconds: u32) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}

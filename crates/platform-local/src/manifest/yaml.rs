@@ -1,0 +1,237 @@
+//! YAML as a tree that remembers where each part was written, so that a refusal can point at line and column.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+/// Line and column, both from 1.
+pub(crate) type Place = (u64, u64);
+
+/// One value and where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    /// Where it begins.
+    pub(crate) place: Place,
+    /// What it is.
+    pub(crate) value: Value,
+}
+
+/// A value of YAML's core schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// Nothing, or `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i128),
+    /// Any other number.
+    Number(f64),
+    /// A quoted text, or a plain one that is nothing else.
+    Text(String),
+    /// A sequence.
+    List(Vec<Node>),
+    /// A mapping in the order written.
+    Map(Vec<(Key, Node)>),
+}
+
+/// A mapping's key and where it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Key {
+    /// Where it begins.
+    pub(crate) place: Place,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+/// Why a text is not YAML.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NotYaml {
+    /// Where reading stopped, if known.
+    pub(crate) place: Option<Place>,
+    /// What was found there.
+    pub(crate) message: String,
+}
+
+/// Reads every document of a text; empty ones are left out.
+pub(crate) fn read_documents(text: &str) -> Result<Vec<Node>, NotYaml> {
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let documents: Vec<Node> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        NotYaml { place: error.location().map(place_of), message: one_line(&error.to_string()) }
+    })?;
+    Ok(documents.into_iter().filter(|document| document.value != Value::Null).collect())
+}
+
+impl Value {
+    /// What a person calls this kind of value.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false without quotes",
+            Self::Integer(_) | Self::Number(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+        }
+    }
+}
+
+impl Node {
+    /// The value of a mapping's key; `None` also where this is no mapping.
+    pub(crate) fn field(&self, name: &str) -> Option<&Node> {
+        let Value::Map(entries) = &self.value else { return None };
+        entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
+    }
+
+    /// The text, if it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+}
+
+fn place_of(location: Location) -> Place {
+    (location.line(), location.column())
+}
+
+/// The library's messages may span lines and name the place again; a refusal is one line that begins with it.
+fn one_line(message: &str) -> String {
+    let joined = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match joined.find(" at line ") {
+        Some(place) => joined[..place].to_owned(),
+        None => joined,
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned: Spanned<Value> = Spanned::deserialize(deserializer)?;
+        Ok(Self { place: place_of(spanned.referenced), value: spanned.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Value::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Integer(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Integer(value.into()))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
+        Ok(Value::Integer(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Number(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Vec::new();
+        while let Some(key) = entries.next_key::<Spanned<String>>()? {
+            let key = Key { place: place_of(key.referenced), text: key.value };
+            map.push((key, entries.next_value()?));
+        }
+        Ok(Value::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(text: &str) -> Node {
+        read_documents(text).expect("YAML").remove(0)
+    }
+
+    #[test]
+    fn every_part_knows_its_line_and_column() {
+        let document = first("a: 1\nb:\n  - \"1\"\n  - c: true\n");
+        assert_eq!(document.place, (1, 1));
+        let Value::Map(entries) = &document.value else { panic!("a mapping: {document:?}") };
+        assert_eq!((entries[1].0.place, entries[1].0.text.as_str()), ((2, 1), "b"));
+        let Value::List(items) = &entries[1].1.value else { panic!("a list: {document:?}") };
+        assert_eq!(items[0], Node { place: (3, 5), value: Value::Text("1".to_owned()) });
+        let Value::Map(inner) = &items[1].value else { panic!("a mapping: {items:?}") };
+        assert_eq!(inner[0].0.place, (4, 5));
+        assert_eq!(inner[0].1, Node { place: (4, 8), value: Value::Bool(true) });
+    }
+
+    #[test]
+    fn scalars_have_the_core_schemas_types() {
+        for (text, value) in [
+            ("x: 10", Value::Integer(10)),
+            ("x: \"10\"", Value::Text("10".to_owned())),
+            ("x: 1.5", Value::Number(1.5)),
+            ("x: true", Value::Bool(true)),
+            ("x: yes", Value::Text("yes".to_owned())),
+            ("x: ", Value::Null),
+            ("x: ~", Value::Null),
+            ("x: 60s", Value::Text("60s".to_owned())),
+            ("x: {}", Value::Map(vec![])),
+        ] {
+            assert_eq!(first(text).field("x").map(|node| node.value.clone()), Some(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn empty_documents_are_left_out() {
+        assert_eq!(read_documents("---\n# nothing\n---\na: 1\n---\n").map(|all| all.len()), Ok(1));
+        assert_eq!(read_documents("# only a comment\n"), Ok(vec![]));
+        assert_eq!(read_documents(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn broken_yaml_is_refused_with_its_place() {
+        for text in ["a: [1, 2\nb: 3\n", "a: b: c\n", "a: 1\na: 2\n", "a:\n\t- b\n", "x: *nowhere\n"] {
+            let refusal = read_documents(text).expect_err(text);
+            assert!(refusal.place.is_some(), "{text:?}: {refusal:?}");
+            assert!(!refusal.message.contains('\n') && !refusal.message.is_empty(), "{refusal:?}");
+        }
+        let refusal = read_documents("a: 1\na: 2\n").expect_err("a duplicate key");
+        assert_eq!(refusal.place, Some((2, 1)), "{refusal:?}");
+    }
+}
