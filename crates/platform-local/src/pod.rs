@@ -1,12 +1,289 @@
-//! What `ebb pod` does: one app with its queue-proxy.
+//! What `ebb pod` does: one app with its queue-proxy, and nothing left behind.
+//!
+//! It is told what to run by one line on its standard input and tells its supervisor what happens on its standard output
+//! ([`PodMessage`]). TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the supervisor is gone,
+//! however it went: every descendant is killed at once. When app or queue-proxy ends by itself, the pod has failed, and the
+//! other is ended.
+//!
+//! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in about a millisecond, and being the reaper of
+//! all orphans it must collect any child, which no library for child processes wants to share.
 
+mod children;
+mod descendants;
+mod messages;
+mod ports;
 mod spec;
 
-use std::process::ExitCode;
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{ChildStdout, ExitCode};
+use std::time::Duration;
 
+use anyhow::Context;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
+use runtime::Clock;
+use vocabulary::Timestamp;
+
+use crate::lines::Lines;
+pub(crate) use messages::{Announcement, LONGEST_LINE, PodMessage};
 pub(crate) use spec::{PodSpec, Probes, Template};
 
-/// Runs one pod as told on standard input; ends with it. The program's arguments are not looked at.
+/// What the app has from TERM to KILL, once its queue-proxy holds no request any more.
+pub(crate) const APP_GRACE: Duration = Duration::from_secs(10);
+/// What a queue-proxy has to answer its requests when its app is gone.
+pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
+
+/// Runs one pod as told on standard input; returns when nothing of it is left. The program's arguments are not looked at.
+/// 0 means that it ended because it was told to.
 pub fn pod_main() -> ExitCode {
-    ExitCode::FAILURE
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            tell(&PodMessage::Failed { reason: format!("{error:#}") });
+            descendants::kill_all();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let spec = read_spec()?;
+    set_child_subreaper(true).context("becoming the reaper of orphans")?;
+    let signals = take_signals().context("taking over signals")?;
+    let port = ports::reserve(std::process::id()).context("no port for the app")?;
+    let app = children::start_app(&spec, port.number).context("the app cannot be started")?;
+    let mut queue_proxy =
+        children::start_queue_proxy(&spec, port.number).context("the queue-proxy cannot be started")?;
+    let announcements = queue_proxy.stdout.take().context("the queue-proxy has no output")?;
+    let (app, queue_proxy) = (pid_of(app.id()), pid_of(queue_proxy.id()));
+    tell(&PodMessage::Started {
+        app_pid: app.as_raw(),
+        queue_proxy_pid: queue_proxy.as_raw(),
+        app_port: port.number,
+    });
+    let pod = Pod {
+        clock: Clock::start(),
+        app: Process::running("the app", app),
+        queue_proxy: Process::running("the queue-proxy", queue_proxy),
+        told_to_end: false,
+        failed: false,
+    };
+    pod.run(&signals, announcements)
+}
+
+/// One line of JSON. Nothing follows it until the end, so reading ahead loses nothing.
+fn read_spec() -> anyhow::Result<PodSpec> {
+    let limit = u64::try_from(LONGEST_LINE).unwrap_or(u64::MAX);
+    let mut line = String::new();
+    io::stdin().lock().take(limit).read_line(&mut line).context("reading what to run")?;
+    serde_json::from_str(&line).context("`ebb pod` is started by `ebb up`, which tells it what to run")
+}
+
+/// Signals become events to poll for. Children are started with none blocked, as the standard library does.
+fn take_signals() -> nix::Result<SignalFd> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGCHLD] {
+        signals.add(signal);
+    }
+    signals.thread_block()?;
+    SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+fn pid_of(id: u32) -> Pid {
+    Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
+}
+
+/// Tells the supervisor. If it does not listen any more, the end of standard input says so too.
+fn tell(message: &PodMessage) {
+    let line = serde_json::to_string(message).expect("messages are plain data");
+    let mut output = io::stdout().lock();
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// One of the two processes.
+#[derive(Debug)]
+struct Process {
+    /// What people call it.
+    name: &'static str,
+    pid: Pid,
+    is_alive: bool,
+    /// Set once it was told to end: when it is killed.
+    kill_at: Option<Timestamp>,
+}
+
+impl Process {
+    fn running(name: &'static str, pid: Pid) -> Self {
+        Self { name, pid, is_alive: true, kill_at: None }
+    }
+
+    /// Asks it to end, once; after `patience` it is killed.
+    fn end_within(&mut self, patience: Duration, now: Timestamp) {
+        match self.kill_at {
+            None => {
+                let _ = kill(self.pid, Signal::SIGTERM);
+                self.kill_at = Some(now + patience);
+            }
+            // A shorter patience than before: the other process went.
+            Some(kill_at) => self.kill_at = Some(kill_at.min(now + patience)),
+        }
+    }
+
+    fn kill_if_due(&mut self, now: Timestamp) {
+        if self.is_alive && self.kill_at.is_some_and(|kill_at| kill_at <= now) {
+            let _ = kill(self.pid, Signal::SIGKILL);
+            self.kill_at = Some(Timestamp::MAX);
+        }
+    }
+}
+
+/// What woke the loop.
+#[derive(Debug, Default)]
+struct Woken {
+    abandoned: bool,
+    signalled: bool,
+    announced: bool,
+}
+
+struct Pod {
+    clock: Clock,
+    app: Process,
+    queue_proxy: Process,
+    told_to_end: bool,
+    failed: bool,
+}
+
+impl Pod {
+    fn run(mut self, signals: &SignalFd, announcements: ChildStdout) -> anyhow::Result<ExitCode> {
+        let mut announcements = Some(Announcements { pipe: announcements, lines: Lines::of_at_most(4096) });
+        while self.app.is_alive || self.queue_proxy.is_alive {
+            let woken = self.wait(signals, announcements.as_ref())?;
+            if woken.abandoned {
+                descendants::kill_all();
+                return Ok(ExitCode::FAILURE);
+            }
+            if woken.announced && !announcements.as_mut().is_some_and(Announcements::relay) {
+                announcements = None;
+            }
+            if woken.signalled {
+                self.take_signals(signals);
+            }
+            self.advance();
+        }
+        // Both are gone; what they left running in the background goes with them.
+        descendants::kill_all();
+        Ok(if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn wait(&self, signals: &SignalFd, announcements: Option<&Announcements>) -> anyhow::Result<Woken> {
+        let stdin = io::stdin();
+        let mut sources = vec![
+            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        sources.extend(announcements.map(|open| PollFd::new(open.pipe.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut sources, self.timeout()) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error).context("waiting for something to happen"),
+        }
+        let is_ready = |index: usize| sources.get(index).and_then(PollFd::any).unwrap_or(false);
+        Ok(Woken {
+            abandoned: is_ready(0) && is_at_end(&stdin),
+            signalled: is_ready(1),
+            announced: is_ready(2),
+        })
+    }
+
+    fn timeout(&self) -> PollTimeout {
+        let alive = [&self.app, &self.queue_proxy].into_iter().filter(|process| process.is_alive);
+        let Some(next) = alive.filter_map(|process| process.kill_at).min() else { return PollTimeout::NONE };
+        // Rounded up, so that the loop does not spin through the last millisecond.
+        let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
+        PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
+    }
+
+    fn take_signals(&mut self, signals: &SignalFd) {
+        while let Ok(Some(signal)) = signals.read_signal() {
+            let number = i32::try_from(signal.ssi_signo).unwrap_or_default();
+            if Signal::try_from(number) != Ok(Signal::SIGCHLD) {
+                self.told_to_end = true;
+            }
+        }
+        descendants::reap(|status| self.note_end(status));
+    }
+
+    /// Notes the end of a child. Those that are neither app nor queue-proxy were orphans, and nobody asks how they ended.
+    fn note_end(&mut self, status: WaitStatus) {
+        let ended = |process: &Process| status.pid() == Some(process.pid);
+        let process = match () {
+            () if ended(&self.app) => &mut self.app,
+            () if ended(&self.queue_proxy) => &mut self.queue_proxy,
+            () => return,
+        };
+        process.is_alive = false;
+        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it is a failure.
+        if process.kill_at.is_none() && !self.failed {
+            self.failed = true;
+            tell(&PodMessage::Failed { reason: format!("{} {}", process.name, how(status)) });
+        }
+    }
+
+    /// Asks whoever is to end next.
+    fn advance(&mut self) {
+        let now = self.clock.now();
+        match (self.app.is_alive, self.queue_proxy.is_alive) {
+            (true, true) if self.told_to_end => {
+                // How long a drain may take is known to the queue-proxy, and watched over by the supervisor.
+                self.queue_proxy.end_within(Duration::MAX, now);
+            }
+            (true, true) | (false, false) => {}
+            (true, false) => self.app.end_within(APP_GRACE, now),
+            (false, true) => self.queue_proxy.end_within(ORPHAN_GRACE, now),
+        }
+        self.app.kill_if_due(now);
+        self.queue_proxy.kill_if_due(now);
+    }
+}
+
+/// Whether the supervisor closed its end. Anything that it might say is not for us: it said all in the first line.
+fn is_at_end(stdin: &io::Stdin) -> bool {
+    let mut buffer = [0; 64];
+    matches!(stdin.lock().read(&mut buffer), Ok(0) | Err(_))
+}
+
+/// How a process ended, as the end of a sentence.
+fn how(status: WaitStatus) -> String {
+    match status {
+        WaitStatus::Exited(_, code) => format!("exited with code {code}"),
+        WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
+        other => format!("ended: {other:?}"),
+    }
+}
+
+/// The queue-proxy's standard output: one announcement, then nothing that matters.
+struct Announcements {
+    pipe: ChildStdout,
+    lines: Lines,
+}
+
+impl Announcements {
+    /// Relays what can be read; false at its end.
+    fn relay(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        match self.pipe.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.lines.push(&buffer[..length], |line| match serde_json::from_str(line) {
+                    Ok(announcement) => tell(&PodMessage::Announced(announcement)),
+                    Err(_) => eprintln!("{line}"),
+                });
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        }
+    }
 }

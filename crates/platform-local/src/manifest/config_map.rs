@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use scaling::ClusterConfig;
+use scaling::config::CONFIG_MAP_NAME;
+use scaling::{ClusterConfig, RevisionSettings};
 
 use crate::manifest::fields::{Fields, Report};
 use crate::manifest::yaml::{Key, Node};
-
-/// The one ConfigMap that is read.
-pub(crate) const NAME: &str = "config-autoscaler";
 
 /// Reads a document of kind `ConfigMap`. `None` if anything in it was refused.
 pub(crate) fn read(document: &Node, report: &mut Report) -> Option<ClusterConfig> {
@@ -25,9 +23,12 @@ pub(crate) fn read(document: &Node, report: &mut Report) -> Option<ClusterConfig
 fn check_name(document: &Node, report: &mut Report) {
     let written = document.field("metadata").and_then(|metadata| metadata.field("name"));
     let name = written.and_then(Node::text).unwrap_or_default();
-    if name != NAME {
+    if name != CONFIG_MAP_NAME {
         let place = written.map_or(document.place, |node| node.place);
-        report.refuse(place, format!("metadata.name is {name:?}; the only ConfigMap that is read is {NAME}"));
+        report.refuse(
+            place,
+            format!("metadata.name is {name:?}; the only ConfigMap that is read is {CONFIG_MAP_NAME}"),
+        );
     }
 }
 
@@ -39,6 +40,10 @@ fn parse(data: &[(&Key, &str)], report: &mut Report) -> Option<ClusterConfig> {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key), warning.message);
+            }
+            if let Err(problem) = RevisionSettings::default().require_kpa(&checked.value) {
+                report.refuse(place_of(&problem.key), problem.message);
+                return None;
             }
             Some(checked.value)
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scaling::ClusterConfig;
+use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::RevisionName;
 
 use crate::manifest::fields::{Report, did_you_mean};
@@ -137,7 +138,7 @@ impl Reading {
                 let first = place_of(first);
                 report.refuse(
                     document.node.place,
-                    format!("the ConfigMap {} is given twice, first in {first}; keep one", config_map::NAME),
+                    format!("the ConfigMap {} is given twice, first in {first}; keep one", CONFIG_MAP_NAME),
                 );
                 self.config = ConfigMap::Refused;
             } else {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scaling::config::{
+    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, Problem, misplaced_annotations, progress_deadline,
+};
 use scaling::{ClusterConfig, RevisionSettings};
-use vocabulary::{RequestTimeouts, RevisionName, parse_duration};
+use vocabulary::{RequestTimeouts, RevisionName};
 
 use crate::manifest::container;
-use crate::manifest::fields::{Fields, Refusal, Report, did_you_mean};
+use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::yaml::{Key, Node, Place, Value};
 use crate::pod::Template;
 
@@ -41,10 +44,6 @@ const DEFAULT_PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
 /// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
 const MOST_TIMEOUT_SECONDS: u32 = 86_400;
-
-const AUTOSCALING: &str = "autoscaling.knative.dev/";
-const OURS: &str = "ebb.dev/";
-const PROGRESS_DEADLINE: &str = "serving.knative.dev/progress-deadline";
 
 /// What `kubectl get -o yaml` adds to a manifest.
 const WRITTEN_BY_SERVERS: &[&str] = &[
@@ -129,18 +128,8 @@ fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionNa
     }
     let namespace = label(&mut fields, "namespace", report);
     fields.text_map("labels", report);
-    for (key, _) in fields.text_map("annotations", report) {
-        let annotation = key.text.as_str();
-        if annotation.starts_with(AUTOSCALING)
-            || annotation.starts_with(OURS)
-            || annotation == PROGRESS_DEADLINE
-        {
-            report.refuse(
-                key.place,
-                format!("annotation {annotation} does nothing on the Service itself; move it to spec.template.metadata.annotations"),
-            );
-        }
-    }
+    let annotations = fields.text_map("annotations", report);
+    refuse_all(misplaced_annotations(&as_map(&annotations)), &annotations, report);
     fields.finish(&[("generateName", "give it a name")], report);
     RevisionName::new(namespace.unwrap_or("default"), "service", name?).ok()
 }
@@ -206,7 +195,7 @@ fn read_template(
 ) -> Option<ReadTemplate> {
     let mut template = Template::default();
     let mut settings = RevisionSettings::default();
-    let mut progress_deadline = DEFAULT_PROGRESS_DEADLINE;
+    let mut deadline = DEFAULT_PROGRESS_DEADLINE;
     if let Some(mut metadata) = fields.mapping("metadata", report) {
         metadata.ignore(WRITTEN_BY_SERVERS);
         metadata.ignore(&["namespace"]);
@@ -215,7 +204,7 @@ fn read_template(
         let annotations = metadata.text_map("annotations", report);
         metadata.finish(&[("generateName", "templates are numbered")], report);
         settings = read_settings(&annotations, around.cluster, report);
-        progress_deadline = read_progress_deadline(&annotations, report).unwrap_or(progress_deadline);
+        deadline = read_progress_deadline(&annotations, report);
         let foreign = annotations.iter().filter(|(key, _)| !applies_live(&key.text));
         template.marks = labels
             .iter()
@@ -230,72 +219,64 @@ fn read_template(
             .refuse(fields.place, format!("{} is missing: nothing says what to run", fields.path_of("spec"))),
     }
     fields.finish(&[], report);
-    Some((template, settings, progress_deadline))
+    Some((template, settings, deadline))
 }
 
 /// Annotations that change how a revision is scaled, not what its pods run.
 fn applies_live(annotation: &str) -> bool {
-    annotation.starts_with(AUTOSCALING) || annotation.starts_with(OURS) || annotation == PROGRESS_DEADLINE
+    ANNOTATION_PREFIXES.iter().any(|prefix| annotation.starts_with(prefix))
+        || annotation == PROGRESS_DEADLINE_ANNOTATION
+}
+
+type Annotations<'n> = [(&'n Key, &'n str)];
+
+fn as_map(annotations: &Annotations<'_>) -> BTreeMap<String, String> {
+    annotations.iter().map(|(key, value)| (key.text.clone(), (*value).to_owned())).collect()
+}
+
+fn place_of(name: &str, annotations: &Annotations<'_>) -> Option<Place> {
+    annotations.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.place)
+}
+
+fn refuse_all(
+    problems: impl IntoIterator<Item = Problem>,
+    annotations: &Annotations<'_>,
+    report: &mut Report,
+) {
+    for problem in problems {
+        report.refuse(place_of(&problem.key, annotations), problem.message);
+    }
 }
 
 fn read_settings(
-    annotations: &[(&Key, &str)],
+    annotations: &Annotations<'_>,
     cluster: &ClusterConfig,
     report: &mut Report,
 ) -> RevisionSettings {
-    let place_of = |name: &str| -> Option<Place> {
-        annotations
-            .iter()
-            .find(|(key, _)| key.text == name || key.text.ends_with(&format!("/{name}")))
-            .map(|(key, _)| key.place)
-    };
-    let map: BTreeMap<String, String> =
-        annotations.iter().map(|(key, value)| (key.text.clone(), (*value).to_owned())).collect();
-    if let Some(class) =
-        map.get("autoscaling.knative.dev/class").filter(|class| *class != "kpa.autoscaling.knative.dev")
-    {
-        report.refuse(
-            place_of("autoscaling.knative.dev/class"),
-            format!("annotation autoscaling.knative.dev/class is {class:?}; on one machine it can only be \"kpa.autoscaling.knative.dev\""),
-        );
-        return RevisionSettings::default();
-    }
-    match RevisionSettings::parse(&map, cluster) {
+    match RevisionSettings::parse(&as_map(annotations), cluster) {
         Ok(checked) => {
             for warning in checked.warnings {
-                report.warn(place_of(&warning.key), warning.message);
+                report.warn(place_of(&warning.key, annotations), warning.message);
+            }
+            // A class that the ConfigMap names is refused there, once.
+            if checked.value.class.is_some() {
+                refuse_all(checked.value.require_kpa(cluster).err(), annotations, report);
             }
             checked.value
         }
         Err(problems) => {
-            for problem in problems {
-                report.refuse(place_of(&problem.key), problem.message);
-            }
+            refuse_all(problems, annotations, report);
             RevisionSettings::default()
         }
     }
 }
 
-fn read_progress_deadline(annotations: &[(&Key, &str)], report: &mut Report) -> Option<Duration> {
-    for (key, _) in annotations {
-        let near = did_you_mean(&key.text, [PROGRESS_DEADLINE].into_iter());
-        if key.text.starts_with("serving.knative.dev/prog") && key.text != PROGRESS_DEADLINE {
-            report.refuse(key.place, format!("unknown annotation {}{near}", key.text));
-        }
-    }
-    let (key, text) = annotations.iter().find(|(key, _)| key.text == PROGRESS_DEADLINE)?;
-    match parse_duration(text) {
-        Ok(duration) if duration.subsec_nanos() != 0 || duration.is_zero() => {
-            report.refuse(
-                key.place,
-                format!("annotation {PROGRESS_DEADLINE} is {text:?}; write whole seconds, at least \"1s\""),
-            );
-            None
-        }
-        Ok(duration) => Some(duration),
-        Err(error) => {
-            report.refuse(key.place, format!("annotation {PROGRESS_DEADLINE} is {text:?}, which {error}"));
-            None
+fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) -> Duration {
+    match progress_deadline(&as_map(annotations)) {
+        Ok(deadline) => deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE),
+        Err(problem) => {
+            refuse_all([problem], annotations, report);
+            DEFAULT_PROGRESS_DEADLINE
         }
     }
 }

@@ -1,0 +1,62 @@
+//! A stream of bytes as lines of bounded length.
+
+/// Cuts bytes into lines. A line longer than the limit is handed out in pieces, so that nobody's output can fill our memory.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    begun: Vec<u8>,
+    longest: usize,
+}
+
+impl Lines {
+    /// Lines of at most `longest` bytes.
+    pub(crate) fn of_at_most(longest: usize) -> Self {
+        Self { begun: Vec::new(), longest }
+    }
+
+    /// Takes in bytes and hands out each line that they complete, without its end.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut complete: impl FnMut(&str)) {
+        while !bytes.is_empty() {
+            let room = self.longest - self.begun.len();
+            let window = &bytes[..room.min(bytes.len())];
+            let (line, skip, ends) = match window.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (&window[..end], end + 1, true),
+                None => (window, window.len(), window.len() == room),
+            };
+            self.begun.extend_from_slice(line);
+            bytes = &bytes[skip..];
+            if ends {
+                complete(String::from_utf8_lossy(&self.begun).trim_end_matches('\r'));
+                self.begun.clear();
+            }
+        }
+    }
+
+    /// Hands out what was begun and not completed.
+    pub(crate) fn finish(self, complete: impl FnOnce(&str)) {
+        if !self.begun.is_empty() {
+            complete(&String::from_utf8_lossy(&self.begun));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(chunks: &[&str], longest: usize) -> Vec<String> {
+        let mut lines = Lines::of_at_most(longest);
+        let mut all = Vec::new();
+        for chunk in chunks {
+            lines.push(chunk.as_bytes(), |line| all.push(line.to_owned()));
+        }
+        lines.finish(|line| all.push(line.to_owned()));
+        all
+    }
+
+    #[test]
+    fn lines_are_joined_over_chunks_and_cut_at_the_limit() {
+        assert_eq!(cut(&["a\nb", "c\r\n", "\n", "d"], 10), ["a", "bc", "", "d"]);
+        assert_eq!(cut(&["abcdefgh\n"], 3), ["abc", "def", "gh"]);
+        assert_eq!(cut(&["ab", "c", "d"], 3), ["abc", "d"]);
+    }
+}

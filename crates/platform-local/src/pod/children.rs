@@ -1,0 +1,212 @@
+//! How the app and the queue-proxy are started.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value as Json, json};
+
+use crate::pod::{PodSpec, Probes};
+
+/// Starts the app. Both its outputs go to our standard error, where the supervisor reads the pod's logs.
+pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
+    let variables = app_variables(spec, port);
+    let words: Vec<String> = spec.template.command.iter().map(|word| expand(word, &variables)).collect();
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program_of(program, &spec.ebb));
+    command.args(arguments).envs(variables).stdin(Stdio::null()).stdout(logs()?).stderr(Stdio::inherit());
+    enter_directory(&mut command, spec);
+    command.spawn().map_err(|error| {
+        let place = spec.template.directory.as_ref().map(|path| format!(" in {}", path.display()));
+        io::Error::other(format!("{program:?}{}: {error}", place.unwrap_or_default()))
+    })
+}
+
+/// Starts the queue-proxy, which announces its ports on its standard output.
+pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
+    let mut command = Command::new(&spec.ebb);
+    command
+        .arg("queue-proxy")
+        .envs(queue_proxy_variables(spec, port))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
+    // Exec probes run where the app runs.
+    enter_directory(&mut command, spec);
+    command.spawn().map_err(|error| io::Error::other(format!("{}: {error}", spec.ebb.display())))
+}
+
+/// `ebb` is the one word that needs no installation: it means the executable that runs already.
+fn program_of<'a>(word: &'a str, ebb: &'a Path) -> &'a Path {
+    if word == "ebb" { ebb } else { Path::new(word) }
+}
+
+fn enter_directory(command: &mut Command, spec: &PodSpec) {
+    if let Some(directory) = &spec.template.directory {
+        command.current_dir(directory);
+    }
+}
+
+fn logs() -> io::Result<Stdio> {
+    Ok(io::stderr().as_fd().try_clone_to_owned()?.into())
+}
+
+type Variables = BTreeMap<String, String>;
+
+/// What the app finds in its environment besides what `ebb` itself was started with.
+fn app_variables(spec: &PodSpec, port: u16) -> Variables {
+    let ours = [
+        ("PORT", port.to_string()),
+        ("K_SERVICE", spec.service.clone()),
+        ("K_CONFIGURATION", spec.service.clone()),
+        ("K_REVISION", spec.revision.clone()),
+    ];
+    let mut variables: Variables = ours.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    for (name, value) in &spec.template.env {
+        let value = expand(value, &variables);
+        variables.insert(name.clone(), value);
+    }
+    variables
+}
+
+/// Kubernetes' `$(NAME)` in commands, arguments and values: a known name is replaced, an unknown one stays, `$$` is a dollar sign.
+fn expand(text: &str, variables: &Variables) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        let name = after.strip_prefix('(').and_then(|name| name.split_once(')'));
+        if let Some(escaped) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = escaped;
+        } else if let Some((name, after)) = name {
+            match variables.get(name) {
+                Some(value) => expanded.push_str(value),
+                None => expanded.extend(["$(", name, ")"]),
+            }
+            rest = after;
+        } else {
+            expanded.push('$');
+            rest = after;
+        }
+    }
+    expanded + rest
+}
+
+/// Knative's variables, and ours for what Knative gives to its kubelet.
+fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String)> {
+    let template = &spec.template;
+    let seconds = |timeout: Option<std::time::Duration>| timeout.unwrap_or_default().as_secs().to_string();
+    let probe = |probe: &Option<Json>| match probe {
+        Some(probe) => completed(probe, spec, port).to_string(),
+        None => String::new(),
+    };
+    let Probes { readiness, liveness, startup } = &template.probes;
+    vec![
+        ("CONTAINER_CONCURRENCY", template.container_concurrency.to_string()),
+        ("QUEUE_SERVING_PORT", "0".to_owned()),
+        ("QUEUE_SERVING_TLS_PORT", String::new()),
+        ("USER_PORT", port.to_string()),
+        ("REVISION_TIMEOUT_SECONDS", seconds(template.timeouts.request)),
+        ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(template.timeouts.response_start)),
+        ("REVISION_IDLE_TIMEOUT_SECONDS", seconds(template.timeouts.idle)),
+        ("SERVING_NAMESPACE", spec.namespace.clone()),
+        ("SERVING_SERVICE", spec.service.clone()),
+        ("SERVING_CONFIGURATION", spec.service.clone()),
+        ("SERVING_REVISION", spec.revision.clone()),
+        ("SERVING_POD", spec.pod.clone()),
+        ("SERVING_POD_IP", "127.0.0.1".to_owned()),
+        ("SERVING_LOGGING_CONFIG", String::new()),
+        ("SERVING_LOGGING_LEVEL", String::new()),
+        ("SERVING_READINESS_PROBE", probe(readiness)),
+        ("EBB_LIVENESS_PROBE", probe(liveness)),
+        ("EBB_STARTUP_PROBE", probe(startup)),
+        ("EBB_ANNOUNCE", "stdout".to_owned()),
+        ("EBB_ADMIN_PORT", "0".to_owned()),
+        ("EBB_LINK_PORT", "0".to_owned()),
+        ("EBB_STAT_PORT", "0".to_owned()),
+        ("EBB_METRICS_PORT", "0".to_owned()),
+    ]
+}
+
+/// Fills in what is known only now: the app's port where no other was given, and the app's environment for commands.
+fn completed(probe: &Json, spec: &PodSpec, port: u16) -> Json {
+    let mut probe = probe.clone();
+    for handler in ["httpGet", "tcpSocket", "grpc"] {
+        if let Some(handler) = probe.get_mut(handler).and_then(Json::as_object_mut) {
+            handler.entry("port").or_insert_with(|| json!(port));
+        }
+    }
+    if let Some(command) = probe.pointer_mut("/exec/command") {
+        let variables = app_variables(spec, port);
+        let words = command.as_array().cloned().unwrap_or_default();
+        let words = words.iter().filter_map(Json::as_str).enumerate().map(|(index, word)| {
+            let word = expand(word, &variables);
+            if index == 0 { program_of(&word, &spec.ebb).display().to_string() } else { word }
+        });
+        // A container's probe sees the container's environment; the queue-proxy's own is another.
+        let assignments = variables.iter().map(|(name, value)| format!("{name}={value}"));
+        *command = json!(["env".to_owned()].into_iter().chain(assignments).chain(words).collect::<Vec<_>>());
+    }
+    probe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(probe: Json) -> PodSpec {
+        let mut spec = PodSpec {
+            pod: "hello-00001-0001".to_owned(),
+            namespace: "default".to_owned(),
+            service: "hello".to_owned(),
+            revision: "hello-00001".to_owned(),
+            ebb: "/opt/ebb".into(),
+            template: crate::pod::Template::default(),
+        };
+        spec.template.env = vec![("GREETING".to_owned(), "port $(PORT)".to_owned())];
+        spec.template.probes.readiness = Some(probe);
+        spec
+    }
+
+    #[test]
+    fn a_probe_without_a_port_asks_the_apps() {
+        let spec = spec(json!({"httpGet": {"path": "/"}}));
+        let variables = queue_proxy_variables(&spec, 20_001);
+        let probe = variables.iter().find(|(name, _)| *name == "SERVING_READINESS_PROBE").expect("set");
+        assert_eq!(probe.1, r#"{"httpGet":{"path":"/","port":20001}}"#);
+    }
+
+    #[test]
+    fn an_exec_probe_sees_the_apps_environment() {
+        let probe = completed(&json!({"exec": {"command": ["ebb", "$(PORT)"]}}), &spec(json!({})), 20_001);
+        let expected = json!([
+            "env",
+            "GREETING=port 20001",
+            "K_CONFIGURATION=hello",
+            "K_REVISION=hello-00001",
+            "K_SERVICE=hello",
+            "PORT=20001",
+            "/opt/ebb",
+            "20001"
+        ]);
+        assert_eq!(probe["exec"]["command"], expected);
+    }
+
+    #[test]
+    fn names_are_expanded_as_kubernetes_does() {
+        let variables: Variables = [("PORT".to_owned(), "8080".to_owned())].into();
+        for (text, expected) in [
+            ("--port=$(PORT)", "--port=8080"),
+            ("$(PORT)$(PORT)", "80808080"),
+            ("$$(PORT)", "$(PORT)"),
+            ("$(NOBODY)", "$(NOBODY)"),
+            ("$PORT $( $", "$PORT $( $"),
+            ("", ""),
+        ] {
+            assert_eq!(expand(text, &variables), expected, "{text}");
+        }
+    }
+}

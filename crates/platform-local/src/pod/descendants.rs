@@ -1,0 +1,97 @@
+//! Ending every process that came from this one, and being sure of it.
+//!
+//! A process can leave its group and its parent, but not its reaper: `ebb pod` is a child subreaper, so every orphan among its descendants
+//! becomes its child. Killing what is found and waiting until the kernel says that there is no child left is therefore complete, however
+//! often the descendants fork meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid};
+
+/// How long to give the kernel to end what was killed before looking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Kills and reaps until this process has no descendant.
+pub(crate) fn kill_all() {
+    loop {
+        for process in descendants() {
+            // It may have ended since it was found.
+            let _ = kill(process, Signal::SIGKILL);
+        }
+        if reap(|_| {}) == Remaining::Nobody {
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Whether there are children after a [`reap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remaining {
+    /// At least one lives.
+    Somebody,
+    /// None at all.
+    Nobody,
+}
+
+/// Collects every child that has ended.
+pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> Remaining {
+    loop {
+        match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return Remaining::Somebody,
+            Ok(status) => ended(status),
+            Err(Errno::EINTR) => {}
+            Err(_) => return Remaining::Nobody,
+        }
+    }
+}
+
+/// Every process whose chain of parents leads here, as `/proc` has it now.
+fn descendants() -> Vec<Pid> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (process, parent) in all_processes() {
+        children.entry(parent).or_default().push(process);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![getpid().as_raw()];
+    while let Some(parent) = parents.pop() {
+        // Taken out, so that a table that changed while it was read cannot lead in circles.
+        for process in children.remove(&parent).unwrap_or_default() {
+            found.push(Pid::from_raw(process));
+            parents.push(process);
+        }
+    }
+    found
+}
+
+fn all_processes() -> impl Iterator<Item = (i32, i32)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((process, parent_of(&stat)?))
+    })
+}
+
+/// The parent in a line of `/proc/PID/stat`. The name before it stands in parentheses and may hold any character.
+fn parent_of(stat: &str) -> Option<i32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_found_behind_any_name() {
+        assert_eq!(parent_of("17 (a) b (c) S 4 17 17 0 -1"), Some(4));
+        assert_eq!(parent_of("1 (systemd) S 0 1 1"), Some(0));
+        assert_eq!(parent_of("garbage"), None);
+    }
+}
