@@ -7,6 +7,7 @@ mod lines;
 mod manifest;
 mod pod;
 mod supervisor;
+mod watch;
 
 pub use manifest::{Loaded, Trouble, load};
 pub use pod::pod_main;

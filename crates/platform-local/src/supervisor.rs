@@ -1,14 +1,45 @@
 //! Which pods should there be, and which are there?
+//!
+//! One task owns all state. It feeds a [`fleet::Fleet`], which decides, with orders, edits of the files and the news of pods' processes; it
+//! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
+//! the latest wins, so nobody ever waits for this task.
 
+mod fleet;
+mod logs;
+mod outbox;
+mod pod;
+mod process;
+mod restarts;
+mod revision;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
+use rand::Rng;
 use runtime::Clock;
-use tokio::sync::mpsc;
+use scaling::ClusterConfig;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
 
-use crate::manifest::Loaded;
+use crate::manifest::{Loaded, Reading, Trouble};
+use crate::watch::Watched;
+use fleet::{Fleet, PodNews};
+use logs::LogSink;
+use outbox::{Outbox, Surface};
+use process::{Start, Wish};
+use revision::Action;
+
+/// Events that may wait for the subscriber; more are kept as "changed", not as events.
+const EVENTS_WAITING: usize = 256;
+/// News of pods that may wait for the supervisor; a pod's process waits when it is full.
+const NEWS_WAITING: usize = 256;
 
 /// What [`LocalPlatform::start`] needs to know.
 #[derive(Clone, Debug)]
@@ -17,7 +48,7 @@ pub struct LocalConfig {
     pub files: Vec<PathBuf>,
     /// What follows `NAME.NAMESPACE.` in the hosts.
     pub domain: String,
-    /// The `ebb` executable, for `ebb pod` and `ebb queue-proxy`.
+    /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
     /// This process's clock.
     pub clock: Clock,
@@ -26,32 +57,253 @@ pub struct LocalConfig {
 /// Pods as processes of this machine.
 #[derive(Debug)]
 pub struct LocalPlatform {
-    subscriber: Mutex<Option<mpsc::Sender<PlatformEvent>>>,
+    desk: Arc<Desk>,
+}
+
+/// Where orders are left. The latest about the same thing wins, so its size is bounded by the number of pods.
+#[derive(Debug, Default)]
+struct Desk {
+    orders: Mutex<Orders>,
+    something_new: Notify,
+    /// Every pod has ended, and the supervisor with them.
+    ended: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    subscriber: Option<mpsc::Sender<PlatformEvent>>,
+    activators: Option<Vec<ActivatorFacts>>,
+    scale: BTreeMap<RevisionName, (PodCount, Vec<PodName>)>,
+    release: BTreeSet<PodName>,
+    states: BTreeMap<PodName, PodState>,
+    end: Wish,
 }
 
 impl LocalPlatform {
-    /// Starts to supervise what was loaded, on the current tokio runtime.
-    pub fn start(_config: LocalConfig, _loaded: Loaded) -> Arc<Self> {
-        Arc::new(Self { subscriber: Mutex::new(None) })
+    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked for: none outlives its `ebb`.
+    pub fn start(config: LocalConfig, loaded: Loaded) -> Arc<Self> {
+        let desk = Arc::<Desk>::default();
+        let (cluster, cluster_to_read) = watch::channel(loaded.cluster.clone());
+        let (readings_in, readings) = mpsc::channel(1);
+        let watched = Watched {
+            files: config.files.clone(),
+            domain: config.domain.clone(),
+            cluster: cluster_to_read,
+            readings: readings_in,
+        };
+        tokio::spawn(watched.run());
+        let (news_in, news) = mpsc::channel(NEWS_WAITING);
+        let supervisor = Supervisor {
+            desk: Arc::clone(&desk),
+            clock: config.clock,
+            ebb: config.ebb,
+            fleet: Fleet::new(new_hop_key),
+            outbox: Outbox::default(),
+            surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
+            cluster,
+            troubles: Vec::new(),
+            warnings: loaded.warnings.clone(),
+            loaded,
+            logs: LogSink::start(std::io::stdout()),
+            processes: BTreeMap::new(),
+            news_in,
+        };
+        tokio::spawn(supervisor.run(news, readings));
+        Arc::new(Self { desk })
     }
 
     /// Says which activators exist, for the autoscaler to find them.
-    pub fn set_activators(&self, _activators: Vec<ActivatorFacts>) {}
+    pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
+        self.order(|orders| orders.activators = Some(activators));
+    }
 
-    /// Ends every pod in an orderly way; returns when the last has ended. Orders are no longer taken.
-    pub async fn drain(&self) {}
+    /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
+    pub async fn drain(&self) {
+        self.order(|orders| orders.end = orders.end.max(Wish::Terminate));
+        self.desk.ended.cancelled().await;
+    }
 
-    /// Ends every pod at once.
-    pub fn kill(&self) {}
+    /// Ends every pod at once; [`LocalPlatform::drain`] returns soon after.
+    pub fn kill(&self) {
+        self.order(|orders| orders.end = Wish::Kill);
+    }
+
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut self.desk.orders.lock());
+        self.desk.something_new.notify_one();
+    }
 }
 
 impl Platform for LocalPlatform {
     fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
-        let (events, receiver) = mpsc::channel(256);
-        let _ = events.try_send(PlatformEvent::Synced);
-        *self.subscriber.lock() = Some(events);
-        receiver
+        let (subscriber, events) = mpsc::channel(EVENTS_WAITING);
+        self.order(|orders| orders.subscriber = Some(subscriber));
+        events
     }
 
-    fn execute(&self, _command: PlatformCommand) {}
+    fn execute(&self, command: PlatformCommand) {
+        self.order(|orders| match command {
+            PlatformCommand::ScaleTo { revision, count, end_first } => {
+                orders.scale.insert(revision, (count, end_first));
+            }
+            PlatformCommand::ReleasePod(pod) => {
+                orders.release.insert(pod);
+            }
+            PlatformCommand::NotePodState { pod, state, detail: _ } => {
+                orders.states.insert(pod, state);
+            }
+        });
+    }
+}
+
+/// 128 random bits.
+fn new_hop_key() -> HopKey {
+    let (high, low): (u64, u64) = (rand::rng().next_u64(), rand::rng().next_u64());
+    HopKey::new(format!("{high:016x}{low:016x}"))
+}
+
+struct Supervisor {
+    desk: Arc<Desk>,
+    clock: Clock,
+    ebb: PathBuf,
+    fleet: Fleet,
+    outbox: Outbox,
+    surface: Surface,
+    cluster: watch::Sender<Arc<ClusterConfig>>,
+    /// What applies.
+    loaded: Loaded,
+    /// What is wrong with the files as they are.
+    troubles: Vec<Trouble>,
+    warnings: Vec<Trouble>,
+    logs: LogSink,
+    processes: BTreeMap<PodName, watch::Sender<Wish>>,
+    news_in: mpsc::Sender<(PodName, PodNews)>,
+}
+
+impl Supervisor {
+    async fn run(
+        mut self,
+        mut news: mpsc::Receiver<(PodName, PodNews)>,
+        mut readings: mpsc::Receiver<Reading>,
+    ) {
+        self.fleet.apply(&self.loaded, self.clock.now());
+        loop {
+            self.act();
+            let changes = self.fleet.take_changes();
+            self.outbox.note(changes);
+            let more_to_say = self.outbox.say(&self.fleet, &self.surface);
+            if self.fleet.has_ended() && self.processes.is_empty() {
+                break;
+            }
+            let deadline = self.fleet.next_deadline();
+            // Every arm is cancel-safe: what was not received stays in its channel or slot.
+            tokio::select! {
+                () = self.desk.something_new.notified() => self.take_orders(),
+                Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
+                Some(reading) = readings.recv() => self.take_reading(reading),
+                () = self.outbox.room(), if more_to_say => {}
+                () = self.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {
+                    self.fleet.advance(self.clock.now());
+                }
+            }
+        }
+        let logs = self.logs.clone();
+        // A terminal that stopped reading is waited for a second, not more.
+        let _ = tokio::task::spawn_blocking(move || logs.flush()).await;
+        self.desk.ended.cancel();
+    }
+
+    fn take_orders(&mut self) {
+        let orders = std::mem::take(&mut *self.desk.orders.lock());
+        let now = self.clock.now();
+        if let Some(subscriber) = orders.subscriber {
+            self.outbox.subscribe(subscriber, &self.fleet);
+        }
+        if let Some(activators) = orders.activators {
+            self.surface.activators = activators;
+            self.outbox.note_activators();
+        }
+        for (pod, state) in orders.states {
+            self.fleet.note_state(&pod, state, now);
+        }
+        for (revision, (count, end_first)) in orders.scale {
+            self.fleet.scale_to(&revision, count, end_first, now);
+        }
+        for pod in orders.release {
+            self.fleet.release(&pod, now);
+        }
+        match orders.end {
+            Wish::Run => {}
+            Wish::Terminate => self.fleet.drain(now),
+            Wish::Kill => self.fleet.kill(now),
+        }
+    }
+
+    fn take_news(&mut self, pod: &PodName, news: &PodNews) {
+        if let PodNews::Ended(_) = news {
+            self.processes.remove(pod);
+        }
+        self.fleet.note(pod, news, self.clock.now());
+    }
+
+    fn take_reading(&mut self, mut reading: Reading) {
+        let troubles = std::mem::take(&mut reading.troubles);
+        if self.troubles != troubles {
+            for trouble in &troubles {
+                tracing::warn!("{trouble}; what applied before still does");
+            }
+            if troubles.is_empty() {
+                tracing::info!("the files are flawless again");
+            }
+            self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
+            self.troubles = troubles;
+            self.outbox.note_problems();
+        }
+        if self.warnings != reading.warnings {
+            self.warnings.clone_from(&reading.warnings);
+            for warning in &self.warnings {
+                tracing::warn!("{warning}");
+            }
+        }
+        let loaded = reading.over(&self.loaded);
+        if loaded.cluster != self.loaded.cluster {
+            tracing::info!("the ConfigMap changed");
+            self.surface.cluster = loaded.cluster.clone();
+            self.cluster.send_replace(loaded.cluster.clone());
+            self.outbox.note_config();
+        }
+        self.fleet.apply(&loaded, self.clock.now());
+        self.loaded = loaded;
+    }
+
+    /// Carries out what the fleet decided.
+    fn act(&mut self) {
+        // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
+        if self.fleet.is_ending() && !self.outbox.has_subscriber() {
+            self.fleet.release_all(self.clock.now());
+        }
+        for action in self.fleet.take_actions() {
+            match action {
+                Action::Start(pod, spec) => {
+                    tracing::debug!(%pod, "starting a pod");
+                    let (wish, wishes) = watch::channel(Wish::Run);
+                    let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
+                    self.processes.insert(pod.clone(), wish);
+                    tokio::spawn(process::run(Start { ebb, pod, spec, logs, news }, wishes));
+                }
+                Action::Terminate(pod) => self.wish(&pod, Wish::Terminate),
+                Action::Kill(pod) => self.wish(&pod, Wish::Kill),
+            }
+        }
+    }
+
+    fn wish(&self, pod: &PodName, wish: Wish) {
+        if let Some(process) = self.processes.get(pod) {
+            process.send_if_modified(|present| {
+                let grows = *present < wish;
+                *present = wish.max(*present);
+                grows
+            });
+        }
+    }
 }

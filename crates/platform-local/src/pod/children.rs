@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
@@ -15,7 +15,7 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let variables = app_variables(spec, port);
     let words: Vec<String> = spec.template.command.iter().map(|word| expand(word, &variables)).collect();
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(program_of(program, &spec.ebb));
+    let mut command = command_of(program);
     command.args(arguments).envs(variables).stdin(Stdio::null()).stdout(logs()?).stderr(Stdio::inherit());
     enter_directory(&mut command, spec);
     command.spawn().map_err(|error| {
@@ -26,7 +26,7 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
 
 /// Starts the queue-proxy, which announces its ports on its standard output.
 pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
-    let mut command = Command::new(&spec.ebb);
+    let mut command = command_of("ebb");
     command
         .arg("queue-proxy")
         .envs(queue_proxy_variables(spec, port))
@@ -35,12 +35,20 @@ pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> 
         .stderr(Stdio::inherit());
     // Exec probes run where the app runs.
     enter_directory(&mut command, spec);
-    command.spawn().map_err(|error| io::Error::other(format!("{}: {error}", spec.ebb.display())))
+    command.spawn()
 }
 
+/// The executable that runs now, even if another was built in its place since.
+const THIS_EXECUTABLE: &str = "/proc/self/exe";
+
 /// `ebb` is the one word that needs no installation: it means the executable that runs already.
-fn program_of<'a>(word: &'a str, ebb: &'a Path) -> &'a Path {
-    if word == "ebb" { ebb } else { Path::new(word) }
+fn command_of(program: &str) -> Command {
+    if program != "ebb" {
+        return Command::new(program);
+    }
+    let mut command = Command::new(THIS_EXECUTABLE);
+    command.arg0(program);
+    command
 }
 
 fn enter_directory(command: &mut Command, spec: &PodSpec) {
@@ -144,13 +152,18 @@ fn completed(probe: &Json, spec: &PodSpec, port: u16) -> Json {
         let words = command.as_array().cloned().unwrap_or_default();
         let words = words.iter().filter_map(Json::as_str).enumerate().map(|(index, word)| {
             let word = expand(word, &variables);
-            if index == 0 { program_of(&word, &spec.ebb).display().to_string() } else { word }
+            if index == 0 && word == "ebb" { this_executable() } else { word }
         });
         // A container's probe sees the container's environment; the queue-proxy's own is another.
         let assignments = variables.iter().map(|(name, value)| format!("{name}={value}"));
         *command = json!(["env".to_owned()].into_iter().chain(assignments).chain(words).collect::<Vec<_>>());
     }
     probe
+}
+
+/// A path that means this executable for others too.
+fn this_executable() -> String {
+    std::env::current_exe().unwrap_or_else(|_| THIS_EXECUTABLE.into()).display().to_string()
 }
 
 #[cfg(test)]
@@ -163,7 +176,6 @@ mod tests {
             namespace: "default".to_owned(),
             service: "hello".to_owned(),
             revision: "hello-00001".to_owned(),
-            ebb: "/opt/ebb".into(),
             template: crate::pod::Template::default(),
         };
         spec.template.env = vec![("GREETING".to_owned(), "port $(PORT)".to_owned())];
@@ -189,7 +201,7 @@ mod tests {
             "K_REVISION=hello-00001",
             "K_SERVICE=hello",
             "PORT=20001",
-            "/opt/ebb",
+            "cat",
             "20001"
         ]);
         assert_eq!(probe["exec"]["command"], expected);

@@ -16,8 +16,6 @@ pub(crate) struct PodSpec {
     pub(crate) service: String,
     /// What the template is called (`NAME-00001`).
     pub(crate) revision: String,
-    /// The `ebb` executable.
-    pub(crate) ebb: PathBuf,
     /// What to run, and how.
     pub(crate) template: Template,
 }

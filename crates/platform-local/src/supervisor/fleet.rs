@@ -1,0 +1,285 @@
+//! Which pods should there be? Every revision of this machine: facts and orders in, actions and news out.
+//!
+//! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in no time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use platform::{PodFacts, RevisionFacts};
+use scaling::ClusterConfig;
+use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
+
+use crate::manifest::{Loaded, Service};
+use crate::pod::PodMessage;
+use crate::supervisor::revision::{Action, PodNames, Revision, Surroundings};
+
+/// Under which a single Service is reached too.
+const SINGLE_HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// What became known of a pod's process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PodNews {
+    /// It runs, with this process id.
+    Spawned(u32),
+    /// It said something.
+    Said(PodMessage),
+    /// It is gone, with everything that came from it. How, as the end of a sentence.
+    Ended(String),
+}
+
+/// What changed since the last look, to be published.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// These appeared or changed.
+    pub(crate) revisions: BTreeSet<RevisionName>,
+    /// The pods of these may have changed.
+    pub(crate) pods: BTreeSet<RevisionName>,
+    /// These are gone.
+    pub(crate) removed: BTreeSet<RevisionName>,
+}
+
+/// How far the end of everything has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ending {
+    #[default]
+    Not,
+    Draining,
+    Killed,
+}
+
+/// Every revision of this machine.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    revisions: BTreeMap<RevisionName, Revision>,
+    names: PodNames,
+    actions: Vec<Action>,
+    changes: Changes,
+    ending: Ending,
+    new_hop_key: fn() -> HopKey,
+}
+
+impl Fleet {
+    /// Nothing yet. Hop keys come from `new_hop_key`.
+    pub(crate) fn new(new_hop_key: fn() -> HopKey) -> Self {
+        Self {
+            revisions: BTreeMap::new(),
+            names: PodNames::default(),
+            actions: Vec::new(),
+            changes: Changes::default(),
+            ending: Ending::Not,
+            new_hop_key,
+        }
+    }
+
+    /// What the files say now.
+    pub(crate) fn apply(&mut self, loaded: &Loaded, now: Timestamp) {
+        if self.ending != Ending::Not {
+            return;
+        }
+        for (name, revision) in &mut self.revisions {
+            if !loaded.services.contains_key(name) {
+                revision.is_going = true;
+                self.changes.revisions.insert(name.clone());
+            }
+        }
+        for (name, placed) in &loaded.services {
+            self.apply_service(name, &placed.service, &loaded.cluster);
+        }
+        self.share_single_hosts();
+        self.advance(now);
+    }
+
+    fn apply_service(&mut self, name: &RevisionName, service: &Service, cluster: &ClusterConfig) {
+        match self.revisions.get_mut(name) {
+            Some(revision) if !revision.is_going => {
+                if revision.service != *service {
+                    revision.edit(service.clone());
+                    self.changes.revisions.insert(name.clone());
+                }
+            }
+            // It was removed and is back before its last pod ended.
+            Some(revision) => {
+                revision.is_going = false;
+                revision.wanted = first_count(service, cluster);
+                revision.edit(service.clone());
+                self.changes.revisions.insert(name.clone());
+            }
+            None => {
+                let revision =
+                    Revision::new(service.clone(), first_count(service, cluster), (self.new_hop_key)());
+                self.revisions.insert(name.clone(), revision);
+                self.changes.removed.remove(name);
+                self.changes.revisions.insert(name.clone());
+            }
+        }
+    }
+
+    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down.
+    pub(crate) fn scale_to(
+        &mut self,
+        name: &RevisionName,
+        count: PodCount,
+        end_first: Vec<PodName>,
+        now: Timestamp,
+    ) {
+        let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else { return };
+        if revision.wanted != count {
+            self.changes.revisions.insert(name.clone());
+        }
+        revision.scale_to(count, end_first);
+        self.advance(now);
+    }
+
+    /// Activators pick the pod no more.
+    pub(crate) fn release(&mut self, pod: &PodName, now: Timestamp) {
+        let Some(name) = self.owner_of(pod) else { return };
+        let revision = self.revisions.get_mut(&name).expect("it owns the pod");
+        let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+        revision.release(pod, &mut around);
+        self.changes.pods.insert(name);
+    }
+
+    /// What a pod said on its link.
+    pub(crate) fn note_state(&mut self, pod: &PodName, state: PodState, now: Timestamp) {
+        let Some(name) = self.owner_of(pod) else { return };
+        // Unheard says nothing about the pod.
+        if state != PodState::Unheard {
+            let revision = self.revisions.get_mut(&name).expect("it owns the pod");
+            revision.note_ready(pod, state == PodState::Ready, now);
+            self.advance(now);
+        }
+    }
+
+    /// What became known of a pod's process.
+    pub(crate) fn note(&mut self, pod: &PodName, news: &PodNews, now: Timestamp) {
+        let Some(name) = self.owner_of(pod) else { return };
+        let revision = self.revisions.get_mut(&name).expect("it owns the pod");
+        match news {
+            PodNews::Ended(how) => revision.note_end(pod, how, now),
+            PodNews::Spawned(pid) => {
+                if let Some(pod) = revision.pod_mut(pod) {
+                    pod.note_pid(*pid);
+                }
+            }
+            PodNews::Said(message) => {
+                if let Some(pod) = revision.pod_mut(pod) {
+                    pod.note(message);
+                }
+                if let PodMessage::Failed { reason } = message {
+                    revision.note_failure(pod, reason, now);
+                }
+            }
+        }
+        self.changes.pods.insert(name);
+        self.advance(now);
+    }
+
+    /// Ends every pod in an orderly way; orders and edits are no longer taken.
+    pub(crate) fn drain(&mut self, now: Timestamp) {
+        if self.ending == Ending::Not {
+            self.ending = Ending::Draining;
+            for (name, revision) in &mut self.revisions {
+                revision.is_going = true;
+                self.changes.revisions.insert(name.clone());
+            }
+        }
+        self.advance(now);
+    }
+
+    /// Ends every pod at once.
+    pub(crate) fn kill(&mut self, now: Timestamp) {
+        self.ending = Ending::Killed;
+        for revision in self.revisions.values_mut() {
+            revision.kill(&mut self.actions);
+        }
+        self.advance(now);
+    }
+
+    /// Ends the wait for activators: nobody is there to tell them.
+    pub(crate) fn release_all(&mut self, now: Timestamp) {
+        for revision in self.revisions.values_mut() {
+            let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+            revision.release_all(&mut around);
+        }
+        self.changes.pods.extend(self.revisions.keys().cloned());
+    }
+
+    /// Whether everything was told to end and has.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ending != Ending::Not && self.revisions.is_empty()
+    }
+
+    /// Whether everything was told to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending != Ending::Not
+    }
+
+    /// Does what is due at this moment.
+    pub(crate) fn advance(&mut self, now: Timestamp) {
+        for (name, revision) in &mut self.revisions {
+            let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+            revision.advance(&mut around);
+            self.changes.pods.insert(name.clone());
+        }
+        let gone = self.revisions.extract_if(.., |_, revision| revision.is_gone());
+        let gone: Vec<RevisionName> = gone.map(|(name, _)| name).collect();
+        for name in &gone {
+            self.changes.revisions.remove(name);
+            self.changes.pods.remove(name);
+        }
+        self.changes.removed.extend(gone);
+    }
+
+    /// When [`Fleet::advance`] is due at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.revisions.values().filter_map(Revision::next_deadline).min()
+    }
+
+    /// What is to be done now, in this order.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// What changed since the last call.
+    pub(crate) fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Every revision there is.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &RevisionName> {
+        self.revisions.keys()
+    }
+
+    /// A revision as the platform's users see it.
+    pub(crate) fn facts(&self, name: &RevisionName) -> Option<RevisionFacts> {
+        self.revisions.get(name).map(Revision::facts)
+    }
+
+    /// Its pods as the platform's users see them.
+    pub(crate) fn pods(&self, name: &RevisionName) -> Option<Vec<PodFacts>> {
+        self.revisions.get(name).map(Revision::pod_facts)
+    }
+
+    fn owner_of(&self, pod: &PodName) -> Option<RevisionName> {
+        self.revisions.iter().find(|(_, revision)| revision.has(pod)).map(|(name, _)| name.clone())
+    }
+
+    /// Gives plain `localhost` to the only Service, and takes it back when there are several.
+    fn share_single_hosts(&mut self) {
+        let staying = self.revisions.values().filter(|revision| !revision.is_going).count();
+        for (name, revision) in &mut self.revisions {
+            let hosts = if staying == 1 && !revision.is_going { SINGLE_HOSTS.as_slice() } else { &[] };
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            if revision.more_hosts != hosts {
+                revision.more_hosts = hosts;
+                self.changes.revisions.insert(name.clone());
+            }
+        }
+    }
+}
+
+/// A new revision begins with its initial scale, as on Knative, and never with less than its least.
+fn first_count(service: &Service, cluster: &ClusterConfig) -> PodCount {
+    let limit = service.template.container_concurrency;
+    let spec = service.settings.resolve(cluster, limit, service.progress_deadline);
+    spec.initial_scale.max(spec.min_scale)
+}

@@ -1,0 +1,144 @@
+//! One pod as the supervisor sees it.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use platform::PodFacts;
+use scaling::PodPhase;
+use vocabulary::{PodName, Timestamp};
+
+use crate::pod::{Announcement, PodMessage};
+use crate::supervisor::restarts::Life;
+
+/// The number of a template within its Service, from 1.
+pub(crate) type TemplateNumber = u32;
+
+/// One pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    /// Its name.
+    pub(crate) name: PodName,
+    /// Which template it runs.
+    pub(crate) template: TemplateNumber,
+    /// How far its life has come.
+    pub(crate) stage: Stage,
+    /// Since when it says that it is ready, if it does.
+    pub(crate) ready_since: Option<Timestamp>,
+    /// Why it is in trouble.
+    pub(crate) trouble: Option<String>,
+    started: Timestamp,
+    announced: Option<Announcement>,
+    details: BTreeMap<String, String>,
+}
+
+/// How far a pod's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No process yet: its template failed, and it waits until then.
+    Waiting {
+        /// When it may start.
+        until: Timestamp,
+    },
+    /// It has a process and is wanted.
+    Serving,
+    /// It is not wanted any more; activators are being told.
+    Leaving {
+        /// When it is ended even if they were not.
+        until: Timestamp,
+    },
+    /// It was told to end, or ends by itself.
+    Ending {
+        /// When it is killed if it has not ended.
+        until: Timestamp,
+    },
+    /// It was killed.
+    Killed,
+}
+
+impl Pod {
+    /// A pod that waits for its start.
+    pub(crate) fn waiting(name: PodName, template: TemplateNumber, until: Timestamp) -> Self {
+        Self {
+            name,
+            template,
+            stage: Stage::Waiting { until },
+            ready_since: None,
+            trouble: None,
+            started: until,
+            announced: None,
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it is among the pods that there should be.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match self.stage {
+            Stage::Waiting { .. } | Stage::Serving => true,
+            Stage::Leaving { .. } | Stage::Ending { .. } | Stage::Killed => false,
+        }
+    }
+
+    /// Whether activators may know it, so that they must be told before it ends.
+    pub(crate) fn is_known(&self) -> bool {
+        self.announced.is_some()
+    }
+
+    /// Its process was started.
+    pub(crate) fn note_start(&mut self, now: Timestamp) {
+        self.started = now;
+        self.stage = Stage::Serving;
+    }
+
+    /// What its process said of itself.
+    pub(crate) fn note(&mut self, message: &PodMessage) {
+        let mut detail = |name: &str, value: String| self.details.insert(name.to_owned(), value);
+        match message {
+            PodMessage::Started { app_pid, queue_proxy_pid, app_port } => {
+                detail("app_pid", app_pid.to_string());
+                detail("queue_proxy_pid", queue_proxy_pid.to_string());
+                detail("app_port", app_port.to_string());
+            }
+            PodMessage::Announced(ports) => {
+                detail("requests_port", ports.requests.to_string());
+                detail("admin_port", ports.admin.to_string());
+                detail("link_port", ports.link.to_string());
+                detail("stat_port", ports.stat.to_string());
+                detail("metrics_port", ports.metrics.to_string());
+                self.announced = Some(*ports);
+            }
+            PodMessage::Failed { reason } => self.trouble = Some(reason.clone()),
+        }
+    }
+
+    /// The process id of its `ebb pod`.
+    pub(crate) fn note_pid(&mut self, pid: u32) {
+        self.details.insert("pod_pid".to_owned(), pid.to_string());
+    }
+
+    /// What its failure means for its successors.
+    pub(crate) fn life(&self) -> Life {
+        Life { started: self.started, ready_since: self.ready_since }
+    }
+
+    /// The pod as the platform's users see it.
+    pub(crate) fn facts(&self, present_template: TemplateNumber) -> PodFacts {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let phase = match self.stage {
+            Stage::Waiting { .. } => PodPhase::Pending,
+            Stage::Serving if self.announced.is_none() => PodPhase::Pending,
+            Stage::Serving => PodPhase::Running,
+            Stage::Leaving { .. } | Stage::Ending { .. } | Stage::Killed => PodPhase::Terminating,
+        };
+        PodFacts {
+            name: self.name.clone(),
+            phase,
+            leaving: !self.is_wanted(),
+            platform_ready: None,
+            requests: self.announced.map(|ports| local(ports.requests)),
+            link: self.announced.map(|ports| local(ports.link)),
+            outdated: self.template != present_template,
+            trouble: self.trouble.clone(),
+            details: self.details.clone(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! One `ebb pod` process: started, listened to, told to end, and followed to its end.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::{mpsc, watch};
+use vocabulary::PodName;
+
+use crate::lines::Lines;
+use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
+use crate::supervisor::fleet::PodNews;
+use crate::supervisor::logs::{LogSink, PodLog};
+
+/// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
+const KILL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the supervisor wants of a process; it only ever grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wish {
+    /// Live on.
+    #[default]
+    Run,
+    /// Drain and end.
+    Terminate,
+    /// End at once.
+    Kill,
+}
+
+/// What a process is started with.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// The `ebb` executable.
+    pub(crate) ebb: PathBuf,
+    /// The pod's name.
+    pub(crate) pod: PodName,
+    /// What it runs.
+    pub(crate) spec: Box<PodSpec>,
+    /// Where its output goes.
+    pub(crate) logs: LogSink,
+    /// Who wants to know what becomes of it.
+    pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
+}
+
+/// Runs one process to its end. The last news is always [`PodNews::Ended`].
+pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
+    let Start { ebb, pod, spec, logs, news } = start;
+    let how = match spawn(&ebb) {
+        Ok(child) => {
+            let mut process = Process { pod: pod.clone(), news: news.clone(), wish };
+            process.follow(child, &spec, logs.of_pod(&pod)).await
+        }
+        Err(error) => format!("{} cannot be started: {error}", ebb.display()),
+    };
+    let _ = news.send((pod, PodNews::Ended(how))).await;
+}
+
+/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole.
+fn spawn(ebb: &Path) -> std::io::Result<Child> {
+    Command::new(ebb)
+        .arg("pod")
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+struct Process {
+    pod: PodName,
+    news: mpsc::Sender<(PodName, PodNews)>,
+    wish: watch::Receiver<Wish>,
+}
+
+impl Process {
+    async fn follow(&mut self, mut child: Child, spec: &PodSpec, log: PodLog) -> String {
+        let pid = child.id().expect("not waited for yet");
+        self.tell(PodNews::Spawned(pid)).await;
+        let group = Pid::from_raw(i32::try_from(pid).expect("Linux has fewer than 2^22 processes"));
+        let mut input = child.stdin.take();
+        let output = child.stdout.take().expect("it is a pipe");
+        let errors = child.stderr.take().expect("it is a pipe");
+        // Its descendants hold this pipe too, so it may outlive the process.
+        let log = tokio::spawn(copy_log(errors, log));
+        send_spec(&mut input, spec).await;
+        self.listen(output, input, group).await;
+        // Its standard output is closed, so it is gone, but nobody has waited for it yet: the number of its group cannot be anybody else's.
+        let _ = killpg(group, Signal::SIGKILL);
+        let how = match child.wait().await {
+            Ok(status) => how(status),
+            Err(error) => format!("its pod process is gone: {error}"),
+        };
+        let _ = log.await;
+        how
+    }
+
+    /// Passes on what it says until it says no more, and what the supervisor wants of it.
+    async fn listen(&mut self, mut output: impl AsyncRead + Unpin, mut input: Option<ChildStdin>, group: Pid) {
+        let mut buffer = vec![0; 4096];
+        let mut lines = Lines::of_at_most(LONGEST_LINE);
+        let mut killed = false;
+        loop {
+            tokio::select! {
+                read = output.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => return,
+                    Ok(length) => {
+                        let mut said = Vec::new();
+                        lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
+                        for message in said {
+                            self.tell(PodNews::Said(message)).await;
+                        }
+                    }
+                },
+                Ok(()) = self.wish.changed() => match *self.wish.borrow_and_update() {
+                    Wish::Run => {}
+                    Wish::Terminate => {
+                        let _ = kill(group, Signal::SIGTERM);
+                    }
+                    Wish::Kill => {
+                        // Closing the pipe is the order to kill everything; only `ebb pod` itself can find every descendant.
+                        input = None;
+                        killed = true;
+                    }
+                },
+                () = tokio::time::sleep(KILL_PATIENCE), if killed => {
+                    let _ = killpg(group, Signal::SIGKILL);
+                }
+            }
+            debug_assert!(killed || input.is_some(), "the pipe is open until the kill");
+        }
+    }
+
+    fn understand(&self, line: &str) -> Option<PodMessage> {
+        match serde_json::from_str(line) {
+            Ok(message) => Some(message),
+            Err(error) => {
+                tracing::warn!(pod = %self.pod, %error, "a pod process said something that is not understood");
+                None
+            }
+        }
+    }
+
+    async fn tell(&self, news: PodNews) {
+        let _ = self.news.send((self.pod.clone(), news)).await;
+    }
+}
+
+/// A process that is gone already does not read; that shows when its output ends.
+async fn send_spec(input: &mut Option<ChildStdin>, spec: &PodSpec) {
+    let mut line = serde_json::to_vec(spec).expect("specifications are plain data");
+    line.push(b'\n');
+    if let Some(input) = input {
+        let _ = input.write_all(&line).await;
+        let _ = input.flush().await;
+    }
+}
+
+async fn copy_log(mut errors: impl AsyncRead + Unpin, mut log: PodLog) {
+    let mut buffer = vec![0; 8192];
+    while let Ok(length @ 1..) = errors.read(&mut buffer).await {
+        log.push(&buffer[..length]);
+    }
+    log.finish();
+}
+
+/// How the process ended, as the end of a sentence.
+fn how(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("its pod process exited with code {code}"),
+        (None, Some(signal)) => {
+            let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
+            format!("its pod process was killed by {name}")
+        }
+        (None, None) => "its pod process is gone".to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! When may a template that keeps failing be started again?
+
+use std::time::Duration;
+
+use runtime::Backoff;
+use vocabulary::Timestamp;
+
+/// The first wait after a failure.
+const LEAST: Duration = Duration::from_millis(100);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(10);
+/// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the first one again.
+const HEALTHY: Duration = Duration::from_secs(10);
+
+/// The failures of one template.
+#[derive(Clone, Debug)]
+pub(crate) struct Restarts {
+    backoff: Backoff,
+    not_before: Timestamp,
+    last: Option<Timestamp>,
+    /// Why its new pods are watched with suspicion; until one gets ready.
+    reason: Option<String>,
+}
+
+/// The life of a pod that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    /// When it was started.
+    pub(crate) started: Timestamp,
+    /// Since when it was ready, if it was at its end.
+    pub(crate) ready_since: Option<Timestamp>,
+}
+
+impl Default for Restarts {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff::new(LEAST, LONGEST),
+            not_before: Timestamp::ZERO,
+            last: None,
+            reason: None,
+        }
+    }
+}
+
+impl Restarts {
+    /// Notes a failure. Pods that were started together fail together; that is one failure, so only a pod that was started after the last
+    /// one lengthens the wait.
+    pub(crate) fn note_failure(&mut self, reason: &str, life: Life, now: Timestamp) {
+        let was_healthy = life.ready_since.is_some_and(|since| now.saturating_since(since) >= HEALTHY);
+        let was_quiet = self.last.is_none_or(|last| now.saturating_since(last) >= HEALTHY + LONGEST);
+        if was_healthy || was_quiet {
+            self.backoff.reset();
+        }
+        let is_new = self.last.is_none_or(|last| life.started >= last);
+        self.last = Some(now);
+        if is_new {
+            let wait = self.backoff.next_wait();
+            self.not_before = now + wait;
+            self.reason = Some(format!("{reason}; it is started again {wait:?} later"));
+        }
+    }
+
+    /// A pod of the template is ready: it can work.
+    pub(crate) fn note_ready(&mut self) {
+        self.reason = None;
+    }
+
+    /// When the next pod may start.
+    pub(crate) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
+    /// The last failure, while no pod got ready since.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Timestamp {
+        Timestamp::from_millis(1_000_000 + milliseconds)
+    }
+
+    fn started(milliseconds: u64) -> Life {
+        Life { started: at(milliseconds), ready_since: None }
+    }
+
+    #[test]
+    fn each_generation_of_failures_doubles_the_wait_up_to_ten_seconds() {
+        let mut restarts = Restarts::default();
+        let mut now = 0;
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            restarts.note_failure("exited", started(now), at(now + 10));
+            restarts.note_failure("exited", started(now), at(now + 20));
+            let wait = restarts.not_before().saturating_since(at(now + 10)).as_millis();
+            waits.push(wait);
+            now += 20 + u64::try_from(wait).expect("small");
+        }
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn ten_healthy_seconds_make_the_next_failure_the_first() {
+        let mut restarts = Restarts::default();
+        restarts.note_failure("exited", started(0), at(10));
+        restarts.note_failure("exited", started(110), at(120));
+        assert_eq!(restarts.not_before(), at(320));
+        let life = Life { started: at(320), ready_since: Some(at(400)) };
+        restarts.note_failure("exited", life, at(10_400));
+        assert_eq!(restarts.not_before(), at(10_500));
+    }
+
+    #[test]
+    fn a_ready_pod_clears_the_reason_but_not_the_wait() {
+        let mut restarts = Restarts::default();
+        restarts.note_failure("the app exited with code 3", started(0), at(10));
+        assert_eq!(restarts.reason(), Some("the app exited with code 3; it is started again 100ms later"));
+        restarts.note_ready();
+        assert_eq!(restarts.reason(), None);
+        assert_eq!(restarts.not_before(), at(110));
+    }
+}

@@ -1,0 +1,375 @@
+//! Which pods should one revision have?
+//!
+//! As many of its present template as are wanted. While pods of an older template still serve, that is a rollout: the new pods all start at once, and one old pod
+//! leaves for each new pod that is ready, so the revision never has fewer pods than wanted that work. A new template that never gets
+//! ready leaves the old one serving, and growing with the load.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use platform::{PodFacts, RevisionFacts};
+use vocabulary::{HopKey, PodCount, PodName, Timestamp};
+
+use crate::manifest::Service;
+use crate::pod::{APP_GRACE, PodSpec, Template};
+use crate::supervisor::pod::{Pod, Stage, TemplateNumber};
+use crate::supervisor::restarts::Restarts;
+
+/// How long a leaving pod waits for the activators' acknowledgement.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a drain may take when requests have no limit.
+const UNLIMITED_DRAIN: Duration = Duration::from_hours(1);
+/// What a drain has beyond its longest request.
+const DRAIN_RESERVE: Duration = Duration::from_secs(15);
+
+/// What is to be done with a process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Start it.
+    Start(PodName, Box<PodSpec>),
+    /// Tell it to drain and end.
+    Terminate(PodName),
+    /// End it at once, with everything that came from it.
+    Kill(PodName),
+}
+
+/// Gives out names that no pod had before.
+#[derive(Debug, Default)]
+pub(crate) struct PodNames {
+    given: u64,
+}
+
+impl PodNames {
+    fn next(&mut self, template: &str) -> PodName {
+        self.given += 1;
+        PodName::new(&format!("{template}-{:04}", self.given))
+    }
+}
+
+/// What a look at one revision may touch outside of it.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    /// The present.
+    pub(crate) now: Timestamp,
+    /// What is to be done is added here.
+    pub(crate) actions: &'a mut Vec<Action>,
+    /// Where names come from.
+    pub(crate) names: &'a mut PodNames,
+}
+
+/// One Service and its pods.
+#[derive(Debug)]
+pub(crate) struct Revision {
+    /// What its manifest says.
+    pub(crate) service: Service,
+    /// Hosts besides its own.
+    pub(crate) more_hosts: Vec<String>,
+    /// How many pods there should be.
+    pub(crate) wanted: PodCount,
+    /// Whether it is being taken down: its Service is gone from the files, or everything ends.
+    pub(crate) is_going: bool,
+    hop_keys: Vec<HopKey>,
+    templates: BTreeMap<TemplateNumber, Template>,
+    present: TemplateNumber,
+    numbers_given: TemplateNumber,
+    restarts: BTreeMap<TemplateNumber, Restarts>,
+    pods: BTreeMap<PodName, Pod>,
+    end_first: Vec<PodName>,
+}
+
+impl Revision {
+    /// A new revision with `wanted` pods to begin with.
+    pub(crate) fn new(service: Service, wanted: PodCount, hop_key: HopKey) -> Self {
+        let templates = [(1, service.template.clone())].into();
+        Self {
+            service,
+            more_hosts: Vec::new(),
+            wanted,
+            is_going: false,
+            hop_keys: vec![hop_key],
+            templates,
+            present: 1,
+            numbers_given: 1,
+            restarts: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            end_first: Vec::new(),
+        }
+    }
+
+    /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs nothing.
+    pub(crate) fn edit(&mut self, service: Service) {
+        let known = self.templates.iter().find(|(_, template)| **template == service.template);
+        self.present = match known.map(|(number, _)| *number) {
+            Some(number) => number,
+            None => {
+                self.numbers_given += 1;
+                self.templates.insert(self.numbers_given, service.template.clone());
+                self.numbers_given
+            }
+        };
+        self.service = service;
+        self.forget_templates();
+    }
+
+    /// The order to have `count` pods, and which to end first if some must end.
+    pub(crate) fn scale_to(&mut self, count: PodCount, end_first: Vec<PodName>) {
+        self.wanted = count;
+        self.end_first = end_first;
+    }
+
+    /// One of its pods.
+    pub(crate) fn pod_mut(&mut self, name: &PodName) -> Option<&mut Pod> {
+        self.pods.get_mut(name)
+    }
+
+    /// Whether it has the pod.
+    pub(crate) fn has(&self, name: &PodName) -> bool {
+        self.pods.contains_key(name)
+    }
+
+    /// Whether nothing of it is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_going && self.pods.is_empty()
+    }
+
+    /// A pod said that it is ready, or that it is not.
+    pub(crate) fn note_ready(&mut self, name: &PodName, is_ready: bool, now: Timestamp) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        if !is_ready {
+            pod.ready_since = None;
+            return;
+        }
+        pod.ready_since.get_or_insert(now);
+        if pod.is_wanted() {
+            pod.trouble = None;
+        }
+        if let Some(restarts) = self.restarts.get_mut(&pod.template) {
+            restarts.note_ready();
+        }
+    }
+
+    /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
+    pub(crate) fn note_failure(&mut self, name: &PodName, reason: &str, now: Timestamp) {
+        let kill_at = now + self.drain_limit();
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        if pod.is_wanted() {
+            let restarts = self.restarts.entry(pod.template).or_default();
+            restarts.note_failure(&format!("{name} failed: {reason}"), pod.life(), now);
+        }
+        pod.ready_since = None;
+        if pod.stage != Stage::Killed {
+            pod.stage = Stage::Ending { until: kill_at };
+        }
+    }
+
+    /// A pod's process is gone, with everything that came from it.
+    pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
+        if self.pods.get(name).is_some_and(Pod::is_wanted) {
+            self.note_failure(name, status, now);
+        }
+        self.pods.remove(name);
+        self.forget_templates();
+    }
+
+    /// Activators know that the pod leaves.
+    pub(crate) fn release(&mut self, name: &PodName, around: &mut Surroundings<'_>) {
+        let kill_at = around.now + self.drain_limit();
+        if let Some(pod) = self.pods.get_mut(name)
+            && matches!(pod.stage, Stage::Leaving { .. })
+        {
+            pod.stage = Stage::Ending { until: kill_at };
+            around.actions.push(Action::Terminate(name.clone()));
+        }
+    }
+
+    /// Does whatever is to be done at this moment: starts and ends pods so that those are there that should be, and keeps deadlines.
+    pub(crate) fn advance(&mut self, around: &mut Surroundings<'_>) {
+        self.keep_deadlines(around);
+        let target = if self.is_going { 0 } else { self.wanted.as_usize() };
+        let (present, old) = self.wanted_pods();
+        let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
+        let (present_count, old_count) = (present.len(), old.len());
+        let last_old = old.iter().map(|pod| pod.template).max();
+        let old_target = target.saturating_sub(ready);
+        if old_count > old_target {
+            let victims = self.choose(old_count - old_target, Age::Old);
+            self.dismiss(&victims, around);
+        } else if let Some(template) = last_old
+            && ready == 0
+        {
+            self.add(old_target - old_count, template, around);
+        }
+        if present_count > target {
+            let victims = self.choose(present_count - target, Age::Present);
+            self.dismiss(&victims, around);
+        } else {
+            self.add(target - present_count, self.present, around);
+        }
+    }
+
+    /// When [`Revision::advance`] is due at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        let deadline = |pod: &Pod| match pod.stage {
+            Stage::Waiting { until } | Stage::Leaving { until } | Stage::Ending { until } => Some(until),
+            Stage::Serving | Stage::Killed => None,
+        };
+        self.pods.values().filter_map(deadline).min()
+    }
+
+    /// Ends every pod at once.
+    pub(crate) fn kill(&mut self, actions: &mut Vec<Action>) {
+        self.is_going = true;
+        self.pods.retain(|_, pod| !matches!(pod.stage, Stage::Waiting { .. }));
+        for pod in self.pods.values_mut() {
+            pod.stage = Stage::Killed;
+            actions.push(Action::Kill(pod.name.clone()));
+        }
+    }
+
+    /// Ends the wait for activators: there is nobody left to tell them.
+    pub(crate) fn release_all(&mut self, around: &mut Surroundings<'_>) {
+        let leaving = self.pods.values().filter(|pod| matches!(pod.stage, Stage::Leaving { .. }));
+        let names: Vec<PodName> = leaving.map(|pod| pod.name.clone()).collect();
+        for name in names {
+            self.release(&name, around);
+        }
+    }
+
+    /// The revision as the platform's users see it.
+    pub(crate) fn facts(&self) -> RevisionFacts {
+        let service = &self.service;
+        let own = std::iter::once(service.host.clone()).chain(self.more_hosts.iter().cloned());
+        RevisionFacts {
+            name: service.name.clone(),
+            settings: service.settings.clone(),
+            container_concurrency: service.template.container_concurrency,
+            timeouts: service.template.timeouts,
+            progress_deadline: service.progress_deadline,
+            hosts: if self.is_going { Vec::new() } else { own.collect() },
+            hop_keys: self.hop_keys.clone(),
+            wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
+            template: self.template_name(self.present),
+        }
+    }
+
+    /// Its pods as the platform's users see them.
+    pub(crate) fn pod_facts(&self) -> Vec<PodFacts> {
+        self.pods.values().map(|pod| pod.facts(self.present)).collect()
+    }
+
+    /// Forgets templates that no pod runs and none will.
+    fn forget_templates(&mut self) {
+        let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
+        let is_used = |number: &TemplateNumber| *number == self.present || used.contains(number);
+        self.templates.retain(|number, _| is_used(number));
+        self.restarts.retain(|number, _| is_used(number));
+    }
+
+    fn template_name(&self, number: TemplateNumber) -> String {
+        let given = self.templates.get(&number).and_then(|template| template.name.clone());
+        given.unwrap_or_else(|| format!("{}-{number:05}", self.service.name.name()))
+    }
+
+    /// Those of the present template, and those of older ones.
+    fn wanted_pods(&self) -> (Vec<&Pod>, Vec<&Pod>) {
+        let wanted = self.pods.values().filter(|pod| pod.is_wanted());
+        wanted.partition(|pod| pod.template == self.present)
+    }
+
+    /// The longest that requests may take, and some more for the app's own end.
+    fn drain_limit(&self) -> Duration {
+        let longest = self.templates.values().map(|template| template.timeouts.request.unwrap_or(UNLIMITED_DRAIN));
+        longest.max().unwrap_or(UNLIMITED_DRAIN) + DRAIN_RESERVE + APP_GRACE
+    }
+
+    fn keep_deadlines(&mut self, around: &mut Surroundings<'_>) {
+        let now = around.now;
+        let due: Vec<PodName> = self
+            .pods
+            .values()
+            .filter(|pod| match pod.stage {
+                Stage::Waiting { until } | Stage::Leaving { until } | Stage::Ending { until } => until <= now,
+                Stage::Serving | Stage::Killed => false,
+            })
+            .map(|pod| pod.name.clone())
+            .collect();
+        for name in due {
+            match self.pods[&name].stage {
+                Stage::Waiting { .. } if !self.is_going => self.start(&name, around),
+                Stage::Leaving { .. } => self.release(&name, around),
+                Stage::Ending { .. } => {
+                    self.pods.get_mut(&name).expect("it is due").stage = Stage::Killed;
+                    around.actions.push(Action::Kill(name));
+                }
+                Stage::Waiting { .. } | Stage::Serving | Stage::Killed => {}
+            }
+        }
+    }
+
+    fn add(&mut self, count: usize, template: TemplateNumber, around: &mut Surroundings<'_>) {
+        let (not_before, reason) = match self.restarts.get(&template) {
+            Some(restarts) => (restarts.not_before(), restarts.reason().map(str::to_owned)),
+            None => (Timestamp::ZERO, None),
+        };
+        for _ in 0..count {
+            let name = around.names.next(&self.template_name(template));
+            let mut pod = Pod::waiting(name.clone(), template, not_before);
+            pod.trouble.clone_from(&reason);
+            self.pods.insert(name.clone(), pod);
+            if not_before <= around.now {
+                self.start(&name, around);
+            }
+        }
+    }
+
+    fn start(&mut self, name: &PodName, around: &mut Surroundings<'_>) {
+        let pod = self.pods.get_mut(name).expect("only called for pods that are there");
+        pod.note_start(around.now);
+        let template = pod.template;
+        let spec = PodSpec {
+            pod: name.as_str().to_owned(),
+            namespace: self.service.name.namespace().to_owned(),
+            service: self.service.name.name().to_owned(),
+            revision: self.template_name(template),
+            template: self.templates[&template].clone(),
+        };
+        around.actions.push(Action::Start(name.clone(), Box::new(spec)));
+    }
+
+    /// Which pods to end: those without a process first, then those that are not ready, each in the order of the last scale order, then
+    /// the youngest.
+    fn choose(&self, count: usize, age: Age) -> Vec<PodName> {
+        let (present, old) = self.wanted_pods();
+        let mut candidates = match age {
+            Age::Present => present,
+            Age::Old => old,
+        };
+        let ordered = |pod: &Pod| self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX);
+        candidates.sort_by_key(|pod| {
+            let has_process = !matches!(pod.stage, Stage::Waiting { .. });
+            (has_process, pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
+        });
+        candidates.truncate(count);
+        candidates.into_iter().map(|pod| pod.name.clone()).collect()
+    }
+
+    fn dismiss(&mut self, victims: &[PodName], around: &mut Surroundings<'_>) {
+        for name in victims {
+            let pod = self.pods.get_mut(name).expect("chosen from its pods");
+            let has_process = !matches!(pod.stage, Stage::Waiting { .. });
+            let is_known = pod.is_known();
+            pod.stage = Stage::Leaving { until: around.now + RELEASE_PATIENCE };
+            if !has_process {
+                self.pods.remove(name);
+            } else if !is_known {
+                self.release(name, around);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Age {
+    Present,
+    Old,
+}

@@ -1,0 +1,148 @@
+//! Telling when a file changed, whatever the editor does to it.
+//!
+//! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are watched, not the files. Some file systems report
+//! nothing, so the files' metadata are looked at now and then too. Neither says that a writer is done, so a change counts once
+//! nothing has happened for a moment.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use notify::{RecursiveMode, Watcher};
+use scaling::ClusterConfig;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::manifest::Reading;
+
+/// How long nothing must happen before the files are read.
+const QUIET: Duration = Duration::from_millis(50);
+/// How long a file must hold nothing before that is believed: many writers empty a file first.
+const EMPTY_QUIET: Duration = Duration::from_secs(1);
+/// How often metadata are looked at, for file systems that report nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The files to watch, and what reading them needs.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// The files.
+    pub(crate) files: Vec<PathBuf>,
+    /// See [`crate::load`].
+    pub(crate) domain: String,
+    /// The ConfigMap that applies.
+    pub(crate) cluster: watch::Receiver<Arc<ClusterConfig>>,
+    /// Who wants to know what the files say after a change.
+    pub(crate) readings: mpsc::Sender<Reading>,
+}
+
+impl Watched {
+    /// Reads the files after each change, until nobody wants to know any more.
+    pub(crate) async fn run(self) {
+        let changed = Arc::new(Notify::new());
+        let _watcher = watch_directories(&self.files, &changed);
+        let mut seen = self.look().await;
+        // What was written between the first reading and now is found by this look.
+        let mut is_new = true;
+        loop {
+            if !is_new {
+                tokio::select! {
+                    () = changed.notified() => {}
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = self.readings.closed() => return,
+                }
+                is_new = self.look().await != seen;
+            }
+            if is_new {
+                seen = self.settled().await;
+                is_new = false;
+                let mut reading = self.read().await;
+                if !reading.empty.is_empty() {
+                    tokio::time::sleep(EMPTY_QUIET).await;
+                    seen = self.look().await;
+                    reading = self.read().await;
+                }
+                if self.readings.send(reading).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The files' metadata once they have not changed for a moment.
+    async fn settled(&self) -> Vec<Seen> {
+        let mut last = self.look().await;
+        loop {
+            tokio::time::sleep(QUIET).await;
+            let now = self.look().await;
+            if now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+
+    async fn look(&self) -> Vec<Seen> {
+        let files = self.files.clone();
+        let look = move || files.iter().map(|file| Seen::at(file)).collect();
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    async fn read(&self) -> Reading {
+        let (files, domain) = (self.files.clone(), self.domain.clone());
+        let cluster = self.cluster.borrow().clone();
+        let read = move || Reading::of(&files, &domain, &cluster);
+        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+    }
+}
+
+/// By which a change of a file is noticed.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Missing,
+    There { length: u64, modified: Option<SystemTime>, inode: u64 },
+}
+
+impl Seen {
+    fn at(file: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        match std::fs::metadata(file) {
+            Ok(metadata) => Self::There {
+                length: metadata.len(),
+                modified: metadata.modified().ok(),
+                inode: metadata.ino(),
+            },
+            Err(_) => Self::Missing,
+        }
+    }
+}
+
+/// Without a watcher (the kernel has a limit on them) changes are found by looking, a little later.
+fn watch_directories(files: &[PathBuf], changed: &Arc<Notify>) -> Option<impl Watcher + use<>> {
+    let changed = Arc::clone(changed);
+    // Reading a file is an event too; only what may have changed it counts, or reading would follow reading for ever.
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            changed.notify_one();
+        }
+    });
+    let mut watcher = watcher.inspect_err(no_watcher).ok()?;
+    let mut directories: Vec<PathBuf> = files.iter().flat_map(|file| directories_of(file)).collect();
+    directories.sort();
+    directories.dedup();
+    for directory in directories {
+        if let Err(error) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
+            no_watcher(&error);
+        }
+    }
+    Some(watcher)
+}
+
+fn no_watcher(error: &notify::Error) {
+    tracing::debug!(%error, "files are looked at every two seconds instead of being watched");
+}
+
+/// Where the file is named, and where it is if that name is a link.
+fn directories_of(file: &Path) -> Vec<PathBuf> {
+    let named = file.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    let real = file.canonicalize().ok().and_then(|real| real.parent().map(Path::to_owned));
+    named.map(Path::to_owned).into_iter().chain(real).collect()
+}
