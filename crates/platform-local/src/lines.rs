@@ -25,17 +25,21 @@ impl Lines {
             self.begun.extend_from_slice(line);
             bytes = &bytes[skip..];
             if ends {
-                complete(String::from_utf8_lossy(&self.begun).trim_end_matches('\r'));
-                self.begun.clear();
+                self.complete(&mut complete);
             }
         }
     }
 
-    /// Hands out what was begun and not completed.
-    pub(crate) fn finish(self, complete: impl FnOnce(&str)) {
+    /// Hands out a line that was begun and will not be completed.
+    pub(crate) fn finish(&mut self, mut complete: impl FnMut(&str)) {
         if !self.begun.is_empty() {
-            complete(&String::from_utf8_lossy(&self.begun));
+            self.complete(&mut complete);
         }
+    }
+
+    fn complete(&mut self, complete: &mut impl FnMut(&str)) {
+        complete(String::from_utf8_lossy(&self.begun).trim_end_matches('\r'));
+        self.begun.clear();
     }
 }
 

@@ -54,11 +54,13 @@ pub fn pod_main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let spec = read_spec()?;
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
-    let signals = take_signals().context("taking over signals")?;
     let port = ports::reserve(std::process::id()).context("no port for the app")?;
     let app = children::start_app(&spec, port.number).context("the app cannot be started")?;
     let mut queue_proxy =
         children::start_queue_proxy(&spec, port.number).context("the queue-proxy cannot be started")?;
+    // Not earlier: children inherit what is blocked, and would never see their TERM. One that comes before this ends us, nothing was
+    // announced yet, and the supervisor kills our group.
+    let signals = take_signals().context("taking over signals")?;
     let announcements = queue_proxy.stdout.take().context("the queue-proxy has no output")?;
     let (app, queue_proxy) = (pid_of(app.id()), pid_of(queue_proxy.id()));
     tell(&PodMessage::Started {
@@ -84,7 +86,7 @@ fn read_spec() -> anyhow::Result<PodSpec> {
     serde_json::from_str(&line).context("`ebb pod` is started by `ebb up`, which tells it what to run")
 }
 
-/// Signals become events to poll for. Children are started with none blocked, as the standard library does.
+/// Signals become events to poll for.
 fn take_signals() -> nix::Result<SignalFd> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGCHLD] {
@@ -160,6 +162,9 @@ struct Pod {
 impl Pod {
     fn run(mut self, signals: &SignalFd, announcements: ChildStdout) -> anyhow::Result<ExitCode> {
         let mut announcements = Some(Announcements { pipe: announcements, lines: Lines::of_at_most(4096) });
+        // What ended before signals were taken over was not signalled.
+        self.take_signals(signals);
+        self.advance();
         while self.app.is_alive || self.queue_proxy.is_alive {
             let woken = self.wait(signals, announcements.as_ref())?;
             if woken.abandoned {

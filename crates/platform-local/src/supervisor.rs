@@ -22,6 +22,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
 use rand::Rng;
+use rand::rngs::StdRng;
 use runtime::Clock;
 use scaling::ClusterConfig;
 use tokio::sync::{Notify, mpsc, watch};
@@ -158,7 +159,8 @@ impl Platform for LocalPlatform {
 
 /// 128 random bits.
 fn new_hop_key() -> HopKey {
-    let (high, low): (u64, u64) = (rand::rng().next_u64(), rand::rng().next_u64());
+    let mut random: StdRng = rand::make_rng();
+    let (high, low) = (random.next_u64(), random.next_u64());
     HopKey::new(format!("{high:016x}{low:016x}"))
 }
 

@@ -142,7 +142,8 @@ fn no_watcher(error: &notify::Error) {
 
 /// Where the file is named, and where it is if that name is a link.
 fn directories_of(file: &Path) -> Vec<PathBuf> {
-    let named = file.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    let named =
+        file.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let real = file.canonicalize().ok().and_then(|real| real.parent().map(Path::to_owned));
     named.map(Path::to_owned).into_iter().chain(real).collect()
 }

@@ -19,16 +19,6 @@ fn load_texts(texts: &[&str]) -> Result<Loaded, Vec<String>> {
         .map_err(|troubles| troubles.iter().map(|trouble| trouble.to_string().replace(&prefix, "")).collect())
 }
 
-#[test]
-fn smoke() {
-    let loaded = load_texts(&[MINIMAL]).expect("flawless");
-    println!("{loaded:#?}");
-    println!(
-        "{:#?}",
-        load_texts(&[&MINIMAL.replace("command", "comand"), "a: [", "kind: Foo\napiVersion: v1"])
-    );
-}
-
 const MINIMAL: &str = "\
 apiVersion: serving.knative.dev/v1
 kind: Service

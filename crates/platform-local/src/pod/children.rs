@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn an_exec_probe_sees_the_apps_environment() {
-        let probe = completed(&json!({"exec": {"command": ["ebb", "$(PORT)"]}}), &spec(json!({})), 20_001);
+        let probe = completed(&json!({"exec": {"command": ["cat", "$(PORT)"]}}), &spec(json!({})), 20_001);
         let expected = json!([
             "env",
             "GREETING=port 20001",

@@ -121,7 +121,9 @@ impl Fleet {
         end_first: Vec<PodName>,
         now: Timestamp,
     ) {
-        let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else { return };
+        let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
+            return;
+        };
         if revision.wanted != count {
             self.changes.revisions.insert(name.clone());
         }

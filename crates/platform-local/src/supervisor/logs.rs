@@ -46,7 +46,8 @@ impl LogSink {
 
     /// The output of one pod.
     pub(crate) fn of_pod(&self, pod: &PodName) -> PodLog {
-        PodLog { sink: self.clone(), prefix: format!("[{pod}] "), lines: Lines::of_at_most(LONGEST_LINE), dropped: 0 }
+        let writer = LineWriter { sink: self.clone(), prefix: format!("[{pod}] "), dropped: 0 };
+        PodLog { lines: Lines::of_at_most(LONGEST_LINE), writer }
     }
 }
 
@@ -67,31 +68,44 @@ fn write(waiting: &Receiver<Entry>, mut output: impl Write) {
 /// One pod's output on its way to the writer.
 #[derive(Debug)]
 pub(crate) struct PodLog {
-    sink: LogSink,
-    prefix: String,
     lines: Lines,
-    dropped: u64,
+    writer: LineWriter,
 }
 
 impl PodLog {
     /// Takes in what the pod printed.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let Self { sink, prefix, lines, dropped } = self;
-        lines.push(bytes, |line| {
-            let mut text = format!("{prefix}{line}\n");
-            if *dropped > 0 {
-                text = format!("{prefix}({dropped} lines were dropped: the output is not read fast enough)\n{text}");
-            }
-            match sink.lines.try_send(Entry::Line(text)) {
-                Ok(()) => *dropped = 0,
-                Err(_) => *dropped += 1,
-            }
-        });
+        let Self { lines, writer } = self;
+        lines.push(bytes, |line| writer.write(line));
     }
 
     /// The pod prints no more.
     pub(crate) fn finish(mut self) {
-        self.push(b"\n");
+        let Self { lines, writer } = &mut self;
+        lines.finish(|line| writer.write(line));
+    }
+}
+
+/// Hands in the lines of one pod, and counts those for which there was no room.
+#[derive(Debug)]
+struct LineWriter {
+    sink: LogSink,
+    prefix: String,
+    dropped: u64,
+}
+
+impl LineWriter {
+    fn write(&mut self, line: &str) {
+        let Self { sink, prefix, dropped } = self;
+        let gap = if *dropped > 0 {
+            format!("{prefix}({dropped} lines were dropped: the output is not read fast enough)\n")
+        } else {
+            String::new()
+        };
+        match sink.lines.try_send(Entry::Line(format!("{gap}{prefix}{line}\n"))) {
+            Ok(()) => self.dropped = 0,
+            Err(_) => self.dropped += 1,
+        }
     }
 }
 
@@ -122,10 +136,7 @@ mod tests {
         log.push(b"o\n");
         assert!(sink.flush());
         let written = output.0.lock().expect("unpoisoned").clone();
-        assert_eq!(
-            String::from_utf8_lossy(&written),
-            "[hello-00001-0001] one\n[hello-00001-0001] two\n"
-        );
+        assert_eq!(String::from_utf8_lossy(&written), "[hello-00001-0001] one\n[hello-00001-0001] two\n");
     }
 
     /// Blocks in the first write until it is let go.

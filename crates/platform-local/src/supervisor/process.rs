@@ -99,7 +99,12 @@ impl Process {
     }
 
     /// Passes on what it says until it says no more, and what the supervisor wants of it.
-    async fn listen(&mut self, mut output: impl AsyncRead + Unpin, mut input: Option<ChildStdin>, group: Pid) {
+    async fn listen(
+        &mut self,
+        mut output: impl AsyncRead + Unpin,
+        mut input: Option<ChildStdin>,
+        group: Pid,
+    ) {
         let mut buffer = vec![0; 4096];
         let mut lines = Lines::of_at_most(LONGEST_LINE);
         let mut killed = false;
@@ -173,7 +178,8 @@ fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("its pod process exited with code {code}"),
         (None, Some(signal)) => {
-            let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
+            let name =
+                Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
             format!("its pod process was killed by {name}")
         }
         (None, None) => "its pod process is gone".to_owned(),

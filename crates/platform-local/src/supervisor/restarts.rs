@@ -33,12 +33,7 @@ pub(crate) struct Life {
 
 impl Default for Restarts {
     fn default() -> Self {
-        Self {
-            backoff: Backoff::new(LEAST, LONGEST),
-            not_before: Timestamp::ZERO,
-            last: None,
-            reason: None,
-        }
+        Self { backoff: Backoff::new(LEAST, LONGEST), not_before: Timestamp::ZERO, last: None, reason: None }
     }
 }
 

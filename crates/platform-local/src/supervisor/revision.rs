@@ -278,7 +278,8 @@ impl Revision {
 
     /// The longest that requests may take, and some more for the app's own end.
     fn drain_limit(&self) -> Duration {
-        let longest = self.templates.values().map(|template| template.timeouts.request.unwrap_or(UNLIMITED_DRAIN));
+        let longest =
+            self.templates.values().map(|template| template.timeouts.request.unwrap_or(UNLIMITED_DRAIN));
         longest.max().unwrap_or(UNLIMITED_DRAIN) + DRAIN_RESERVE + APP_GRACE
     }
 
@@ -344,7 +345,8 @@ impl Revision {
             Age::Present => present,
             Age::Old => old,
         };
-        let ordered = |pod: &Pod| self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX);
+        let ordered =
+            |pod: &Pod| self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX);
         candidates.sort_by_key(|pod| {
             let has_process = !matches!(pod.stage, Stage::Waiting { .. });
             (has_process, pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))

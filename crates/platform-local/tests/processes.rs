@@ -1,0 +1,413 @@
+//! The local platform with real processes. This executable plays `ebb` too: called as `… pod` it is `ebb pod`, as `… queue-proxy` a stand-in that
+//! announces ports and waits for its end, as `… supervise FILE` an `ebb up` without activator and autoscaler.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use platform::{Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use platform_local::{LocalConfig, LocalPlatform, load};
+use scaling::PodPhase;
+use tokio::sync::mpsc;
+use vocabulary::{PodCount, PodName, PodState, RevisionName};
+
+/// Long enough for a busy machine; no test waits so long when all is well.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("pod") => platform_local::pod_main(),
+        Some("queue-proxy") => stand_in(),
+        Some("supervise") => supervise(Path::new(&arguments[1])),
+        _ => run_all(&arguments),
+    }
+}
+
+fn run_all(arguments: &[String]) -> ExitCode {
+    let tests: &[(&str, fn())] = &[
+        ("a_pod_is_announced_and_leaves_in_order", || drive(a_pod_is_announced_and_leaves_in_order)),
+        ("a_failed_app_says_why_and_is_replaced", || drive(a_failed_app_says_why_and_is_replaced)),
+        ("a_command_that_does_not_exist_is_named", || drive(a_command_that_does_not_exist_is_named)),
+        ("a_killed_pod_process_takes_its_group_with_it", || {
+            drive(a_killed_pod_process_takes_its_group_with_it)
+        }),
+        ("an_app_that_ignores_term_is_killed_with_its_background", || {
+            drive(kill_leaves_nothing_behind);
+        }),
+        ("an_edit_rolls_over_when_the_new_pod_is_ready", || {
+            drive(an_edit_rolls_over_when_the_new_pod_is_ready)
+        }),
+        ("a_bad_edit_keeps_the_last_good", || drive(a_bad_edit_keeps_the_last_good)),
+        ("a_removed_service_is_stopped", || drive(a_removed_service_is_stopped)),
+        ("drain_ends_everything", || drive(drain_ends_everything)),
+        ("nothing_outlives_a_killed_supervisor", nothing_outlives_a_killed_supervisor),
+    ];
+    let wanted = |name: &str| {
+        let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+    };
+    for (name, test) in tests.iter().filter(|(name, _)| wanted(name)) {
+        println!("test {name} ...");
+        // A failure panics, which ends this program with a failure.
+        test();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Ports that nobody connects to, then silence until the default action of TERM.
+fn stand_in() -> ExitCode {
+    println!(r#"{{"requests":1,"admin":2,"link":3,"stat":4,"metrics":5}}"#);
+    loop {
+        std::thread::park();
+    }
+}
+
+fn supervise(file: &Path) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let _platform = start(&[file.to_owned()]);
+        std::future::pending::<()>().await;
+    });
+    ExitCode::SUCCESS
+}
+
+fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
+    let loaded = load(files, "example.com").unwrap_or_else(|troubles| panic!("{troubles:?}"));
+    let config = LocalConfig {
+        files: files.to_vec(),
+        domain: "example.com".to_owned(),
+        ebb: std::env::current_exe().expect("this executable"),
+        clock: runtime::Clock::start(),
+    };
+    LocalPlatform::start(config, loaded)
+}
+
+/// A Service with one pod at least, whose app is a shell command.
+fn manifest(name: &str, script: &str) -> String {
+    format!(
+        "apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {{name: {name}}}
+spec:
+  template:
+    metadata: {{annotations: {{autoscaling.knative.dev/min-scale: \"1\"}}}}
+    spec:
+      containers:
+        - command: [sh, -c, {script:?}]
+"
+    )
+}
+
+/// The platform, its files, and everything that it said.
+struct World {
+    platform: Arc<LocalPlatform>,
+    events: mpsc::Receiver<PlatformEvent>,
+    revisions: BTreeMap<RevisionName, Arc<RevisionFacts>>,
+    pods: BTreeMap<RevisionName, Vec<PodFacts>>,
+    problems: Vec<String>,
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new(text: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(directory.path().join("all.yaml"), text).expect("writing");
+        let platform = start(&[directory.path().join("all.yaml")]);
+        let events = platform.subscribe();
+        let (revisions, pods) = (BTreeMap::new(), BTreeMap::new());
+        Self { platform, events, revisions, pods, problems: Vec::new(), directory }
+    }
+
+    /// As editors do: write beside, then rename.
+    fn edit(&self, text: &str) {
+        let beside = self.directory.path().join("all.yaml~");
+        std::fs::write(&beside, text).expect("writing");
+        std::fs::rename(beside, self.directory.path().join("all.yaml")).expect("renaming");
+    }
+
+    async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let waiting = async {
+            while !holds(self) {
+                let event = self.events.recv().await.expect("the platform lives");
+                self.note(event);
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+            panic!("waited for {what}; pods: {:#?}, problems: {:#?}", self.pods, self.problems);
+        }
+    }
+
+    fn note(&mut self, event: PlatformEvent) {
+        match event {
+            PlatformEvent::RevisionChanged(facts) => {
+                self.revisions.insert(facts.name.clone(), facts);
+            }
+            PlatformEvent::RevisionRemoved(name) => {
+                self.revisions.remove(&name);
+                self.pods.remove(&name);
+            }
+            PlatformEvent::PodsChanged { revision, pods } => {
+                self.pods.insert(revision, pods);
+            }
+            PlatformEvent::ProblemsChanged(problems) => self.problems = problems,
+            PlatformEvent::ConfigChanged(_) | PlatformEvent::ActivatorsChanged(_) | PlatformEvent::Synced => {
+            }
+        }
+    }
+
+    fn pods_of(&self, name: &str) -> &[PodFacts] {
+        self.pods.get(&revision(name)).map_or(&[], Vec::as_slice)
+    }
+
+    fn running(&self, name: &str) -> Vec<PodName> {
+        let running = self.pods_of(name).iter().filter(|pod| pod.phase == PodPhase::Running);
+        running.map(|pod| pod.name.clone()).collect()
+    }
+
+    async fn first_running(&mut self, name: &str) -> PodFacts {
+        self.until("a running pod", |world| !world.running(name).is_empty()).await;
+        let pod = self.pods_of(name).iter().find(|pod| pod.phase == PodPhase::Running);
+        pod.expect("just seen").clone()
+    }
+
+    fn ready(&self, pod: &PodName) {
+        let (state, detail) = (PodState::Ready, String::new());
+        self.platform.execute(PlatformCommand::NotePodState { pod: pod.clone(), state, detail });
+    }
+
+    fn scale(&self, name: &str, count: u32) {
+        let count = PodCount::new(count);
+        self.platform.execute(PlatformCommand::ScaleTo {
+            revision: revision(name),
+            count,
+            end_first: vec![],
+        });
+    }
+
+    async fn end(self) {
+        self.platform.kill();
+        tokio::time::timeout(PATIENCE, self.platform.drain()).await.expect("everything ends");
+    }
+}
+
+fn revision(name: &str) -> RevisionName {
+    RevisionName::new("default", "service", name).expect("a name")
+}
+
+fn drive<Test: Future<Output = ()>>(test: fn() -> Test) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(test());
+}
+
+fn pid(pod: &PodFacts, which: &str) -> Pid {
+    let text = pod.details.get(which).unwrap_or_else(|| panic!("{which} in {:?}", pod.details));
+    Pid::from_raw(text.parse().expect("a number"))
+}
+
+fn is_alive(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // A zombie that nobody has collected yet has ended.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+}
+
+/// Processes with this word among their arguments.
+fn with_argument(word: &str) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").expect("procfs").flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|process| {
+            let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+        })
+        .collect()
+}
+
+/// Looks again and again: processes report to nobody here.
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..PATIENCE.as_millis() / 10 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited for {what}");
+}
+
+async fn a_pod_is_announced_and_leaves_in_order() {
+    let mut world = World::new(&manifest("hello", "exec sleep 1000"));
+    let pod = world.first_running("hello").await;
+    assert_eq!(pod.requests.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:1"));
+    assert_eq!(pod.link.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:3"));
+    assert_eq!(
+        world.revisions[&revision("hello")].hosts,
+        ["hello.default.example.com", "localhost", "127.0.0.1"]
+    );
+    let (app, queue_proxy) = (pid(&pod, "app_pid"), pid(&pod, "queue_proxy_pid"));
+    assert!(is_alive(app) && is_alive(queue_proxy));
+
+    world.scale("hello", 0);
+    world.until("the pod to leave", |world| world.pods_of("hello").iter().all(|pod| pod.leaving)).await;
+    assert!(is_alive(app) && is_alive(queue_proxy), "it waits for its release");
+    world.platform.execute(PlatformCommand::ReleasePod(pod.name.clone()));
+    world.until("the pod to end", |world| world.pods_of("hello").is_empty()).await;
+    assert!(!is_alive(app) && !is_alive(queue_proxy));
+    world.end().await;
+}
+
+async fn a_failed_app_says_why_and_is_replaced() {
+    let mut world = World::new(&manifest("hello", "exit 3"));
+    let mut reason = String::new();
+    world
+        .until("a successor that knows why", |world| {
+            let successor = world
+                .pods_of("hello")
+                .iter()
+                .find(|pod| pod.phase == PodPhase::Pending && pod.trouble.is_some());
+            reason = successor.and_then(|pod| pod.trouble.clone()).unwrap_or_default();
+            !reason.is_empty()
+        })
+        .await;
+    assert!(reason.contains("failed: the app exited with code 3; it is started again "), "{reason}");
+    world
+        .until("the wait to double", |world| {
+            world
+                .pods_of("hello")
+                .iter()
+                .any(|pod| pod.trouble.as_ref().is_some_and(|text| text.contains("400ms")))
+        })
+        .await;
+    world.end().await;
+}
+
+async fn a_command_that_does_not_exist_is_named() {
+    let text = manifest("hello", "").replace("[sh, -c, \"\"]", "[/nonexistent/app]");
+    let mut world = World::new(&text);
+    let expected = "the app cannot be started: \"/nonexistent/app\": No such file or directory";
+    world
+        .until("the reason", |world| {
+            let troubles = world.pods_of("hello").iter().filter_map(|pod| pod.trouble.as_ref());
+            troubles.into_iter().any(|trouble| trouble.contains(expected))
+        })
+        .await;
+    world.end().await;
+}
+
+async fn a_killed_pod_process_takes_its_group_with_it() {
+    let mut world = World::new(&manifest("hello", "sleep 91817 & exec sleep 91817"));
+    let pod = world.first_running("hello").await;
+    eventually("the app's children", || with_argument("91817").len() == 2).await;
+    kill(pid(&pod, "pod_pid"), Signal::SIGKILL).expect("killing");
+    eventually("its group to end", || {
+        !is_alive(pid(&pod, "app_pid")) && !is_alive(pid(&pod, "queue_proxy_pid"))
+    })
+    .await;
+    world.until("a successor", |world| world.running("hello").iter().any(|name| *name != pod.name)).await;
+    world.end().await;
+    assert_eq!(with_argument("91817"), [] as [i32; 0]);
+}
+
+async fn kill_leaves_nothing_behind() {
+    // One stays in the group, one leaves it, one loses its parent.
+    let script = "trap '' TERM; sleep 91818 & setsid sleep 91818 & (setsid sleep 91818 &) ; sleep 91818";
+    let mut world = World::new(&manifest("hello", script));
+    world.first_running("hello").await;
+    eventually("the app's children", || with_argument("91818").len() == 4).await;
+    world.end().await;
+    assert_eq!(with_argument("91818"), [] as [i32; 0]);
+}
+
+async fn an_edit_rolls_over_when_the_new_pod_is_ready() {
+    let mut world = World::new(&manifest("hello", "exec sleep 1000"));
+    let old = world.first_running("hello").await;
+    world.ready(&old.name);
+    world.edit(&manifest("hello", "exec sleep 1001"));
+    world.until("both", |world| world.running("hello").len() == 2).await;
+    let new = world.running("hello").into_iter().find(|name| *name != old.name).expect("two pods");
+    assert!(new.as_str().starts_with("hello-00002-"), "{new}");
+    assert!(
+        world.pods_of("hello").iter().all(|pod| !pod.leaving),
+        "the old one serves until the new one is ready"
+    );
+    world.ready(&new);
+    world
+        .until("the old one to leave", |world| {
+            world
+                .pods_of("hello")
+                .iter()
+                .all(|pod| pod.leaving == (pod.name == old.name) && pod.outdated == pod.leaving)
+        })
+        .await;
+    world.platform.execute(PlatformCommand::ReleasePod(old.name.clone()));
+    world.until("the old one to end", |world| world.pods_of("hello").len() == 1).await;
+    world.end().await;
+}
+
+async fn a_bad_edit_keeps_the_last_good() {
+    let good = manifest("hello", "exec sleep 1000");
+    let mut world = World::new(&good);
+    let pod = world.first_running("hello").await;
+    world.edit(&good.replace("min-scale", "min-scal"));
+    world.until("a problem", |world| !world.problems.is_empty()).await;
+    assert!(world.problems[0].contains("all.yaml:6:30: "), "{:?}", world.problems);
+    world.edit(&format!("{good}\n{{"));
+    world
+        .until("another problem", |world| world.problems.iter().any(|text| text.contains("is not YAML")))
+        .await;
+    assert_eq!(world.running("hello"), [pod.name]);
+    world.edit(&good);
+    world.until("all well", |world| world.problems.is_empty()).await;
+    world.end().await;
+}
+
+async fn a_removed_service_is_stopped() {
+    let (one, two) = (manifest("one", "exec sleep 1000"), manifest("two", "exec sleep 1000"));
+    let mut world = World::new(&format!("{one}---\n{two}"));
+    world.first_running("one").await;
+    world.first_running("two").await;
+    assert_eq!(world.revisions[&revision("one")].hosts, ["one.default.example.com"]);
+    world.edit(&one);
+    world.until("the pod to leave", |world| world.pods_of("two").iter().all(|pod| pod.leaving)).await;
+    for pod in world.pods_of("two").to_vec() {
+        world.platform.execute(PlatformCommand::ReleasePod(pod.name));
+    }
+    world.until("the revision to go", |world| !world.revisions.contains_key(&revision("two"))).await;
+    world.until("the single hosts", |world| world.revisions[&revision("one")].hosts.len() == 3).await;
+    assert_eq!(world.running("one").len(), 1);
+    world.end().await;
+}
+
+async fn drain_ends_everything() {
+    let mut world = World::new(&manifest("hello", "exec sleep 1000"));
+    let pod = world.first_running("hello").await;
+    let World { platform, events, .. } = world;
+    // Nobody listens any more, so there is nobody to wait for.
+    drop(events);
+    tokio::time::timeout(PATIENCE, platform.drain()).await.expect("it drains");
+    for which in ["pod_pid", "app_pid", "queue_proxy_pid"] {
+        assert!(!is_alive(pid(&pod, which)), "{which}");
+    }
+}
+
+fn nothing_outlives_a_killed_supervisor() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("hello.yaml");
+    let script = "sleep 91819 & setsid sleep 91819 & (setsid sleep 91819 &) ; sleep 91819";
+    std::fs::write(&file, manifest("hello", script)).expect("writing");
+    let mut supervisor = Command::new(std::env::current_exe().expect("this executable"))
+        .arg("supervise")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("starting");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(eventually("the app's children", || with_argument("91819").len() == 4));
+    supervisor.kill().expect("killing");
+    supervisor.wait().expect("waiting");
+    runtime.block_on(eventually("every process to end", || with_argument("91819").is_empty()));
+}
