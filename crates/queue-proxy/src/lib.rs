@@ -1,1 +1,90 @@
-//! The proxy beside each pod: may this request run now, and what is this pod's load.
+//! The proxy beside each pod: may this request run now, and what is this pod's load?
+//!
+//! One process, one thread. It knows its app and nothing else: no Kubernetes, no autoscaler's address, no other pod. The autoscaler
+//! calls it (`link`), requests come to it (`stack`), and it asks its app whether that is well (`health`).
+
+mod config;
+mod health;
+mod link;
+mod load;
+mod metrics;
+mod pages;
+mod process;
+mod settings;
+mod stack;
+mod stat;
+
+pub use config::{Announce, Config, Environment, Findings, Ports, Probes};
+pub use health::Unhealthy;
+pub use process::{Announcement, Bound, Ended, bind};
+pub use stat::Stat;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use runtime::{Clock, Colours, LogFormat, StopRequests, start_logs};
+use tokio::task::LocalSet;
+
+/// The configuration is unusable.
+pub const EXIT_BAD_CONFIG: u8 = 2;
+/// The app's liveness probe failed.
+pub const EXIT_LIVENESS_FAILED: u8 = 71;
+/// The app's startup probe did not pass in time.
+pub const EXIT_STARTUP_FAILED: u8 = 72;
+/// A second request to stop came during the drain, or something broke.
+pub const EXIT_FAILED: u8 = 1;
+
+/// What `ebb queue-proxy` and `ebb-queue-proxy` do: run with this process's environment until asked to stop.
+pub fn main_from_env() -> ExitCode {
+    let environment: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    main(&environment)
+}
+
+/// Runs a queue-proxy, configured by `environment`, to its end.
+pub fn main(environment: &Environment) -> ExitCode {
+    let (config, warnings) = match Config::read(environment) {
+        Ok(read) => read,
+        Err(findings) => {
+            for problem in findings.problems {
+                eprintln!("error: {problem}");
+            }
+            return ExitCode::from(EXIT_BAD_CONFIG);
+        }
+    };
+    if let Err(error) = start_logs(LogFormat::Text, &config.log, Colours::Off) {
+        eprintln!("error: {error:#}");
+        return ExitCode::from(EXIT_BAD_CONFIG);
+    }
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    match run(config) {
+        Ok(Ended::Drained) => ExitCode::SUCCESS,
+        Ok(Ended::Unhealthy(unhealthy @ Unhealthy::Liveness { .. })) => {
+            tracing::error!("{unhealthy}");
+            ExitCode::from(EXIT_LIVENESS_FAILED)
+        }
+        Ok(Ended::Unhealthy(unhealthy @ Unhealthy::Startup { .. })) => {
+            tracing::error!("{unhealthy}");
+            ExitCode::from(EXIT_STARTUP_FAILED)
+        }
+        Ok(Ended::Hurried) => ExitCode::from(EXIT_FAILED),
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn run(config: Config) -> anyhow::Result<Ended> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    LocalSet::new().block_on(&runtime, async {
+        let stop = StopRequests::listen()?;
+        let bound = bind(config, Clock::start())?;
+        bound.announce();
+        Ok(bound.run(stop).await)
+    })
+}

@@ -45,12 +45,18 @@ async fn connect(port: u16) -> Result<TcpStream, ProbeFailure> {
     let mut first = None;
     for address in LOOPBACKS {
         match TcpStream::connect(SocketAddr::new(address, port)).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) if !is_own(&stream) => return Ok(stream),
+            Ok(_own) => first = first.or(Some(io::ErrorKind::ConnectionRefused.into())),
             Err(error) => first = first.or(Some(error)),
         }
     }
     let error = first.unwrap_or_else(|| io::ErrorKind::NotFound.into());
     Err(failure(format_args!("port {port}: {}", error.kind())))
+}
+
+/// Whether a connection leads to itself: the kernel may choose, as our end of it, the very port that nobody listens on.
+fn is_own(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(local), Ok(peer)) if local == peer)
 }
 
 async fn ask_http(check: &HttpCheck) -> Result<(), ProbeFailure> {

@@ -6,7 +6,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::LocalSet;
 
 use super::*;
@@ -33,10 +33,6 @@ fn status(code: u16) -> Response<Full<Bytes>> {
 fn http(port: u16, path: &str, headers: &[(&str, &str)]) -> Probe {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Probe { check: Check::Http(HttpCheck { port, path: path.to_owned(), headers }), ..Probe::none() }
-}
-
-async fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("bound").port()
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -95,7 +91,9 @@ async fn r7_the_host_header_of_a_probe_reaches_the_app() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_port_must_accept_a_connection_on_either_loopback() {
     let asking = async {
-        let closed = free_port().await;
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let closed = socket.local_addr().expect("bound").port();
         let probe = |port| Probe { check: Check::Tcp { port }, ..Probe::none() };
         let refused = probe(closed).ask().await.expect_err("nobody listens");
         assert_eq!(refused.to_string(), format!("port {closed}: connection refused"));

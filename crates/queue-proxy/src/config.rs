@@ -1,0 +1,192 @@
+//! What the queue-proxy is told by its environment.
+//!
+//! Knative's variables keep their names and meaning; ours begin with `EBB_`. Everything is read once, from a map, and every problem is reported
+//! at once. Variables of Knative's that steer what is not built yet are accepted with a warning, so that an existing pod template works as it is.
+
+mod reading;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use dataplane::probe::Probe;
+use vocabulary::{PodName, RequestTimeouts};
+
+use reading::Reading;
+
+/// The environment, or a test's idea of it.
+pub type Environment = BTreeMap<String, String>;
+
+/// The effective configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `SERVING_POD`: the name under which the pod reports.
+    pub pod: PodName,
+    /// `SERVING_NAMESPACE`, `SERVING_REVISION`: for logs and metrics.
+    pub namespace: String,
+    /// See [`Config::namespace`].
+    pub revision: String,
+    /// `CONTAINER_CONCURRENCY`: how many requests the app may have at once; 0 means no limit.
+    pub container_concurrency: u32,
+    /// `REVISION_TIMEOUT_SECONDS`, `REVISION_RESPONSE_START_TIMEOUT_SECONDS`, `REVISION_IDLE_TIMEOUT_SECONDS`; 0 means no limit.
+    pub timeouts: RequestTimeouts,
+    /// `USER_PORT`: where the app listens, on either loopback address.
+    pub app_port: u16,
+    /// Where we listen.
+    pub ports: Ports,
+    /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface.
+    pub bind: IpAddr,
+    /// The probes that we run.
+    pub probes: Probes,
+    /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
+    pub announce: Announce,
+    /// `EBB_DRAIN_LINGER`: how long new connections are accepted after the drain began, for routers that have not heard of it yet. 10 s, or 0
+    /// when ports are announced (then nobody routes here any more when the drain begins).
+    pub drain_linger: Duration,
+    /// `EBB_LOG`: a `tracing` filter.
+    pub log: String,
+}
+
+/// Ports; 0 means any that is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// `QUEUE_SERVING_PORT`: requests.
+    pub requests: u16,
+    /// `EBB_ADMIN_PORT`, 8022: health, drain.
+    pub admin: u16,
+    /// `EBB_LINK_PORT`, 8024: the autoscaler's link.
+    pub link: u16,
+    /// `EBB_STAT_PORT`, 9090: Knative's measurements.
+    pub stat: u16,
+    /// `EBB_METRICS_PORT`, 9091: Prometheus.
+    pub metrics: u16,
+}
+
+/// The app's probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// `SERVING_READINESS_PROBE`; without one the app is always ready.
+    pub readiness: Probe,
+    /// `EBB_LIVENESS_PROBE`: when it fails, this process ends and the pod with it.
+    pub liveness: Option<Probe>,
+    /// `EBB_STARTUP_PROBE`: the other two wait for it.
+    pub startup: Option<Probe>,
+}
+
+/// Who is told the ports that were bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announce {
+    /// Nobody: they are fixed.
+    No,
+    /// One line of JSON on standard output.
+    Stdout,
+}
+
+/// Everything that is wrong with an environment, and what is only remarkable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Each makes it unusable.
+    pub problems: Vec<String>,
+    /// Each is worth a line in the log.
+    pub warnings: Vec<String>,
+}
+
+/// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of Knative's that are not read
+/// here say who we are in places that we do not need, or (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
+const NOT_BUILT: &[(&str, &[&str])] = &[
+    ("OBSERVABILITY_CONFIG", &["", "{}"]),
+    ("ENABLE_HTTP2_AUTO_DETECTION", &["", "false"]),
+    ("ENABLE_MULTI_CONTAINER_PROBES", &["", "false"]),
+    ("QUEUE_PROXY_TLS_MIN_VERSION", &[""]),
+    ("QUEUE_PROXY_TLS_MAX_VERSION", &[""]),
+    ("QUEUE_PROXY_TLS_CIPHER_SUITES", &[""]),
+    ("QUEUE_PROXY_TLS_CURVE_PREFERENCES", &[""]),
+    ("OTEL_SERVICE_NAME", &[""]),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", &[""]),
+    ("OTEL_METRIC_EXPORT_INTERVAL", &[""]),
+    ("OTEL_TRACES_SAMPLER", &[""]),
+    ("OTEL_TRACES_SAMPLER_ARG", &[""]),
+    ("METRICS_PROMETHEUS_HOST", &[""]),
+    ("METRICS_PROMETHEUS_PORT", &[""]),
+];
+
+/// Ours, and those of other programs of ours that may be inherited.
+const OURS: &[&str] = &[
+    "EBB_ADMIN_PORT",
+    "EBB_LINK_PORT",
+    "EBB_STAT_PORT",
+    "EBB_METRICS_PORT",
+    "EBB_ANNOUNCE",
+    "EBB_BIND",
+    "EBB_DRAIN_LINGER",
+    "EBB_LIVENESS_PROBE",
+    "EBB_STARTUP_PROBE",
+    "EBB_LOG",
+    "EBB_API",
+];
+
+impl Config {
+    /// Reads an environment. Warnings come with the configuration, problems instead of it.
+    pub fn read(environment: &Environment) -> Result<(Self, Vec<String>), Findings> {
+        let mut reading = Reading::new(environment);
+        reading.refuse_unknown("EBB_", OURS);
+        for (name, nothing) in NOT_BUILT {
+            reading.warn_if_used(name, nothing);
+        }
+        let config = Self::from_reading(&mut reading);
+        reading.finish(config)
+    }
+
+    fn from_reading(reading: &mut Reading<'_>) -> Self {
+        let announce = match reading.text("EBB_ANNOUNCE") {
+            None | Some("") => Announce::No,
+            Some("stdout") => Announce::Stdout,
+            Some(other) => {
+                reading.problem(format!("EBB_ANNOUNCE is {other:?}; write \"stdout\" or leave it out"));
+                Announce::No
+            }
+        };
+        let app_port = reading.required_port("USER_PORT");
+        let (bind, linger) = match announce {
+            Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), Duration::from_secs(10)),
+            Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
+        };
+        Self {
+            pod: PodName::new(reading.required_text("SERVING_POD")),
+            namespace: reading.text("SERVING_NAMESPACE").unwrap_or_default().to_owned(),
+            revision: reading.text("SERVING_REVISION").unwrap_or_default().to_owned(),
+            container_concurrency: reading.required_count("CONTAINER_CONCURRENCY"),
+            timeouts: RequestTimeouts {
+                request: reading.required_seconds("REVISION_TIMEOUT_SECONDS"),
+                response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
+                idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
+            },
+            app_port,
+            ports: Ports {
+                requests: reading.required_port_or_any("QUEUE_SERVING_PORT"),
+                admin: reading.port_or("EBB_ADMIN_PORT", 8022),
+                link: reading.port_or("EBB_LINK_PORT", 8024),
+                stat: reading.port_or("EBB_STAT_PORT", 9090),
+                metrics: reading.port_or("EBB_METRICS_PORT", 9091),
+            },
+            bind: reading.address_or("EBB_BIND", bind),
+            probes: Probes {
+                readiness: reading.probe("SERVING_READINESS_PROBE", app_port).unwrap_or_else(Probe::none),
+                liveness: reading.probe("EBB_LIVENESS_PROBE", app_port),
+                startup: reading.probe("EBB_STARTUP_PROBE", app_port),
+            },
+            announce,
+            drain_linger: reading.duration_or("EBB_DRAIN_LINGER", linger),
+            log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
+        }
+    }
+
+    /// The longest that a drain may take: the longest request, and 15 s for everything around it. Without a limit on requests, an hour.
+    pub fn drain_limit(&self) -> Duration {
+        let longest = self.timeouts.request.unwrap_or(Duration::from_hours(1));
+        longest + Duration::from_secs(15)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use dataplane::probe::Check;
+
+use super::*;
+
+fn environment(changes: &[(&str, &str)]) -> Environment {
+    let mut environment: Environment = [
+        ("SERVING_POD", "hello-1"),
+        ("CONTAINER_CONCURRENCY", "10"),
+        ("QUEUE_SERVING_PORT", "8012"),
+        ("USER_PORT", "8080"),
+        ("REVISION_TIMEOUT_SECONDS", "300"),
+        ("PATH", "/bin"),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .collect();
+    for (name, value) in changes {
+        environment.insert((*name).to_owned(), (*value).to_owned());
+    }
+    environment
+}
+
+fn read(changes: &[(&str, &str)]) -> Config {
+    Config::read(&environment(changes)).expect("legal").0
+}
+
+#[test]
+fn knatives_variables_mean_what_they_mean_there() {
+    let config = read(&[
+        ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", "7"),
+        ("REVISION_IDLE_TIMEOUT_SECONDS", "0"),
+        ("SERVING_READINESS_PROBE", r#"{"tcpSocket":{"host":"127.0.0.1","port":8080},"successThreshold":1}"#),
+    ]);
+    assert_eq!((config.container_concurrency, config.app_port), (10, 8080));
+    assert_eq!(config.timeouts.request, Some(Duration::from_secs(300)));
+    assert_eq!(config.timeouts.response_start, Some(Duration::from_secs(7)));
+    assert_eq!(config.timeouts.idle, None);
+    assert_eq!(config.probes.readiness.check, Check::Tcp { port: 8080 });
+    assert_eq!(config.ports, Ports { requests: 8012, admin: 8022, link: 8024, stat: 9090, metrics: 9091 });
+    assert_eq!(
+        (config.drain_linger, config.drain_limit()),
+        (Duration::from_secs(10), Duration::from_secs(315))
+    );
+}
+
+#[test]
+fn a_timeout_of_0_is_no_limit_and_a_negative_concurrency_too() {
+    let config = read(&[("REVISION_TIMEOUT_SECONDS", "0"), ("CONTAINER_CONCURRENCY", "-1")]);
+    assert_eq!((config.timeouts.request, config.container_concurrency), (None, 0), "O10 is overturned");
+    assert_eq!(config.drain_limit(), Duration::from_secs(3615));
+}
+
+/// R15
+#[test]
+fn r15_without_a_probe_the_app_is_always_ready() {
+    assert_eq!(read(&[]).probes.readiness.check, Check::None);
+    assert_eq!(read(&[("SERVING_READINESS_PROBE", "")]).probes.readiness.check, Check::None);
+}
+
+#[test]
+fn announcing_means_one_machine() {
+    let config = read(&[("EBB_ANNOUNCE", "stdout"), ("QUEUE_SERVING_PORT", "0")]);
+    assert_eq!(config.announce, Announce::Stdout);
+    assert_eq!((config.bind, config.drain_linger), (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO));
+    let config = read(&[("EBB_ANNOUNCE", "stdout"), ("EBB_DRAIN_LINGER", "1.5s"), ("EBB_BIND", "::1")]);
+    assert_eq!(
+        (config.bind, config.drain_linger),
+        (IpAddr::V6(Ipv6Addr::LOCALHOST), Duration::from_millis(1500))
+    );
+}
+
+/// R16 among them: invalid JSON is fatal, and so is the `null` that crashes Knative on the first probe.
+#[test]
+fn every_problem_is_reported_at_once() {
+    let mut environment = environment(&[
+        ("CONTAINER_CONCURRENCY", "many"),
+        ("USER_PORT", "0"),
+        ("QUEUE_SERVING_PORT", "70000"),
+        ("SERVING_READINESS_PROBE", "{"),
+        ("EBB_LIVENESS_PROBE", "[null]"),
+        ("EBB_ANNOUNCE", "stderr"),
+        ("EBB_DRAIN_LINGER", "5"),
+        ("EBB_LINKPORT", "1"),
+    ]);
+    environment.remove("SERVING_POD");
+    environment.remove("REVISION_TIMEOUT_SECONDS");
+    let findings = Config::read(&environment).expect_err("ten problems");
+    for expected in [
+        "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
+        "EBB_ANNOUNCE is \"stderr\"",
+        "USER_PORT is 0",
+        "SERVING_POD is missing",
+        "CONTAINER_CONCURRENCY is \"many\", which is not a whole number",
+        "REVISION_TIMEOUT_SECONDS is missing",
+        "QUEUE_SERVING_PORT is \"70000\", which is not a port",
+        "SERVING_READINESS_PROBE is not a probe",
+        "EBB_LIVENESS_PROBE is not a probe",
+        "EBB_DRAIN_LINGER is \"5\", which has no unit",
+    ] {
+        let count = findings.problems.iter().filter(|problem| problem.starts_with(expected)).count();
+        assert_eq!(count, 1, "{expected} in {:#?}", findings.problems);
+    }
+    assert_eq!(findings.problems.len(), 10, "{:#?}", findings.problems);
+}
+
+#[test]
+fn what_is_not_built_yet_is_accepted_and_said() {
+    let (_, warnings) = Config::read(&environment(&[
+        ("ENABLE_HTTP2_AUTO_DETECTION", "true"),
+        ("ENABLE_HTTP_FULL_DUPLEX", "true"),
+        ("ENABLE_MULTI_CONTAINER_PROBES", "false"),
+        ("OBSERVABILITY_CONFIG", "{\"enableRequestLog\":true}"),
+        ("SERVING_READINESS_PROBE", r#"{"httpGet":{"scheme":"HTTPS"}}"#),
+    ]))
+    .expect("legal");
+    assert_eq!(
+        warnings,
+        [
+            "OBSERVABILITY_CONFIG has no effect yet",
+            "ENABLE_HTTP2_AUTO_DETECTION has no effect yet",
+            "SERVING_READINESS_PROBE asks over HTTPS; only whether the port accepts connections is checked",
+        ]
+    );
+}

@@ -1,0 +1,188 @@
+//! Whether the app takes requests, and whether it is alive.
+//!
+//! Nobody asks the app on demand: this loop does, and whoever wants to know gets the last answer at once.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use dataplane::probe::{Check, Probe, ProbePace};
+use runtime::Clock;
+use thiserror::Error;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+use vocabulary::PodState;
+
+use crate::config::Probes;
+
+/// What is known of the app.
+pub(crate) struct Health {
+    state: Cell<PodState>,
+    detail: RefCell<String>,
+    /// Grows with every change, so that a listener misses none.
+    version: Cell<u64>,
+    changed: Notify,
+}
+
+/// The app is beyond help; this process ends, and with it the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unhealthy {
+    /// It ran once and does no more.
+    #[error("the liveness probe failed {failures} times in a row, at last with: {last}")]
+    Liveness {
+        /// How many times.
+        failures: u32,
+        /// The last answer.
+        last: String,
+    },
+    /// It did not start in time.
+    #[error("the startup probe did not pass within {limit:?}, at last with: {last}")]
+    Startup {
+        /// The time it had.
+        limit: Duration,
+        /// The last answer.
+        last: String,
+    },
+}
+
+impl Health {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            state: Cell::new(PodState::Starting),
+            detail: RefCell::default(),
+            version: Cell::new(0),
+            changed: Notify::new(),
+        })
+    }
+
+    pub(crate) fn state(&self) -> PodState {
+        self.state.get()
+    }
+
+    /// Why it is not ready, for people.
+    pub(crate) fn detail(&self) -> String {
+        self.detail.borrow().clone()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state.get() == PodState::Ready
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.get()
+    }
+
+    /// Waits until something is newer than `version`.
+    pub(crate) async fn newer_than(&self, version: u64) {
+        while self.version.get() <= version {
+            self.changed.notified().await;
+        }
+    }
+
+    /// The pod leaves. That is final, whatever the app answers.
+    pub(crate) fn set_draining(&self) {
+        self.set(PodState::Draining, String::new());
+    }
+
+    fn set(&self, state: PodState, detail: String) {
+        let is_leaving = self.state.get() == PodState::Draining && state != PodState::Draining;
+        if is_leaving || (self.state.get() == state && *self.detail.borrow() == detail) {
+            return;
+        }
+        if self.state.get() != state {
+            info!(from = ?self.state.get(), to = ?state, detail, "the pod's state changed");
+        }
+        self.state.set(state);
+        self.detail.replace(detail);
+        self.version.set(self.version.get() + 1);
+        self.changed.notify_waiters();
+    }
+
+    /// Asks the app until it is beyond help.
+    pub(crate) async fn watch(&self, probes: &Probes, clock: Clock) -> Unhealthy {
+        if let Some(startup) = &probes.startup
+            && let Err(unhealthy) = self.start(startup, clock).await
+        {
+            return unhealthy;
+        }
+        let liveness = async {
+            match &probes.liveness {
+                Some(liveness) => self.stay_alive(liveness, clock).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            unhealthy = liveness => unhealthy,
+            never = self.follow_readiness(&probes.readiness, clock) => match never {},
+        }
+    }
+
+    /// Kubernetes counts failures per period; we ask more often, so the same patience is a time here.
+    async fn start(&self, probe: &Probe, clock: Clock) -> Result<(), Unhealthy> {
+        let limit =
+            probe.initial_delay + probe.period.unwrap_or(Duration::from_secs(1)) * probe.failure_threshold;
+        let deadline = clock.now() + limit;
+        let mut pace = ProbePace::new(probe);
+        loop {
+            let Err(failure) = probe.ask().await else { return Ok(()) };
+            if clock.now() >= deadline {
+                return Err(Unhealthy::Startup { limit, last: failure.0 });
+            }
+            self.set(PodState::Starting, format!("startup probe: {failure}"));
+            clock.sleep_until(clock.now() + pace.while_unready()).await;
+        }
+    }
+
+    async fn stay_alive(&self, probe: &Probe, clock: Clock) -> Unhealthy {
+        clock.sleep_until(clock.now() + probe.initial_delay).await;
+        let period = probe.period.unwrap_or(Duration::from_secs(1));
+        let mut failures = 0;
+        loop {
+            match probe.ask().await {
+                Ok(()) => failures = 0,
+                Err(failure) => {
+                    failures += 1;
+                    warn!(%failure, failures, of = probe.failure_threshold, "the liveness probe failed");
+                    if failures >= probe.failure_threshold {
+                        return Unhealthy::Liveness { failures, last: failure.0 };
+                    }
+                }
+            }
+            clock.sleep_until(clock.now() + period).await;
+        }
+    }
+
+    async fn follow_readiness(&self, probe: &Probe, clock: Clock) -> std::convert::Infallible {
+        if probe.check == Check::None {
+            self.set(PodState::Ready, String::new());
+            return std::future::pending().await;
+        }
+        let mut pace = ProbePace::new(probe);
+        // Only the answers that contradict the present state are counted.
+        let mut contradictions = 0;
+        loop {
+            let answer = probe.ask().await;
+            let is_ready = self.is_ready();
+            contradictions = if answer.is_ok() == is_ready { 0 } else { contradictions + 1 };
+            match answer {
+                Ok(()) if !is_ready && contradictions >= probe.success_threshold => {
+                    contradictions = 0;
+                    self.set(PodState::Ready, String::new());
+                }
+                Err(failure) if is_ready && contradictions >= probe.failure_threshold => {
+                    contradictions = 0;
+                    self.set(PodState::Unready, format!("readiness probe: {failure}"));
+                }
+                Err(failure) if !is_ready => {
+                    self.set(self.state.get(), format!("readiness probe: {failure}"));
+                }
+                Ok(()) | Err(_) => {}
+            }
+            let wait = if self.is_ready() { pace.while_ready() } else { pace.while_unready() };
+            clock.sleep_until(clock.now() + wait).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

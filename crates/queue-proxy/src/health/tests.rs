@@ -1,0 +1,103 @@
+use tokio::net::TcpSocket;
+use tokio::task::LocalSet;
+
+use super::*;
+
+fn probes(readiness: Probe) -> Probes {
+    Probes { readiness, liveness: None, startup: None }
+}
+
+/// A command whose answer a test changes: it passes while the file exists.
+fn file_probe(path: &std::path::Path) -> Probe {
+    let command = vec!["test".to_owned(), "-e".to_owned(), path.display().to_string()];
+    Probe { check: Check::Exec { command }, period: Some(Duration::from_millis(100)), ..Probe::none() }
+}
+
+async fn until(health: &Health, state: PodState) {
+    while health.state() != state {
+        health.newer_than(health.version()).await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_app_without_a_probe_is_ready_at_once() {
+    let health = Health::new();
+    let probes = probes(Probe::none());
+    let watching = health.watch(&probes, Clock::start());
+    tokio::select! {
+        unhealthy = watching => panic!("{unhealthy}"),
+        () = until(&health, PodState::Ready) => {}
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
+    let following = async {
+        // Bound and not yet listening: nobody else can take the port meanwhile.
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let port = socket.local_addr().expect("bound").port();
+        let health = Health::new();
+        let probes = probes(Probe { check: Check::Tcp { port }, ..Probe::none() });
+        let rising = async {
+            while health.detail().is_empty() {
+                health.newer_than(health.version()).await;
+            }
+            assert_eq!(health.detail(), format!("readiness probe: port {port}: connection refused"));
+            assert_eq!(health.state(), PodState::Starting);
+            let _listener = socket.listen(16).expect("bound");
+            until(&health, PodState::Ready).await;
+            assert_eq!(health.detail(), "");
+        };
+        tokio::select! {
+            unhealthy = health.watch(&probes, Clock::start()) => panic!("{unhealthy}"),
+            () = rising => {}
+        }
+    };
+    LocalSet::new().run_until(following).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_app_that_stops_passing_is_unready_and_may_come_back() {
+    let following = async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ready");
+        std::fs::write(&path, "").expect("writable");
+        let health = Health::new();
+        let probes = probes(file_probe(&path));
+        let wavering = async {
+            until(&health, PodState::Ready).await;
+            std::fs::remove_file(&path).expect("there");
+            until(&health, PodState::Unready).await;
+            assert!(health.detail().contains("exit status: 1"), "{}", health.detail());
+            std::fs::write(&path, "").expect("writable");
+            until(&health, PodState::Ready).await;
+            health.set_draining();
+            std::fs::remove_file(&path).expect("there");
+        };
+        tokio::select! {
+            unhealthy = health.watch(&probes, Clock::start()) => panic!("{unhealthy}"),
+            () = wavering => {}
+        }
+        health.set(PodState::Ready, String::new());
+        assert_eq!(health.state(), PodState::Draining, "leaving is final");
+    };
+    LocalSet::new().run_until(following).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_failing_liveness_probe_is_the_end_and_so_is_a_start_that_takes_too_long() {
+    let following = async {
+        let nowhere = std::path::Path::new("/nowhere/at/all");
+        let failing = Probe { failure_threshold: 2, ..file_probe(nowhere) };
+        let liveness = Probes { liveness: Some(failing.clone()), ..probes(Probe::none()) };
+        let unhealthy = Health::new().watch(&liveness, Clock::start()).await;
+        assert!(matches!(unhealthy, Unhealthy::Liveness { failures: 2, .. }), "{unhealthy}");
+        let startup = Probes { startup: Some(failing), ..probes(Probe::none()) };
+        let health = Health::new();
+        let unhealthy = health.watch(&startup, Clock::start()).await;
+        assert!(matches!(unhealthy, Unhealthy::Startup { .. }), "{unhealthy}");
+        assert_eq!(health.state(), PodState::Starting, "readiness waits for the start");
+    };
+    LocalSet::new().run_until(following).await;
+}

@@ -1,0 +1,120 @@
+//! This pod's end of its link to the autoscaler: what it reports and what it is told.
+//!
+//! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on with what it was told last.
+
+use std::future::pending;
+use std::rc::Rc;
+use std::time::Duration;
+
+use link::{Accepted, Acceptor, LinkError, PodHello, PodOrder, PodReport};
+use runtime::Clock;
+use tokio::net::TcpListener;
+use tracing::{debug, info};
+use vocabulary::{BootId, PodName, RequestTimeouts};
+
+use crate::health::Health;
+use crate::load::LoadBook;
+use crate::settings::Settings;
+
+/// How often a growing present count is reported.
+const PRESENT_EVERY: Duration = Duration::from_millis(100);
+
+/// What the link tells of, and what it changes.
+pub(crate) struct Linked {
+    pub(crate) pod: PodName,
+    pub(crate) boot: BootId,
+    pub(crate) container_concurrency: u32,
+    pub(crate) timeouts: RequestTimeouts,
+    pub(crate) clock: Clock,
+    pub(crate) load: Rc<LoadBook>,
+    pub(crate) health: Rc<Health>,
+    pub(crate) settings: Rc<Settings>,
+}
+
+impl Linked {
+    /// Answers calls, one at a time, for ever.
+    pub(crate) async fn serve(&self, listener: TcpListener) {
+        let mut acceptor: Acceptor<PodOrder, PodReport> = Acceptor::new(listener);
+        let mut call = None;
+        loop {
+            let talking = async {
+                match call.as_mut() {
+                    Some(accepted) => self.talk(accepted).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                accepted = acceptor.accept() => {
+                    info!("the autoscaler called");
+                    self.obey(&accepted.first);
+                    call = Some(accepted);
+                }
+                ended = talking => {
+                    match ended {
+                        Ok(()) => debug!("the autoscaler hung up"),
+                        Err(error) => info!(error = &error as &dyn std::error::Error, "the link was lost"),
+                    }
+                    call = None;
+                }
+            }
+        }
+    }
+
+    async fn talk(&self, call: &mut Accepted<PodOrder, PodReport>) -> Result<(), LinkError> {
+        let Accepted { reader, writer, .. } = call;
+        let mut told_version = self.health.version();
+        let mut next_second = self.load.current_second();
+        let mut next_present = self.clock.now();
+        writer.send(&PodReport::Hello(self.hello())).await?;
+        loop {
+            let risen = async {
+                self.clock.sleep_until(next_present).await;
+                self.load.risen().await
+            };
+            tokio::select! {
+                order = reader.next() => match order? {
+                    Some(order) => self.obey(&order),
+                    None => return Ok(()),
+                },
+                () = self.health.newer_than(told_version) => {
+                    told_version = self.health.version();
+                    let (state, detail) = (self.health.state(), self.health.detail());
+                    writer.send(&PodReport::State { state, detail }).await?;
+                }
+                () = self.load.completed(next_second) => {
+                    for sample in self.load.seconds_from(next_second) {
+                        next_second = sample.second + 1;
+                        writer.send(&PodReport::Load(sample)).await?;
+                    }
+                }
+                count = risen => {
+                    next_present = self.clock.now() + PRESENT_EVERY;
+                    writer.send(&PodReport::Present(count)).await?;
+                }
+            }
+        }
+    }
+
+    fn obey(&self, order: &PodOrder) {
+        match order {
+            PodOrder::Settings { surge_threshold, routing, hop_keys } => {
+                self.load.set_surge_threshold(*surge_threshold);
+                self.settings.set(*routing, hop_keys.clone());
+            }
+            PodOrder::Heartbeat => {}
+        }
+    }
+
+    fn hello(&self) -> PodHello {
+        PodHello {
+            pod: self.pod.clone(),
+            boot: self.boot,
+            state: self.health.state(),
+            detail: self.health.detail(),
+            container_concurrency: self.container_concurrency,
+            timeouts: self.timeouts,
+            current_second: self.load.current_second(),
+            history: self.load.seconds_from(0),
+        }
+    }
+}

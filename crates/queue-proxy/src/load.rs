@@ -1,0 +1,303 @@
+//! How loaded this pod is: second by second for the autoscaler, and right now for everybody who waits for it to change.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use link::History;
+use runtime::Clock;
+use throttling::{LoadMeter, Origin, Present};
+use tokio::sync::Notify;
+use vocabulary::{PresentCount, Sample, Timestamp};
+
+/// The load of this pod.
+pub(crate) struct LoadBook {
+    clock: Clock,
+    started_at: Timestamp,
+    meter: RefCell<LoadMeter>,
+    history: RefCell<History>,
+    latest: Cell<Option<Sample>>,
+    /// Requests of clients that wait for a slot, and those of activators.
+    waiting: Cell<u32>,
+    proxied_waiting: Cell<u32>,
+    surge: Surge,
+    second_closed: Notify,
+    emptied: Notify,
+}
+
+/// When the autoscaler wants to hear of a rise at once.
+#[derive(Default)]
+struct Surge {
+    threshold: Cell<Option<u32>>,
+    /// The count that was last reported; 0 while below the threshold.
+    reported: Cell<u32>,
+    rose: Notify,
+}
+
+impl LoadBook {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let started_at = clock.now();
+        Self {
+            clock,
+            started_at,
+            meter: RefCell::new(LoadMeter::new(started_at)),
+            history: RefCell::new(History::new()),
+            latest: Cell::new(None),
+            waiting: Cell::new(0),
+            proxied_waiting: Cell::new(0),
+            surge: Surge::default(),
+            second_closed: Notify::new(),
+            emptied: Notify::new(),
+        }
+    }
+
+    /// A request arrived; it counts until the returned value is dropped.
+    pub(crate) fn arrive(self: &Rc<Self>, origin: Origin) -> Counted {
+        let arrived_at = self.clock.now();
+        self.meter.borrow_mut().arrived(origin, arrived_at);
+        if origin == Origin::Direct {
+            self.look_for_surge();
+        }
+        Counted { book: Rc::clone(self), origin, arrived_at }
+    }
+
+    /// A request waits for a slot until the returned value is dropped.
+    pub(crate) fn wait(self: &Rc<Self>, origin: Origin) -> Waiting {
+        let count = self.waiting_of(origin);
+        count.set(count.get() + 1);
+        Waiting { book: Rc::clone(self), origin }
+    }
+
+    /// What is held now.
+    pub(crate) fn present(&self) -> Present {
+        self.meter.borrow().present()
+    }
+
+    /// How many requests wait.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting.get() + self.proxied_waiting.get()
+    }
+
+    /// What is held now, without what came through an activator: that is the activator's to report.
+    pub(crate) fn present_count(&self) -> PresentCount {
+        let present = self.present();
+        PresentCount {
+            in_flight: present.in_flight.saturating_sub(present.proxied),
+            waiting: self.waiting.get(),
+        }
+    }
+
+    /// The last completed second, for those who ask for one value. `None` during the first.
+    pub(crate) fn latest(&self) -> Option<Sample> {
+        self.latest.get()
+    }
+
+    /// The number of the second that runs now.
+    pub(crate) fn current_second(&self) -> u64 {
+        self.latest.get().map_or(0, |sample| sample.second + 1)
+    }
+
+    /// The completed seconds from number `second` on, as far as they are remembered.
+    pub(crate) fn seconds_from(&self, second: u64) -> Vec<Sample> {
+        let mut samples = self.history.borrow().to_vec();
+        samples.retain(|sample| sample.second >= second);
+        samples
+    }
+
+    /// Waits until second number `second` is completed.
+    pub(crate) async fn completed(&self, second: u64) {
+        while self.latest.get().is_none_or(|sample| sample.second < second) {
+            self.second_closed.notified().await;
+        }
+    }
+
+    /// Waits until no request is held.
+    pub(crate) async fn emptied(&self) {
+        while self.present().in_flight > 0 {
+            self.emptied.notified().await;
+        }
+    }
+
+    /// How long this process has run.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.clock.now().saturating_since(self.started_at)
+    }
+
+    /// From which count on a rise is to be reported at once; `None`: never.
+    pub(crate) fn set_surge_threshold(&self, threshold: Option<u32>) {
+        self.surge.threshold.set(threshold);
+        self.surge.reported.set(0);
+        self.look_for_surge();
+    }
+
+    /// Waits until the present count is at the threshold and above what was last reported, and takes it as reported.
+    pub(crate) async fn risen(&self) -> PresentCount {
+        loop {
+            if self.is_risen() {
+                let count = self.present_count();
+                self.surge.reported.set(count.in_flight);
+                return count;
+            }
+            self.surge.rose.notified().await;
+        }
+    }
+
+    /// Closes one second after the other, for ever. A second that was missed (the machine slept) is not made up: the next one is
+    /// numbered as the clock says and holds what was measured since.
+    pub(crate) async fn keep(&self) {
+        let mut second = 0;
+        loop {
+            self.clock.sleep_until(self.started_at + Duration::from_secs(second + 1)).await;
+            let now = self.clock.now();
+            let passed = now.saturating_since(self.started_at).as_secs();
+            second = passed.saturating_sub(1).max(second);
+            let mut load = self.meter.borrow_mut().close_second(now);
+            load.queued = self.waiting();
+            let sample = Sample { second, load };
+            self.history.borrow_mut().push(sample);
+            self.latest.set(Some(sample));
+            self.second_closed.notify_waiters();
+            second += 1;
+        }
+    }
+
+    fn is_risen(&self) -> bool {
+        let Some(threshold) = self.surge.threshold.get() else { return false };
+        let present = self.present_count().in_flight;
+        present >= threshold.max(1) && present > self.surge.reported.get()
+    }
+
+    fn look_for_surge(&self) {
+        if self.is_risen() {
+            self.surge.rose.notify_one();
+        }
+    }
+
+    fn finish(&self, origin: Origin) {
+        let mut meter = self.meter.borrow_mut();
+        meter.finished(origin, self.clock.now());
+        let present = meter.present();
+        drop(meter);
+        if present.in_flight == 0 {
+            self.emptied.notify_waiters();
+        }
+        if origin == Origin::Direct
+            && self
+                .surge
+                .threshold
+                .get()
+                .is_some_and(|threshold| present.in_flight - present.proxied < threshold)
+        {
+            self.surge.reported.set(0);
+        }
+    }
+
+    fn waiting_of(&self, origin: Origin) -> &Cell<u32> {
+        match origin {
+            Origin::Direct => &self.waiting,
+            Origin::Proxied => &self.proxied_waiting,
+        }
+    }
+}
+
+/// One request that counts as load.
+pub(crate) struct Counted {
+    book: Rc<LoadBook>,
+    origin: Origin,
+    arrived_at: Timestamp,
+}
+
+impl Counted {
+    pub(crate) fn age(&self) -> Duration {
+        self.book.clock.now().saturating_since(self.arrived_at)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.book.finish(self.origin);
+    }
+}
+
+/// One request that waits for a slot.
+pub(crate) struct Waiting {
+    book: Rc<LoadBook>,
+    origin: Origin,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let count = self.book.waiting_of(self.origin);
+        count.set(count.get().saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book() -> Rc<LoadBook> {
+        Rc::new(LoadBook::new(Clock::start()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_second_has_its_number_and_its_load() {
+        let book = book();
+        let keeping = book.keep();
+        let using = async {
+            let _held = book.arrive(Origin::Direct);
+            book.completed(0).await;
+            let proxied = book.arrive(Origin::Proxied);
+            book.completed(1).await;
+            drop(proxied);
+            book.completed(2).await;
+        };
+        tokio::select! {
+            () = keeping => unreachable!("it keeps on"),
+            () = using => {}
+        }
+        let seconds: Vec<(u64, f64, f64, f64)> = book
+            .seconds_from(0)
+            .iter()
+            .map(|sample| {
+                let load = sample.load;
+                (
+                    sample.second,
+                    load.concurrency.value(),
+                    load.proxied_concurrency.value(),
+                    load.request_rate.value(),
+                )
+            })
+            .collect();
+        assert_eq!(seconds, [(0, 1.0, 0.0, 1.0), (1, 2.0, 1.0, 1.0), (2, 1.0, 0.0, 0.0)]);
+        assert_eq!(book.current_second(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rise_is_reported_from_the_threshold_on_and_only_while_it_grows() {
+        let book = book();
+        book.set_surge_threshold(Some(2));
+        let mut held = vec![book.arrive(Origin::Direct), book.arrive(Origin::Proxied)];
+        assert!(!book.is_risen(), "what an activator reports is not ours to report");
+        held.push(book.arrive(Origin::Direct));
+        let _waiting = book.wait(Origin::Direct);
+        assert_eq!(book.risen().await, PresentCount { in_flight: 2, waiting: 1 });
+        assert!(!book.is_risen());
+        held.push(book.arrive(Origin::Direct));
+        assert_eq!(book.risen().await.in_flight, 3);
+        held.clear();
+        held.extend([book.arrive(Origin::Direct), book.arrive(Origin::Direct)]);
+        assert!(book.is_risen(), "it fell below the threshold in between");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_emptiness_is_told() {
+        let book = book();
+        let held = book.arrive(Origin::Direct);
+        let mut emptied = Box::pin(book.emptied());
+        assert!(futures_util::poll!(&mut emptied).is_pending());
+        drop(held);
+        emptied.await;
+        assert_eq!(book.present(), Present::default());
+    }
+}

@@ -1,0 +1,143 @@
+//! What Prometheus sees of this queue-proxy; `docs/metrics.md` lists it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use dataplane::Reason;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use runtime::MetricsRegistry;
+use vocabulary::PodState;
+
+/// Knative's buckets for durations, in seconds.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// With an answer of the app.
+    Answered,
+    /// With a refusal of ours.
+    Refused(Reason),
+    /// The client left before there was an answer.
+    Cancelled,
+}
+
+/// The counters of the hot path, looked up once.
+pub(crate) struct Metrics {
+    registry: MetricsRegistry,
+    answered: Counter,
+    cancelled: Counter,
+    /// In the order of [`Reason::ALL`].
+    refused: Vec<Counter>,
+    durations: Histogram,
+    in_flight: Gauge,
+    waiting: Gauge,
+    connections: Gauge,
+    upgraded: Gauge,
+    ready: Gauge,
+}
+
+/// What is only looked at when somebody asks.
+pub(crate) struct Levels {
+    pub(crate) in_flight: u32,
+    pub(crate) waiting: u32,
+    pub(crate) connections: usize,
+    pub(crate) upgraded: usize,
+    pub(crate) state: PodState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+impl Metrics {
+    pub(crate) fn new(container_concurrency: u32) -> Rc<Self> {
+        let registry = MetricsRegistry::default();
+        let outcomes = Family::<OutcomeLabel, Counter>::default();
+        let reasons = Family::<ReasonLabel, Counter>::default();
+        let outcome = |outcome| outcomes.get_or_create(&OutcomeLabel { outcome }).clone();
+        let metrics = Self {
+            registry: registry.clone(),
+            answered: outcome("answered"),
+            cancelled: outcome("cancelled"),
+            refused: Reason::ALL
+                .iter()
+                .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
+                .collect(),
+            durations: Histogram::new(DURATION_BUCKETS),
+            in_flight: Gauge::default(),
+            waiting: Gauge::default(),
+            connections: Gauge::default(),
+            upgraded: Gauge::default(),
+            ready: Gauge::default(),
+        };
+        let concurrency = Gauge::<i64>::default();
+        concurrency.set(container_concurrency.into());
+        registry.with(|registry| {
+            let registry = registry.sub_registry_with_prefix("queue_proxy");
+            registry.register("requests", "Requests that ended, by how", outcomes);
+            registry.register("refused_requests", "Requests that this proxy refused, by reason", reasons);
+            registry.register(
+                "request_duration_seconds",
+                "From the arrival of a request to the end of its response, waiting included",
+                metrics.durations.clone(),
+            );
+            registry.register(
+                "in_flight_requests",
+                "Requests held, waiting ones included",
+                metrics.in_flight.clone(),
+            );
+            registry.register("waiting_requests", "Requests that wait for a slot", metrics.waiting.clone());
+            registry.register(
+                "container_concurrency",
+                "The limit on running requests; 0 is none",
+                concurrency,
+            );
+            registry.register(
+                "open_connections",
+                "Connections to the request port",
+                metrics.connections.clone(),
+            );
+            registry.register("upgraded_streams", "WebSockets and the like", metrics.upgraded.clone());
+            registry.register("ready", "1 while the app passes its readiness probe", metrics.ready.clone());
+        });
+        Rc::new(metrics)
+    }
+
+    pub(crate) fn ended(&self, outcome: Outcome, after: Duration) {
+        match outcome {
+            Outcome::Answered => self.answered.inc(),
+            Outcome::Cancelled => self.cancelled.inc(),
+            Outcome::Refused(reason) => self.count_refusal(reason),
+        };
+        self.durations.observe(after.as_secs_f64());
+    }
+
+    /// A refusal of something that never counted as a request in flight.
+    pub(crate) fn count_refusal(&self, reason: Reason) -> u64 {
+        let index = Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
+        self.refused[index].inc()
+    }
+
+    /// All metrics as text.
+    pub(crate) fn page(&self, levels: &Levels) -> String {
+        let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.in_flight.set(levels.in_flight.into());
+        self.waiting.set(levels.waiting.into());
+        self.connections.set(whole(levels.connections));
+        self.upgraded.set(whole(levels.upgraded));
+        self.ready.set(i64::from(levels.state == PodState::Ready));
+        self.registry.encode()
+    }
+}

@@ -1,0 +1,140 @@
+//! The small servers beside the request port: health and drain, Knative's stat, Prometheus.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use dataplane::{Abort, Body, Connection, Drain, Service};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use prost::Message;
+use runtime::Clock;
+use tokio_util::sync::CancellationToken;
+use vocabulary::PodName;
+
+use crate::health::Health;
+use crate::load::LoadBook;
+use crate::metrics::{Levels, Metrics};
+use crate::stack::gate;
+use crate::stat;
+
+/// How long `/wait-for-drain` waits for a drain to begin. A container that is restarted without its pod calls it too, and must not
+/// wait for ever.
+const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(1);
+
+/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`, `POST /drain`.
+pub(crate) struct AdminPages {
+    pub(crate) health: Rc<Health>,
+    pub(crate) clock: Clock,
+    /// Cancelled when the drain begins; anybody who may begin one cancels it.
+    pub(crate) leaving: CancellationToken,
+    /// Cancelled when the last request has ended.
+    pub(crate) left: CancellationToken,
+}
+
+impl Service for AdminPages {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        connection: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        if gate::is_prober(request.headers()) || gate::is_probe(request.headers()) {
+            return Ok(gate::answer(request.headers(), self.health.state()));
+        }
+        Ok(match (request.method(), request.uri().path()) {
+            (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
+            (&Method::GET, "/ready") => self.ready(),
+            (_, "/wait-for-drain") => self.wait_for_drain().await,
+            // A drain never begins from the network: whoever reaches the pod could take it out of service.
+            (&Method::POST, "/drain") if connection.peer().ip().to_canonical().is_loopback() => {
+                self.leaving.cancel();
+                self.wait_for_drain().await
+            }
+            (&Method::POST, "/drain") => {
+                gate::plain_error(StatusCode::FORBIDDEN, "a drain is begun from within the pod")
+            }
+            _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
+        })
+    }
+}
+
+impl AdminPages {
+    fn ready(&self) -> Response<Body> {
+        if self.health.is_ready() {
+            return Response::new(Body::full("ready\n"));
+        }
+        let state = format!("{:?}: {}", self.health.state(), self.health.detail());
+        gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
+    }
+
+    /// Answers when the last request has ended, so that the app is not told to stop before.
+    async fn wait_for_drain(&self) -> Response<Body> {
+        let begun = tokio::select! {
+            () = self.leaving.cancelled() => true,
+            () = self.clock.sleep_until(self.clock.now() + DRAIN_EXPECTED_WITHIN) => false,
+        };
+        if begun {
+            self.left.cancelled().await;
+        }
+        Response::new(Body::empty())
+    }
+}
+
+/// Port 9090: `GET /metrics` is Knative's stat.
+pub(crate) struct StatPages {
+    pub(crate) pod: PodName,
+    pub(crate) load: Rc<LoadBook>,
+}
+
+impl Service for StatPages {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        _: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        if request.uri().path() != "/metrics" {
+            return Ok(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        }
+        let message = stat::current(self.pod.as_str(), &self.load).encode_to_vec();
+        let mut response = Response::new(Body::full(message));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(stat::CONTENT_TYPE));
+        Ok(response)
+    }
+}
+
+/// Port 9091: `GET /metrics` for Prometheus.
+pub(crate) struct MetricsPages {
+    pub(crate) metrics: Rc<Metrics>,
+    pub(crate) load: Rc<LoadBook>,
+    pub(crate) health: Rc<Health>,
+    pub(crate) drain: Drain,
+}
+
+impl Service for MetricsPages {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        _: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        if request.uri().path() != "/metrics" {
+            return Ok(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        }
+        let page = self.metrics.page(&Levels {
+            in_flight: self.load.present().in_flight,
+            waiting: self.load.waiting(),
+            connections: self.drain.connections(),
+            upgraded: self.drain.upgraded(),
+            state: self.health.state(),
+        });
+        let mut response = Response::new(Body::full(page));
+        let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        Ok(response)
+    }
+}

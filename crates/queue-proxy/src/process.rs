@@ -1,0 +1,308 @@
+//! The life of one queue-proxy: bind, serve, drain, end.
+
+use std::future::Future;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Context;
+use dataplane::{AsyncBreaker, Drain, ServerLimits, Service, UpstreamLimits, Upstreams, serve};
+use runtime::{Clock, StopRequests};
+use serde::{Deserialize, Serialize};
+use throttling::{Breaker, BreakerLimits};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use vocabulary::BootId;
+
+use crate::config::{Announce, Config};
+use crate::health::{Health, Unhealthy};
+use crate::link::Linked;
+use crate::load::LoadBook;
+use crate::metrics::Metrics;
+use crate::pages::{AdminPages, MetricsPages, StatPages};
+use crate::settings::Settings;
+use crate::stack::{App, Stack};
+
+/// How many requests may wait for each one that runs (Knative's number).
+const DEPTH_PER_SLOT: u32 = 10;
+
+/// Which ports were bound; one line of JSON on standard output where that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Requests.
+    pub requests: u16,
+    /// Health and drain.
+    pub admin: u16,
+    /// The autoscaler's link.
+    pub link: u16,
+    /// Knative's stat.
+    pub stat: u16,
+    /// Prometheus.
+    pub metrics: u16,
+}
+
+/// How a queue-proxy ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was asked to stop and finished what it held, or its time for that was up.
+    Drained,
+    /// It was asked a second time.
+    Hurried,
+    /// The app is beyond help.
+    Unhealthy(Unhealthy),
+}
+
+/// A queue-proxy whose ports are bound and that serves nothing yet.
+pub struct Bound {
+    config: Config,
+    clock: Clock,
+    requests: TcpListener,
+    admin: TcpListener,
+    link: TcpListener,
+    stat: TcpListener,
+    metrics: TcpListener,
+}
+
+/// Binds all ports.
+pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
+    let listen = |port, what| listen_on(config.bind, port).with_context(|| format!("port {port} ({what})"));
+    Ok(Bound {
+        requests: listen(config.ports.requests, "requests")?,
+        admin: listen(config.ports.admin, "admin")?,
+        link: listen(config.ports.link, "link")?,
+        stat: listen(config.ports.stat, "stat")?,
+        metrics: listen(config.ports.metrics, "metrics")?,
+        config,
+        clock,
+    })
+}
+
+/// On a machine without IPv6 "every interface" is IPv4's.
+fn listen_on(address: IpAddr, port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::new(address, port)).or_else(|error| match address {
+        IpAddr::V6(every) if every.is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse => {
+            TcpListener::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
+        }
+        IpAddr::V4(_) | IpAddr::V6(_) => Err(error),
+    })
+}
+
+/// What is shared by everything that runs.
+struct Parts {
+    load: Rc<LoadBook>,
+    health: Rc<Health>,
+    settings: Rc<Settings>,
+    metrics: Rc<Metrics>,
+    drain: Drain,
+    leaving: CancellationToken,
+    left: CancellationToken,
+}
+
+impl Bound {
+    /// Which ports were bound.
+    pub fn announcement(&self) -> Announcement {
+        let port = |listener: &TcpListener| {
+            listener.local_addr().map(|address| address.port()).expect("a bound socket has an address")
+        };
+        Announcement {
+            requests: port(&self.requests),
+            admin: port(&self.admin),
+            link: port(&self.link),
+            stat: port(&self.stat),
+            metrics: port(&self.metrics),
+        }
+    }
+
+    /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries than our error.
+    pub fn announce(&self) {
+        let announcement = self.announcement();
+        info!(?announcement, "listening");
+        if self.config.announce == Announce::Stdout {
+            let line = serde_json::to_string(&announcement).expect("five numbers are JSON");
+            let mut stdout = std::io::stdout();
+            if let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+                warn!(%error, "cannot announce the ports");
+            }
+        }
+    }
+
+    /// Serves until `stop` is asked for and the drain is done, or the app is beyond help. Must run inside a `LocalSet`.
+    pub async fn run(self, mut stop: StopRequests) -> Ended {
+        let leaving = CancellationToken::new();
+        let running = self.run_until(leaving.clone());
+        tokio::pin!(running);
+        let mut requests = 0;
+        loop {
+            tokio::select! {
+                ended = &mut running => return ended,
+                request = stop.next() => {
+                    requests += 1;
+                    info!(?request, "asked to stop");
+                    leaving.cancel();
+                    if requests > 1 {
+                        return Ended::Hurried;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run inside a `LocalSet`.
+    pub async fn run_until(self, leaving: CancellationToken) -> Ended {
+        let parts = Parts {
+            load: Rc::new(LoadBook::new(self.clock)),
+            health: Health::new(),
+            settings: Rc::new(Settings::new()),
+            metrics: Metrics::new(self.config.container_concurrency),
+            drain: Drain::new(),
+            leaving,
+            left: CancellationToken::new(),
+        };
+        let (stack, linked) = (self.stack(&parts), self.linked(&parts));
+        let Self { config, clock, requests, admin, link, stat, metrics } = self;
+        let link = link.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(link));
+        let link = link.expect("a bound listener can be registered");
+        // The small servers end with the process, after everything else: what they tell matters most at the end.
+        let beside = Drain::new();
+        let _admin = Task::of_server(admin, parts.admin_pages(clock), &beside);
+        let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside);
+        let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside);
+        let _requests = Task::of_server(requests, stack, &parts.drain);
+        let _link = Task::new(async move { linked.serve(link).await });
+        let load = Rc::clone(&parts.load);
+        let _seconds = Task::new(async move { load.keep().await });
+        tokio::select! {
+            unhealthy = parts.health.watch(&config.probes, clock) => Ended::Unhealthy(unhealthy),
+            () = parts.leave(&config, clock) => Ended::Drained,
+        }
+    }
+
+    fn stack(&self, parts: &Parts) -> Rc<Stack> {
+        let Config { container_concurrency, timeouts, app_port, .. } = self.config;
+        let breaker = (container_concurrency > 0).then(|| {
+            let depth = container_concurrency.saturating_mul(DEPTH_PER_SLOT);
+            let (capacity_max, capacity) = (container_concurrency, container_concurrency);
+            let limits = BreakerLimits { depth, capacity_max, capacity };
+            AsyncBreaker::new(Breaker::new(limits).expect("depth and capacity are above zero"))
+        });
+        let upstreams = Upstreams::new(self.clock, UpstreamLimits::default());
+        Rc::new(Stack {
+            clock: self.clock,
+            timeouts,
+            container_concurrency,
+            breaker,
+            load: Rc::clone(&parts.load),
+            health: Rc::clone(&parts.health),
+            settings: Rc::clone(&parts.settings),
+            metrics: Rc::clone(&parts.metrics),
+            drain: parts.drain.clone(),
+            app: App::new(upstreams, app_port),
+        })
+    }
+
+    fn linked(&self, parts: &Parts) -> Linked {
+        Linked {
+            pod: self.config.pod.clone(),
+            boot: BootId(random_number()),
+            container_concurrency: self.config.container_concurrency,
+            timeouts: self.config.timeouts,
+            clock: self.clock,
+            load: Rc::clone(&parts.load),
+            health: Rc::clone(&parts.health),
+            settings: Rc::clone(&parts.settings),
+        }
+    }
+}
+
+impl Parts {
+    /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this pod any more.
+    async fn leave(&self, config: &Config, clock: Clock) {
+        self.leaving.cancelled().await;
+        self.health.set_draining();
+        self.drain.begin();
+        info!(in_flight = self.load.present().in_flight, "draining");
+        let linger_until = clock.now() + config.drain_linger;
+        let quiet = async {
+            clock.sleep_until(linger_until).await;
+            // An activator closes its connections itself, so that none of its requests meets a closed one.
+            loop {
+                self.load.emptied().await;
+                self.drain
+                    .until(|drain| drain.hop_connections() == 0 || self.load.present().in_flight > 0)
+                    .await;
+                if self.load.present().in_flight == 0 {
+                    break;
+                }
+            }
+            self.drain.stop_accepting();
+            self.drain.close_idle();
+            self.drain.finished().await;
+        };
+        tokio::select! {
+            () = quiet => info!("drained"),
+            () = clock.sleep_until(clock.now() + config.drain_limit()) => {
+                warn!(in_flight = self.load.present().in_flight, "the drain took too long; ending with requests in flight");
+            }
+        }
+        self.left.cancel();
+        self.say_goodbye(clock).await;
+    }
+
+    /// Lets those who wait for the end of the drain hear of it.
+    async fn say_goodbye(&self, clock: Clock) {
+        clock.sleep_until(clock.now() + Duration::from_millis(20)).await;
+    }
+
+    fn admin_pages(&self, clock: Clock) -> Rc<AdminPages> {
+        Rc::new(AdminPages {
+            health: Rc::clone(&self.health),
+            clock,
+            leaving: self.leaving.clone(),
+            left: self.left.clone(),
+        })
+    }
+
+    fn stat_pages(&self, config: &Config) -> Rc<StatPages> {
+        Rc::new(StatPages { pod: config.pod.clone(), load: Rc::clone(&self.load) })
+    }
+
+    fn metrics_pages(&self) -> Rc<MetricsPages> {
+        Rc::new(MetricsPages {
+            metrics: Rc::clone(&self.metrics),
+            load: Rc::clone(&self.load),
+            health: Rc::clone(&self.health),
+            drain: self.drain.clone(),
+        })
+    }
+}
+
+/// A task of this process; it ends when this is dropped.
+struct Task(tokio::task::JoinHandle<()>);
+
+impl Task {
+    fn new(work: impl Future<Output = ()> + 'static) -> Self {
+        Self(tokio::task::spawn_local(work))
+    }
+
+    fn of_server<S: Service>(listener: TcpListener, service: Rc<S>, drain: &Drain) -> Self {
+        let drain = drain.clone();
+        Self::new(async move {
+            if let Err(error) = serve(listener, service, drain, ServerLimits::default()).await {
+                tracing::error!(%error, "a listener could not be served");
+            }
+        })
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Unlike any that another start of this process drew.
+fn random_number() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

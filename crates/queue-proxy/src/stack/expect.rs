@@ -1,0 +1,110 @@
+//! `Expect: 100-continue`: a client that wants to hear from the app before it sends its body.
+//!
+//! Between activator and queue-proxy the header means something else, "not before you have a slot for it", and is answered by reading; there a
+//! client's own wish travels as `ebb-expect`.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dataplane::{Body, BodyError, names};
+use futures_util::task::AtomicWaker;
+use http::header::{EXPECT, HeaderMap, HeaderValue};
+use http::{Request, StatusCode};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::Sleep;
+
+/// How long the app may take to ask for the body before it gets it unasked: apps that know nothing of this wait for the body.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// On a request of an activator: its own expectation ends here, the client's goes on.
+pub(super) fn restore(headers: &mut HeaderMap) {
+    headers.remove(EXPECT);
+    if headers.remove(names::EBB_EXPECT).is_some() {
+        headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+    }
+}
+
+/// Holds the body of a request back that expects `100 Continue`, until the app says so or [`PATIENCE`] is over. The returned value must live until
+/// there is a response; a body that was not asked for by then is never sent.
+pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
+    let expects = request
+        .headers()
+        .get(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if !expects || request.body().is_empty() {
+        return None;
+    }
+    let permission = Arc::new(Permission::default());
+    let asked = Arc::clone(&permission);
+    hyper::ext::on_informational(request, move |response| {
+        if response.status() == StatusCode::CONTINUE {
+            asked.give();
+        }
+    });
+    let waiting = Rc::new(());
+    let held = HeldBody {
+        body: std::mem::take(request.body_mut()),
+        permission,
+        is_awaited: Rc::downgrade(&waiting),
+        patience: Some(Box::pin(tokio::time::sleep(PATIENCE))),
+    };
+    *request.body_mut() = Body::custom(held);
+    Some(waiting)
+}
+
+/// The app's `100 Continue`. Atomic only because hyper's callback must be sendable.
+#[derive(Default)]
+struct Permission {
+    is_given: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Permission {
+    fn give(&self) {
+        self.is_given.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+struct HeldBody {
+    body: Body,
+    permission: Arc<Permission>,
+    /// Dead once there is a response.
+    is_awaited: std::rc::Weak<()>,
+    /// `None` once the body may flow.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        if let Some(patience) = &mut this.patience {
+            this.permission.waker.register(context.waker());
+            let is_over = patience.as_mut().poll(context).is_ready() && this.is_awaited.strong_count() > 0;
+            if !is_over && !this.permission.is_given.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+            this.patience = None;
+        }
+        Pin::new(&mut this.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,57 @@
+//! The queue-proxy's refusals, each in one place.
+
+use std::time::Duration;
+
+use dataplane::{Expired, Reason, Refusal, SendErrorKind, Started};
+use vocabulary::{RequestTimeouts, format_duration};
+
+use super::Sender;
+
+/// Nothing more may wait, or this request would not.
+pub(super) fn queue_full(container_concurrency: u32, sender: Sender) -> Refusal {
+    let depth = u64::from(container_concurrency) * 10;
+    let detail = format!(
+        "{container_concurrency} requests run (containerConcurrency) and no more than {depth} may wait for them"
+    );
+    let refusal = Refusal::new(Reason::QueueFull, detail)
+        .with_body("pending request queue full\n")
+        .with_retry_after(Duration::from_secs(1));
+    match sender {
+        Sender::Hop => refusal.never_started(),
+        Sender::Client => refusal,
+    }
+}
+
+/// A timer fired before the response began. The text for the request's own limit is Knative's.
+pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts) -> Refusal {
+    let (limit, field, body) = match expired {
+        Expired::Request => (timeouts.request, "timeoutSeconds", "request timeout"),
+        Expired::ResponseStart => {
+            (timeouts.response_start, "responseStartTimeoutSeconds", "response start timeout")
+        }
+        Expired::Idle => (timeouts.idle, "idleTimeoutSeconds", "idle timeout"),
+    };
+    let limit = format_duration(limit.unwrap_or_default());
+    Refusal::new(expired.into(), format!("{body} after {limit}, set by {field} of the revision"))
+        .with_body(body)
+}
+
+/// The app gave no answer.
+pub(super) fn unanswered(kind: &SendErrorKind, started: Started) -> Refusal {
+    let reason = match kind {
+        SendErrorKind::ConnectRefused
+        | SendErrorKind::ConnectTimedOut
+        | SendErrorKind::ConnectFailed(_)
+        | SendErrorKind::Closed
+        | SendErrorKind::RequestBody => Reason::UpstreamClosed,
+        SendErrorKind::StreamRefused | SendErrorKind::StreamReset(_) | SendErrorKind::Malformed => {
+            Reason::UpstreamReset
+        }
+        SendErrorKind::TooManyConnections { .. } => Reason::QueueFull,
+    };
+    let refusal = Refusal::new(reason, format!("the app did not answer: {kind}"));
+    match started {
+        Started::No => refusal.never_started(),
+        Started::Perhaps => refusal,
+    }
+}
