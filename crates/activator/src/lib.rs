@@ -4,55 +4,217 @@
 //! until a pod has a free slot (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when its link is
 //! gone.
 
+mod agenda;
+mod assignments;
+mod backends;
 mod config;
+mod context;
+mod forward;
+mod link;
+mod metering;
 mod metrics;
+mod outgoing;
+mod replay;
+mod revision;
+mod stack;
 mod workers;
 
 use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use dataplane::{Drain, ServerLimits, serve};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use assignments::Assignments;
+use backends::{Backends, CloseIdle};
+use context::Context;
+use link::{Acknowledgements, LinkEnd};
+use metering::Metering;
+use stack::Stack;
+use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners};
 pub use metrics::Metrics;
 
-use workers::Workers;
+/// How long idle connections of clients are left open in a drain: who uses one in that time is told to reconnect instead of meeting a closed socket.
+const LINGER: Duration = Duration::from_secs(1);
 
-/// A running activator.
-#[derive(Debug)]
-pub struct Activator {
+/// How an activator ends, step by step.
+#[derive(Clone)]
+struct Ending {
+    /// No more connections are accepted.
     accepting: CancellationToken,
-    synced: watch::Receiver<bool>,
-    workers: Workers,
+    /// Connections that hold nothing are closed.
+    closing: CancellationToken,
+    /// What is left is cut off.
+    given_up: CancellationToken,
+    /// The link ends.
+    link: CancellationToken,
+}
+
+impl Ending {
+    /// Everything at once when `abandoned` is cancelled.
+    fn under(abandoned: &CancellationToken) -> Self {
+        let [accepting, closing, given_up, link] = [(); 4].map(|()| abandoned.child_token());
+        Self { accepting, closing, given_up, link }
+    }
+}
+
+/// A running activator. Dropping it cuts off what it holds; [`Activator::drained`] is the polite way.
+pub struct Activator {
+    ending: Ending,
+    _abandoned: DropGuard,
+    assignments: Arc<Assignments>,
+    workers: Threads,
+    control: Threads,
 }
 
 impl Activator {
-    /// Starts the worker threads and begins to accept. Fails if a thread cannot be started or a listener cannot be used.
+    /// Starts the threads: workers that accept requests, and one for the link, so that neither waits for the other. Fails if a thread cannot be started
+    /// or a listener cannot be used.
     pub fn start(config: ActivatorConfig, listeners: Listeners) -> io::Result<Self> {
-        listeners.requests.set_nonblocking(true)?;
-        listeners.link.set_nonblocking(true)?;
-        let accepting = CancellationToken::new();
-        let until = accepting.clone();
-        let workers = Workers::start(config.workers, move |_| until.clone().cancelled_owned())?;
-        Ok(Self { accepting, synced: watch::channel(true).1, workers })
+        let count = config.workers.max(1);
+        let context = Arc::new(Context::new(config));
+        let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
+        let abandoned = CancellationToken::new();
+        let ending = Ending::under(&abandoned);
+        let (backends, orders) = Backends::new(count);
+        let mut workers = Threads::default();
+        for (number, orders) in orders.into_iter().enumerate() {
+            let worker = Worker {
+                context: Arc::clone(&context),
+                assignments: Arc::clone(&assignments),
+                listener: listeners.requests.try_clone()?,
+                orders,
+                ending: ending.clone(),
+            };
+            workers.start(format!("activator-{number}"), move || worker.run())?;
+        }
+        let control = Control {
+            context,
+            assignments: Arc::clone(&assignments),
+            backends,
+            listener: listeners.link,
+            ending: ending.clone(),
+        };
+        let mut threads = Threads::default();
+        threads.start("activator-link".to_owned(), move || control.run())?;
+        Ok(Self { ending, _abandoned: abandoned.drop_guard(), assignments, workers, control: threads })
     }
 
     /// Returns once the autoscaler has told everything it knows for the first time.
     pub async fn synced(&self) {
-        let mut synced = self.synced.clone();
+        let mut news = self.assignments.news();
         // An error means that the activator has ended, which its owner finds out soon enough.
-        let _ = synced.wait_for(|synced| *synced).await;
+        let _ = news.wait_for(|news| news.is_synced).await;
     }
 
     /// Accepts no more connections. What is held is served with `Connection: close`; the link stays.
     pub fn stop_accepting(&self) {
-        self.accepting.cancel();
+        self.ending.accepting.cancel();
     }
 
-    /// Waits until everything that is held has been answered, at most `patience`, and ends all threads. Calls [`Activator::stop_accepting`].
+    /// Waits until everything that is held has been answered, at most `patience`, and ends all threads, the link's last. Calls
+    /// [`Activator::stop_accepting`].
     pub async fn drained(self, patience: Duration) {
         self.stop_accepting();
-        self.workers.join(patience).await;
+        self.ending.closing.cancel();
+        let mut workers = self.workers;
+        if !workers.ended(patience).await {
+            tracing::warn!("requests were still held when the activator's patience ended; they are cut off");
+            self.ending.given_up.cancel();
+        }
+        workers.join().await;
+        self.ending.link.cancel();
+        self.control.join().await;
+    }
+}
+
+/// One thread that serves requests.
+struct Worker {
+    context: Arc<Context>,
+    assignments: Arc<Assignments>,
+    listener: std::net::TcpListener,
+    orders: mpsc::Receiver<CloseIdle>,
+    ending: Ending,
+}
+
+impl Worker {
+    async fn run(self) {
+        let drain = Drain::new();
+        let upstreams = backends::pool(self.context.clock);
+        let stack = Rc::new(Stack {
+            context: self.context,
+            assignments: self.assignments,
+            upstreams: upstreams.clone(),
+            drain: drain.clone(),
+        });
+        let serving = serve(self.listener, stack, drain.clone(), ServerLimits::default());
+        let serving = tokio::task::spawn_local(serving);
+        let obeying = tokio::task::spawn_local(backends::obey(self.orders, upstreams));
+        self.ending.accepting.cancelled().await;
+        drain.begin();
+        drain.stop_accepting();
+        self.ending.closing.cancelled().await;
+        tokio::select! {
+            () = drain.finished() => {}
+            () = tokio::time::sleep(LINGER) => {}
+        }
+        drain.close_idle();
+        tokio::select! {
+            () = drain.finished() => {}
+            () = self.ending.given_up.cancelled() => {}
+        }
+        obeying.abort();
+        if let Ok(Err(error)) = serving.await {
+            tracing::error!(%error, "the activator could not accept requests");
+        }
+    }
+}
+
+/// The thread of the link: what must happen in time however busy the workers are.
+struct Control {
+    context: Arc<Context>,
+    assignments: Arc<Assignments>,
+    backends: Backends,
+    listener: std::net::TcpListener,
+    ending: Ending,
+}
+
+impl Control {
+    async fn run(self) {
+        if let Err(error) = self.listener.set_nonblocking(true) {
+            tracing::error!(%error, "the activator cannot use its link listener");
+            return;
+        }
+        let listener = match tokio::net::TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "the activator cannot use its link listener");
+                return;
+            }
+        };
+        let metering = Rc::new(Metering::new(Arc::clone(&self.context)));
+        let link = Rc::new(LinkEnd {
+            context: Arc::clone(&self.context),
+            assignments: self.assignments,
+            metering: Rc::clone(&metering),
+            backends: self.backends,
+            acknowledgements: Rc::new(Acknowledgements::default()),
+        });
+        let pacing = async {
+            loop {
+                self.context.pacing.next(&self.context.clock).await.wake();
+            }
+        };
+        tokio::select! {
+            () = metering.run() => {}
+            () = pacing => {}
+            never = link.run(listener) => match never {},
+            () = self.ending.link.cancelled() => {}
+        }
     }
 }

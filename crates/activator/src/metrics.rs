@@ -1,26 +1,182 @@
 //! What an activator counts. Listed in `docs/metrics.md`.
 
-use prometheus_client::metrics::gauge::Gauge;
-use runtime::MetricsRegistry;
+use std::sync::atomic::AtomicU64;
 
-/// The handles of all metrics of the activator. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+use dataplane::Reason;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use runtime::MetricsRegistry;
+use vocabulary::RevisionName;
+
+/// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
+const WAIT_BOUNDS: [f64; 14] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
+
+/// Of which revision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RevisionLabels {
+    namespace: String,
+    revision: String,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// The handles of all metrics of the activator. Cheap to clone; register once per process.
+#[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Requests that wait for a pod.
     pub(crate) waiting_requests: Gauge,
+    pub(crate) replay_bytes: Gauge,
+    pub(crate) link_connected: Gauge,
+    pub(crate) assigned_revisions: Gauge,
+    pub(crate) stale_assignments: Counter,
+    refused: Family<ReasonLabels, Counter>,
+    requests: Family<RevisionLabels, Counter>,
+    direct_requests: Family<RevisionLabels, Counter>,
+    retries: Family<RevisionLabels, Counter>,
+    in_flight: Family<RevisionLabels, Gauge>,
+    load: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
+    waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
     /// Registers everything, once per process.
     pub fn register(registry: &MetricsRegistry) -> Self {
-        let metrics = Self::default();
-        registry.with(|registry| {
-            registry.register(
-                "activator_waiting_requests",
-                "Requests that wait for a pod",
-                metrics.waiting_requests.clone(),
-            );
-        });
+        let metrics = Self {
+            waiting_requests: Gauge::default(),
+            replay_bytes: Gauge::default(),
+            link_connected: Gauge::default(),
+            assigned_revisions: Gauge::default(),
+            stale_assignments: Counter::default(),
+            refused: Family::default(),
+            requests: Family::default(),
+            direct_requests: Family::default(),
+            retries: Family::default(),
+            in_flight: Family::default(),
+            load: Family::default(),
+            waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
+        };
+        registry.with(|registry| metrics.add_to(registry));
         metrics
+    }
+
+    fn add_to(&self, registry: &mut Registry) {
+        registry.register(
+            "activator_waiting_requests",
+            "Requests that wait for a pod",
+            self.waiting_requests.clone(),
+        );
+        registry.register(
+            "activator_replay_bytes",
+            "Bytes of request bodies kept for another attempt",
+            self.replay_bytes.clone(),
+        );
+        registry.register(
+            "activator_link_connected",
+            "Whether the autoscaler's link is up (1) or not (0)",
+            self.link_connected.clone(),
+        );
+        registry.register(
+            "activator_assigned_revisions",
+            "Revisions that this activator serves",
+            self.assigned_revisions.clone(),
+        );
+        registry.register(
+            "activator_stale_assignments",
+            "Assignments ignored because a newer one was known",
+            self.stale_assignments.clone(),
+        );
+        registry.register(
+            "activator_refused_requests",
+            "Requests answered by the activator itself, by reason",
+            self.refused.clone(),
+        );
+        self.add_revision_metrics_to(registry);
+    }
+
+    fn add_revision_metrics_to(&self, registry: &mut Registry) {
+        registry.register(
+            "activator_requests",
+            "Requests that went through the queue of a revision",
+            self.requests.clone(),
+        );
+        registry.register(
+            "activator_direct_requests",
+            "Requests that went past the queue, the revision being routed directly",
+            self.direct_requests.clone(),
+        );
+        registry.register(
+            "activator_retries",
+            "Attempts repeated because a pod never started the request",
+            self.retries.clone(),
+        );
+        registry.register(
+            "activator_in_flight_requests",
+            "Requests that run in pods, through the queue",
+            self.in_flight.clone(),
+        );
+        registry.register(
+            "activator_concurrency",
+            "Requests held, waiting ones included, averaged over the last second",
+            self.load.clone(),
+        );
+        registry.register_with_unit(
+            "activator_wait_duration",
+            "How long requests waited for a pod, those that did",
+            Unit::Seconds,
+            self.waits.clone(),
+        );
+    }
+
+    /// Counts a refusal.
+    pub(crate) fn count_refusal(&self, reason: Reason) {
+        self.refused.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
+    }
+
+    /// The handles of one revision, which forgets them when it is dropped.
+    pub(crate) fn of_revision(&self, name: &RevisionName) -> RevisionMetrics {
+        let labels =
+            RevisionLabels { namespace: name.namespace().to_owned(), revision: name.as_str().to_owned() };
+        RevisionMetrics {
+            requests: self.requests.get_or_create_owned(&labels),
+            direct_requests: self.direct_requests.get_or_create_owned(&labels),
+            retries: self.retries.get_or_create_owned(&labels),
+            in_flight: self.in_flight.get_or_create_owned(&labels),
+            concurrency: self.load.get_or_create_owned(&labels),
+            waits: self.waits.get_or_create_owned(&labels),
+            all: self.clone(),
+            labels,
+        }
+    }
+}
+
+/// The metrics of one revision, looked up once.
+pub(crate) struct RevisionMetrics {
+    pub(crate) requests: Counter,
+    pub(crate) direct_requests: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) in_flight: Gauge,
+    pub(crate) concurrency: Gauge<f64, AtomicU64>,
+    pub(crate) waits: Histogram,
+    all: Metrics,
+    labels: RevisionLabels,
+}
+
+impl RevisionMetrics {
+    /// The revision is gone: its series end.
+    pub(crate) fn forget(&self) {
+        self.all.requests.remove(&self.labels);
+        self.all.direct_requests.remove(&self.labels);
+        self.all.retries.remove(&self.labels);
+        self.all.in_flight.remove(&self.labels);
+        self.all.load.remove(&self.labels);
+        self.all.waits.remove(&self.labels);
     }
 }

@@ -1,7 +1,7 @@
-//! The threads that serve requests.
+//! Threads with a single-threaded runtime each.
 //!
-//! Each runs a single-threaded runtime with tasks that never move, so a request is served on the thread that accepted its connection and pools need no
-//! locks. The kernel spreads connections: every thread accepts from a clone of the same socket.
+//! Tasks never move, so a request is served on the thread that accepted its connection, and pools need no locks. The kernel spreads connections: every
+//! worker accepts from a clone of the same socket.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -10,42 +10,55 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-/// Running threads; they end when what they were given to do returns.
-#[derive(Debug)]
-pub(crate) struct Workers {
-    threads: Vec<JoinHandle<()>>,
+/// Running threads; each ends when its future returns, with every task that this has spawned.
+pub(crate) struct Threads {
+    handles: Vec<JoinHandle<()>>,
+    /// Held by every thread; dropped here before waiting.
+    alive: mpsc::Sender<()>,
     /// Closed when the last thread has ended.
     ended: mpsc::Receiver<()>,
 }
 
-impl Workers {
-    /// Starts `count` threads (at least one), each running the future that `work` makes of its number.
-    pub(crate) fn start<Work, Job>(count: usize, work: Work) -> io::Result<Self>
-    where
-        Work: Fn(usize) -> Job + Clone + Send + 'static,
-        Job: Future<Output = ()> + 'static,
-    {
+impl Default for Threads {
+    fn default() -> Self {
         let (alive, ended) = mpsc::channel(1);
-        let mut threads = Vec::new();
-        for number in 0..count.max(1) {
-            let (work, alive) = (work.clone(), alive.clone());
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let thread = Builder::new().name(format!("activator-{number}")).spawn(move || {
-                LocalSet::new().block_on(&runtime, work(number));
-                drop(alive);
-            })?;
-            threads.push(thread);
-        }
-        Ok(Self { threads, ended })
+        Self { handles: Vec::new(), alive, ended }
+    }
+}
+
+impl Threads {
+    /// Starts a thread that runs the future that `work` makes there.
+    pub(crate) fn start<Job: Future<Output = ()> + 'static>(
+        &mut self,
+        name: String,
+        work: impl FnOnce() -> Job + Send + 'static,
+    ) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let alive = self.alive.clone();
+        let thread = Builder::new().name(name).spawn(move || {
+            LocalSet::new().block_on(&runtime, work());
+            drop(runtime);
+            drop(alive);
+        })?;
+        self.handles.push(thread);
+        Ok(())
     }
 
-    /// Waits until all threads have ended, at most `patience`, and joins those that have.
-    pub(crate) async fn join(mut self, patience: Duration) {
-        // Nothing is ever sent: the channel only closes.
-        let _ = tokio::time::timeout(patience, self.ended.recv()).await;
-        for thread in self.threads {
-            if thread.is_finished() && thread.join().is_err() {
-                tracing::error!("a worker thread of the activator panicked");
+    /// Waits until all have ended, at most `patience`. Whether they have.
+    pub(crate) async fn ended(&mut self, patience: Duration) -> bool {
+        // From now on only the threads hold the channel open. Nothing is ever sent: it only closes.
+        self.alive = mpsc::channel(1).0;
+        tokio::time::timeout(patience, self.ended.recv()).await.is_ok()
+    }
+
+    /// Waits until all have ended.
+    pub(crate) async fn join(mut self) {
+        drop(self.alive);
+        let _ = self.ended.recv().await;
+        for thread in self.handles {
+            // They have left their runtimes, so this takes no time.
+            if thread.join().is_err() {
+                tracing::error!("a thread of the activator panicked");
             }
         }
     }

@@ -4,7 +4,6 @@
 //! request can begin with.
 
 mod connection;
-mod head_rules;
 mod socket;
 
 use std::convert::Infallible;

@@ -15,7 +15,7 @@ mod vectors;
 pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
 pub use load_meter::{LoadMeter, Origin, Present};
-pub use throttler::{Counts, Dispatch, QueueFull, Throttler};
+pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
 
 /// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the smallest is the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -41,6 +41,19 @@ pub struct Dispatch {
     pub pod: PodId,
     /// Where that pod is reached.
     pub address: SocketAddr,
+    /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it has rested.
+    pub is_trial: bool,
+}
+
+/// A pod that was picked past queue and slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectPick {
+    /// The pod.
+    pub pod: PodId,
+    /// Where it is reached.
+    pub address: SocketAddr,
+    /// As [`Dispatch::is_trial`].
+    pub is_trial: bool,
 }
 
 /// What a throttler holds.
@@ -123,7 +136,8 @@ impl Throttler {
             self.budget.deposit();
         }
         self.in_flight += 1;
-        Some(Dispatch { ticket, arrived, pod, address: self.pods.enter(pod, now) })
+        let (address, is_trial) = self.pods.enter(pod, now);
+        Some(Dispatch { ticket, arrived, pod, address, is_trial })
     }
 
     /// A pod takes requests: it has answered, or admitted one. Whatever made it suspect is over.
@@ -152,9 +166,10 @@ impl Throttler {
     }
 
     /// Picks a pod past queue and slots, as a Service would: a ready one, if any. End with [`Throttler::finish_direct`].
-    pub fn pick_direct(&mut self, now: Timestamp) -> Option<(PodId, SocketAddr)> {
+    pub fn pick_direct(&mut self, now: Timestamp) -> Option<DirectPick> {
         let pod = self.pods.pick_direct(&mut self.balancer, now)?;
-        Some((pod, self.pods.enter_direct(pod, now)))
+        let (address, is_trial) = self.pods.enter_direct(pod, now);
+        Some(DirectPick { pod, address, is_trial })
     }
 
     /// A request that went past the queue ended.

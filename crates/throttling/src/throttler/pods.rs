@@ -127,18 +127,18 @@ impl Pods {
         balancer.pick(policy, self.ready.len(), candidate).map(|index| self.ready[index])
     }
 
-    /// A request goes to a pod, by its slots.
-    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> SocketAddr {
+    /// A request goes to a pod, by its slots: where, and whether it is a trial.
+    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> (SocketAddr, bool) {
         let pod = self.picked(id, now);
         pod.in_flight += 1;
-        pod.address
+        (pod.address, pod.suspicion.is_some())
     }
 
-    /// A request goes to a pod past its slots.
-    pub(super) fn enter_direct(&mut self, id: PodId, now: Timestamp) -> SocketAddr {
+    /// A request goes to a pod past its slots: where, and whether it is a trial.
+    pub(super) fn enter_direct(&mut self, id: PodId, now: Timestamp) -> (SocketAddr, bool) {
         let pod = self.picked(id, now);
         pod.direct += 1;
-        pod.address
+        (pod.address, pod.suspicion.is_some())
     }
 
     /// A suspect pod gets one request per rest until it has started one.

@@ -248,7 +248,7 @@ fn direct_requests_take_no_slot() {
     let mut world = World::with(10);
     assert_eq!(world.throttler.pick_direct(world.now), None);
     world.list("a", 1);
-    let direct = [(); 3].map(|()| world.throttler.pick_direct(world.now).expect("ready").0);
+    let direct = [(); 3].map(|()| world.throttler.pick_direct(world.now).expect("ready").pod);
     assert_eq!(world.throttler.counts().in_flight, 0);
     let (queued, _) = world.run();
     world.list("", 1);

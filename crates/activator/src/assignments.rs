@@ -1,0 +1,167 @@
+//! What the autoscaler assigned to this activator: which revisions, under which hosts.
+//!
+//! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces it, and a repeat does no harm. Between the
+//! beginning and the end of a sync the autoscaler names everything it knows, and the rest is dropped at the end. Until the first end nobody can say that a
+//! host is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use vocabulary::{Assignment, RevisionName, Routing, Version};
+
+use crate::context::Context;
+use crate::revision::Revision;
+
+/// What became of an assignment.
+pub(crate) enum Outcome {
+    /// It is in force. Idle connections to these addresses are to be closed before it is acknowledged.
+    Applied { revision: Arc<Revision>, lost: Vec<SocketAddr> },
+    /// It was in force already.
+    Repeated(Arc<Revision>),
+    /// A newer one is in force.
+    Stale,
+}
+
+/// All revisions of an activator.
+pub(crate) struct Assignments {
+    context: Arc<Context>,
+    /// Read by every request.
+    by_host: DashMap<String, Arc<Revision>>,
+    /// Changed by the link alone.
+    known: Mutex<Known>,
+    /// Changes whenever a host may have become known, or unknown for certain.
+    news: watch::Sender<News>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_name: BTreeMap<RevisionName, Arc<Revision>>,
+    /// While a sync runs: what it has not named yet.
+    unnamed: Option<BTreeSet<RevisionName>>,
+}
+
+/// What a request for an unknown host waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Whether everything was named at least once.
+    pub(crate) is_synced: bool,
+    changes: u64,
+}
+
+impl Assignments {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self {
+            context,
+            by_host: DashMap::new(),
+            known: Mutex::default(),
+            news: watch::Sender::new(News::default()),
+        }
+    }
+
+    /// The revision behind a host: lower case, without port.
+    pub(crate) fn find(&self, host: &str) -> Option<Arc<Revision>> {
+        self.by_host.get(host).map(|entry| Arc::clone(entry.value()))
+    }
+
+    /// Tells of every change that may let [`Assignments::find`] answer otherwise.
+    pub(crate) fn news(&self) -> watch::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// The autoscaler begins to name everything.
+    pub(crate) fn sync_begin(&self) {
+        let mut known = self.known.lock();
+        known.unnamed = Some(known.by_name.keys().cloned().collect());
+    }
+
+    /// The autoscaler has named everything: what it did not name is dropped.
+    pub(crate) fn sync_end(&self) {
+        let mut known = self.known.lock();
+        for name in known.unnamed.take().unwrap_or_default() {
+            self.drop_revision(&mut known, &name);
+        }
+        drop(known);
+        self.news.send_modify(|news| {
+            news.is_synced = true;
+            news.changes += 1;
+        });
+    }
+
+    /// Takes over an assignment if it is newer than what is known.
+    pub(crate) fn assign(&self, assignment: &Assignment) -> Outcome {
+        let mut known = self.known.lock();
+        if let Some(unnamed) = &mut known.unnamed {
+            unnamed.remove(&assignment.revision);
+        }
+        let revision = if let Some(revision) = known.by_name.get(&assignment.revision) {
+            let in_force = revision.settings().version;
+            if assignment.version < in_force {
+                self.context.metrics.stale_assignments.inc();
+                return Outcome::Stale;
+            }
+            if assignment.version == in_force {
+                return Outcome::Repeated(Arc::clone(revision));
+            }
+            Arc::clone(revision)
+        } else {
+            self.context.metrics.assigned_revisions.inc();
+            Arc::new(Revision::new(assignment, &self.context))
+        };
+        let hosts_before = revision.settings().hosts.clone();
+        let lost = revision.apply(assignment);
+        known.by_name.insert(assignment.revision.clone(), Arc::clone(&revision));
+        for host in hosts_before.iter().filter(|host| !assignment.hosts.contains(host)) {
+            self.release_host(host, &revision);
+        }
+        for host in &assignment.hosts {
+            self.by_host.insert(host.clone(), Arc::clone(&revision));
+        }
+        drop(known);
+        self.news.send_modify(|news| news.changes += 1);
+        Outcome::Applied { revision, lost }
+    }
+
+    /// Drops a revision, unless an assignment newer than `version` is in force.
+    pub(crate) fn remove(&self, name: &RevisionName, version: Version) {
+        let mut known = self.known.lock();
+        let is_newer = known.by_name.get(name).is_some_and(|known| known.settings().version < version);
+        if is_newer {
+            self.drop_revision(&mut known, name);
+        }
+        drop(known);
+        self.news.send_modify(|news| news.changes += 1);
+    }
+
+    /// The routing in force, per revision.
+    pub(crate) fn routings(&self) -> Vec<(RevisionName, Routing)> {
+        let known = self.known.lock();
+        known.by_name.iter().map(|(name, revision)| (name.clone(), revision.settings().routing)).collect()
+    }
+
+    fn drop_revision(&self, known: &mut Known, name: &RevisionName) {
+        if let Some(revision) = known.by_name.remove(name) {
+            self.context.metrics.assigned_revisions.dec();
+            for host in &revision.settings().hosts {
+                self.release_host(host, &revision);
+            }
+            revision.remove();
+        }
+    }
+
+    /// A host goes back to nobody, unless another revision has taken it over.
+    fn release_host(&self, host: &str, revision: &Arc<Revision>) {
+        self.by_host.remove_if(host, |_, holder| Arc::ptr_eq(holder, revision));
+    }
+}
+
+/// An activator that ends serves nothing, but its process may go on.
+impl Drop for Assignments {
+    fn drop(&mut self) {
+        let left = i64::try_from(self.known.get_mut().by_name.len()).unwrap_or(i64::MAX);
+        self.context.metrics.assigned_revisions.dec_by(left);
+    }
+}

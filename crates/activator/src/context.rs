@@ -1,0 +1,111 @@
+//! What all revisions and threads of one activator share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rand::TryRng;
+use runtime::Clock;
+use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
+
+use crate::agenda::Agenda;
+use crate::config::{ActivatorConfig, Limits};
+use crate::metrics::Metrics;
+use crate::revision::Revision;
+
+/// The shared part of an activator.
+pub(crate) struct Context {
+    pub(crate) name: ReplicaName,
+    pub(crate) boot: BootId,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    /// When second 0 began.
+    started_at: Timestamp,
+    /// Revisions whose queue moves on by time alone (a pod that rested, a retry that the budget covers).
+    pub(crate) pacing: Agenda,
+    /// Revisions that hold more than the autoscaler knows.
+    pub(crate) presence: Agenda,
+    /// Revisions with something to report this second.
+    pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<Revision>>>,
+    waiting_in_all: AtomicU32,
+    replay_bytes: AtomicUsize,
+}
+
+impl Context {
+    pub(crate) fn new(config: ActivatorConfig) -> Self {
+        Self {
+            name: config.name,
+            boot: BootId(random_number()),
+            clock: config.clock,
+            limits: config.limits,
+            metrics: config.metrics,
+            started_at: config.clock.now(),
+            pacing: Agenda::default(),
+            presence: Agenda::default(),
+            active: Mutex::default(),
+            waiting_in_all: AtomicU32::new(0),
+            replay_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// The number of the second that `now` lies in.
+    pub(crate) fn second_of(&self, now: Timestamp) -> u64 {
+        now.saturating_since(self.started_at).as_secs()
+    }
+
+    /// When a second begins.
+    pub(crate) fn beginning_of(&self, second: u64) -> Timestamp {
+        self.started_at + Duration::from_secs(second)
+    }
+
+    /// Takes one of the places for waiting requests; gives it back on drop. `None` if all are taken.
+    pub(crate) fn take_waiting_place(self: &Arc<Self>) -> Option<WaitingPlace> {
+        let limit = self.limits.waiting_in_all;
+        let taken = self.waiting_in_all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
+            (waiting < limit).then_some(waiting + 1)
+        });
+        taken.ok()?;
+        self.metrics.waiting_requests.inc();
+        Some(WaitingPlace(Arc::clone(self)))
+    }
+
+    /// Reserves memory for a body that may have to be sent again; `false` if all of it is taken.
+    pub(crate) fn reserve_replay(&self, bytes: usize) -> bool {
+        let limit = self.limits.replay_bytes_in_all;
+        let reserved = self.replay_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+            held.checked_add(bytes).filter(|sum| *sum <= limit)
+        });
+        if reserved.is_ok() {
+            self.metrics.replay_bytes.inc_by(as_gauge(bytes));
+        }
+        reserved.is_ok()
+    }
+
+    /// Gives back what was reserved.
+    pub(crate) fn release_replay(&self, bytes: usize) {
+        self.replay_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.metrics.replay_bytes.dec_by(as_gauge(bytes));
+    }
+}
+
+/// One of the places for waiting requests.
+pub(crate) struct WaitingPlace(Arc<Context>);
+
+impl Drop for WaitingPlace {
+    fn drop(&mut self) {
+        self.0.waiting_in_all.fetch_sub(1, Ordering::Relaxed);
+        self.0.metrics.waiting_requests.dec();
+    }
+}
+
+/// From the operating system: ids must differ between lives of the process, and seeds may as well.
+pub(crate) fn random_number() -> u64 {
+    rand::rngs::SysRng.try_next_u64().expect("the operating system has random numbers")
+}
+
+fn as_gauge(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

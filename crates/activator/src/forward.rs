@@ -1,0 +1,259 @@
+//! Finds a pod for a request, sends it there, and begins again while no pod has started it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dataplane::{
+    Body, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers, Upstreams, names,
+};
+use http::{HeaderValue, Response};
+use hyper::upgrade::OnUpgrade;
+use vocabulary::{Routing, Timestamp, format_duration};
+
+use crate::outgoing::{Outgoing, Sending, Way};
+use crate::revision::{Counted, Direct, Grant, Refused, Revision, Turn};
+use crate::stack::{AnswerBody, Stack};
+
+/// One request on its way to a pod.
+pub(crate) struct Forwarding<'a> {
+    pub(crate) stack: &'a Stack,
+    pub(crate) revision: Arc<Revision>,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) upgrade: Option<OnUpgrade>,
+    pub(crate) timers: Timers,
+    pub(crate) arrived: Timestamp,
+    pub(crate) has_waited: bool,
+}
+
+/// A pod that takes the next attempt.
+enum Seat {
+    Queue(Grant, Counted),
+    Direct(Direct),
+}
+
+/// Where a request stands before an attempt.
+enum Place {
+    Seated(Seat),
+    Waits(Turn, Counted),
+}
+
+impl Seat {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Queue(grant, _) => grant.address(),
+            Self::Direct(direct) => direct.address(),
+        }
+    }
+
+    fn way(&self) -> Way {
+        match self {
+            Self::Queue(..) => Way::Queue,
+            Self::Direct(_) => Way::Direct,
+        }
+    }
+
+    fn started(&self) {
+        match self {
+            Self::Queue(grant, _) => grant.started(),
+            Self::Direct(direct) => direct.started(),
+        }
+    }
+}
+
+impl Forwarding<'_> {
+    pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, Refusal> {
+        let mut place = self.first_place()?;
+        loop {
+            let seat = match place {
+                Place::Seated(seat) => seat,
+                Place::Waits(turn, counted) => Seat::Queue(self.await_turn(turn).await?, counted),
+            };
+            let (address, way) = (seat.address(), seat.way());
+            let guard = Guard::new(seat, &self.revision, &self.stack.upstreams);
+            match self.attempt(address, way, &guard).await? {
+                Some(response) => return self.respond(response, guard),
+                None => place = self.next_place(guard.into_seat())?,
+            }
+        }
+    }
+
+    /// Past the queue while a pod is ready and the routing says so, else into it.
+    fn first_place(&self) -> Result<Place, Refusal> {
+        if self.revision.settings().routing == Routing::Direct
+            && let Some(direct) = self.revision.pick_direct()
+        {
+            return Ok(Place::Seated(Seat::Direct(direct)));
+        }
+        let (counted, turn) = self.revision.enter().map_err(|refused| self.refusal(refused))?;
+        Ok(Place::Waits(turn, counted))
+    }
+
+    /// What no pod started waits again, at the head of the queue, whichever way it went before.
+    fn next_place(&self, seat: Seat) -> Result<Place, Refusal> {
+        let again = match seat {
+            Seat::Queue(grant, counted) => grant.requeue().map(|turn| (counted, turn)),
+            Seat::Direct(direct) => {
+                direct.not_started();
+                self.revision.rejoin(self.arrived)
+            }
+        };
+        let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
+        Ok(Place::Waits(turn, counted))
+    }
+
+    async fn await_turn(&mut self, turn: Turn) -> Result<Grant, Refusal> {
+        let waiting = match turn {
+            Turn::Now(grant) => return Ok(grant),
+            Turn::Later(waiting) => waiting,
+        };
+        self.has_waited = true;
+        match self.timers.limit(waiting.granted()).await {
+            Ok(granted) => granted.map_err(|refused| self.refusal(refused)),
+            Err(expired) => Err(self.no_ready_pod(expired)),
+        }
+    }
+
+    /// Sends the request once. `None` if the pod never started it.
+    async fn attempt(
+        &mut self,
+        address: SocketAddr,
+        way: Way,
+        guard: &Guard,
+    ) -> Result<Option<Response<Body>>, Refusal> {
+        let settings = self.revision.settings();
+        let Some(Sending { request, gate }) = self.outgoing.attempt(way, settings.hop_key.as_ref()) else {
+            return Err(Refusal::new(
+                Reason::UpstreamClosed,
+                "the pod did not take the request, and its body is too long to be sent again",
+            ));
+        };
+        let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
+        let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
+        match answered {
+            Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => Ok(None),
+            Ok(response) => {
+                guard.started();
+                self.outgoing.started();
+                // A pod that answers early may still read on.
+                if let Some(gate) = gate {
+                    gate.open();
+                }
+                Ok(Some(response))
+            }
+            Err(error) if error.started == Started::No => {
+                tracing::debug!(revision = %self.revision.name, %address, %error, "a pod did not start a request");
+                Ok(None)
+            }
+            Err(error) => Err(upstream_failed(&error)),
+        }
+    }
+
+    fn respond(self, mut response: Response<Body>, guard: Guard) -> Result<Response<AnswerBody>, Refusal> {
+        if self.has_waited {
+            let waited = guard.granted_at().saturating_since(self.arrived);
+            let milliseconds = waited.as_secs_f64() * 1000.0;
+            if let Ok(value) = HeaderValue::try_from(format!("ebb-wait;dur={milliseconds:.1}")) {
+                response.headers_mut().append(names::SERVER_TIMING, value);
+            }
+        }
+        let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: &self.stack.drain };
+        hop.respond(response, guard)
+    }
+
+    fn refusal(&self, refused: Refused) -> Refusal {
+        let name = &self.revision.name;
+        match refused {
+            Refused::RevisionQueueFull { limit } => Refusal::new(
+                Reason::QueueFull,
+                format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
+            )
+            .with_retry_after(std::time::Duration::from_secs(1)),
+            Refused::ActivatorQueueFull { .. } => self.stack.queue_full(),
+            Refused::Gone => Refusal::new(Reason::NoSuchRevision, format!("{name} was removed")),
+        }
+    }
+
+    /// No pod took the request in time.
+    fn no_ready_pod(&self, expired: Expired) -> Refusal {
+        let detail = format!("{}; {}", self.limit_reached(expired), self.revision.waits_for());
+        Refusal::new(Reason::NoReadyPod, detail).with_body(TIMEOUT_BODY)
+    }
+
+    /// A pod has it and does not answer.
+    fn timed_out(&self, expired: Expired) -> Refusal {
+        Refusal::new(expired.into(), self.limit_reached(expired)).with_body(TIMEOUT_BODY)
+    }
+
+    fn limit_reached(&self, expired: Expired) -> String {
+        let timeouts = self.revision.settings().timeouts;
+        let (limit, key) = match expired {
+            Expired::Request => (timeouts.request, "timeoutSeconds"),
+            Expired::ResponseStart => (timeouts.response_start, "responseStartTimeoutSeconds"),
+            Expired::Idle => (timeouts.idle, "idleTimeoutSeconds"),
+        };
+        format!("{key} of {} is {}", self.revision.name, format_duration(limit.unwrap_or_default()))
+    }
+}
+
+/// What Knative's activator answers when a limit is reached; V11 of the vectors has it to the letter.
+const TIMEOUT_BODY: &str = "activator request timeout";
+
+/// A pod may have begun with the request, and no answer came.
+fn upstream_failed(error: &SendError) -> Refusal {
+    match &error.kind {
+        SendErrorKind::RequestBody => Refusal::new(Reason::BadRequest, "the request's body broke off"),
+        SendErrorKind::Malformed | SendErrorKind::StreamReset(_) | SendErrorKind::StreamRefused => {
+            Refusal::new(Reason::UpstreamReset, error.to_string())
+        }
+        SendErrorKind::Closed
+        | SendErrorKind::ConnectRefused
+        | SendErrorKind::ConnectTimedOut
+        | SendErrorKind::ConnectFailed(_)
+        | SendErrorKind::TooManyConnections { .. } => Refusal::new(Reason::UpstreamClosed, error.to_string()),
+    }
+}
+
+/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the activator was told to leave, the connection
+/// is closed too: nobody else will.
+pub(crate) struct Guard {
+    seat: Option<Seat>,
+    address: SocketAddr,
+    granted_at: Timestamp,
+    revision: Arc<Revision>,
+    upstreams: Upstreams,
+}
+
+impl Guard {
+    fn new(seat: Seat, revision: &Arc<Revision>, upstreams: &Upstreams) -> Self {
+        Self {
+            address: seat.address(),
+            granted_at: revision.now(),
+            seat: Some(seat),
+            revision: Arc::clone(revision),
+            upstreams: upstreams.clone(),
+        }
+    }
+
+    fn started(&self) {
+        if let Some(seat) = &self.seat {
+            seat.started();
+        }
+    }
+
+    fn granted_at(&self) -> Timestamp {
+        self.granted_at
+    }
+
+    fn into_seat(mut self) -> Seat {
+        self.seat.take().expect("a guard holds its seat until it ends")
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.seat.take());
+        if !self.revision.keeps(self.address) {
+            self.upstreams.close_idle(self.address);
+        }
+    }
+}

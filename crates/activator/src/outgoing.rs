@@ -1,0 +1,104 @@
+//! A request in the form its pod expects, as often as it has to be sent.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use dataplane::{Body, ClientAddress, Forwarded, Protocol, names, set_forwarded, set_host, strip_internal};
+use http::header::{EXPECT, HeaderMap, HeaderValue};
+use http::{Method, Request, Uri, Version};
+
+use crate::context::Context;
+use crate::replay::{Gate, Replay};
+
+/// Which way a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Through the queue: the activator counts it.
+    Queue,
+    /// Past it, as if a Service had sent it.
+    Direct,
+}
+
+/// One request, ready for any number of attempts.
+pub(crate) struct Outgoing {
+    pub(crate) protocol: Protocol,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    headers: HeaderMap,
+    /// `None` if it has no body.
+    body: Option<Replay>,
+    /// Whether the body is held back until the queue-proxy asks for it.
+    is_gated: bool,
+}
+
+/// One attempt.
+pub(crate) struct Sending {
+    pub(crate) request: Request<Body>,
+    /// Opened when the pod has taken the request, if it was not opened before.
+    pub(crate) gate: Option<Gate>,
+}
+
+impl Outgoing {
+    /// Ends the client's hop and begins ours: what only our own hops may say is removed, the trace of the way is extended. A client's `Expect` travels
+    /// under another name, because on this hop the header is ours.
+    pub(crate) fn new(forwarded: Forwarded, client: IpAddr, context: &Arc<Context>) -> Self {
+        let Forwarded { mut request, protocol, .. } = forwarded;
+        set_host(&mut request, None, "localhost");
+        let (mut head, body) = request.into_parts();
+        strip_internal(&mut head.headers);
+        set_forwarded(&mut head.headers, ClientAddress(client));
+        let client_expects = head.headers.remove(EXPECT).is_some();
+        if client_expects {
+            head.headers.insert(names::EBB_EXPECT, HeaderValue::from_static("1"));
+        }
+        let body = (!body.is_empty()).then(|| Replay::new(body, context));
+        Self {
+            protocol,
+            method: head.method,
+            uri: head.uri,
+            version: head.version,
+            headers: head.headers,
+            is_gated: body.is_some() && !client_expects && protocol == Protocol::Http1,
+            body,
+        }
+    }
+
+    /// The next attempt. `None` if the beginning of the body was not kept.
+    pub(crate) fn attempt(&self, way: Way, hop_key: Option<&HeaderValue>) -> Option<Sending> {
+        let gate = self.is_gated.then(Gate::default);
+        let body = match &self.body {
+            Some(body) => body.attempt(gate.clone())?,
+            None => Body::empty(),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = self.version;
+        *request.headers_mut() = self.headers.clone();
+        let headers = request.headers_mut();
+        if let Some(key) = hop_key {
+            headers.insert(names::EBB_HOP_KEY, key.clone());
+        }
+        if way == Way::Queue {
+            headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+        }
+        if let Some(gate) = &gate {
+            headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+            let gate = gate.clone();
+            hyper::ext::on_informational(&mut request, move |response| {
+                if response.status() == http::StatusCode::CONTINUE {
+                    gate.open();
+                }
+            });
+        }
+        Some(Sending { request, gate })
+    }
+
+    /// A pod has taken the request: there will be no other attempt.
+    pub(crate) fn started(&self) {
+        if let Some(body) = &self.body {
+            body.started();
+        }
+    }
+}

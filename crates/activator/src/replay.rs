@@ -1,0 +1,214 @@
+//! A request body that can be sent again: a pod may refuse a request after its body has begun to flow.
+//!
+//! What has been read from the client is kept until the request is known to have started, up to a limit. On HTTP/1.1 an attempt sends nothing of the
+//! body until the queue-proxy has admitted the request ([`Gate`]), so usually nothing has to be kept at all.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context as TaskContext, Poll};
+
+use bytes::Bytes;
+use dataplane::{Body, BodyError};
+use futures_util::task::AtomicWaker;
+use http::HeaderMap;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use crate::context::Context;
+
+/// Holds a body back until the next hop asks for it. Shared with hyper's callback, which may be called from anywhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(Arc<GateState>);
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_open: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Gate {
+    /// Lets the body flow.
+    pub(crate) fn open(&self) {
+        self.0.is_open.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+
+    fn poll_open(&self, context: &TaskContext<'_>) -> Poll<()> {
+        if self.0.is_open.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        self.0.waker.register(context.waker());
+        // It may have opened between the look and the registration.
+        if self.0.is_open.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// The body of one request, for as many attempts as it takes.
+pub(crate) struct Replay(Rc<RefCell<State>>);
+
+struct State {
+    source: Body,
+    size: SizeHint,
+    /// What was read, while it may be needed again.
+    kept: Vec<Bytes>,
+    kept_bytes: usize,
+    trailers: Option<HeaderMap>,
+    is_read: bool,
+    keeping: Keeping,
+    /// Only the latest attempt may read.
+    attempt: u64,
+    context: Arc<Context>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// Everything that was read is there.
+    Everything,
+    /// The request has started: what was sent is forgotten.
+    NoLonger,
+    /// There was more than may be kept: there can be no other attempt.
+    TooMuch,
+}
+
+impl Replay {
+    pub(crate) fn new(source: Body, context: &Arc<Context>) -> Self {
+        let size = source.size_hint();
+        Self(Rc::new(RefCell::new(State {
+            source,
+            size,
+            kept: Vec::new(),
+            kept_bytes: 0,
+            trailers: None,
+            is_read: false,
+            keeping: Keeping::Everything,
+            attempt: 0,
+            context: Arc::clone(context),
+        })))
+    }
+
+    /// The body from its beginning; earlier attempts' bodies fail from now on. `None` if its beginning is no longer there.
+    pub(crate) fn attempt(&self, gate: Option<Gate>) -> Option<Body> {
+        let mut state = self.0.borrow_mut();
+        if state.keeping != Keeping::Everything {
+            return None;
+        }
+        state.attempt += 1;
+        let attempt = state.attempt;
+        Some(Body::custom(Attempt {
+            state: Rc::clone(&self.0),
+            number: attempt,
+            position: 0,
+            are_trailers_sent: false,
+            gate,
+        }))
+    }
+
+    /// The request has started: there will be no other attempt.
+    pub(crate) fn started(&self) {
+        let mut state = self.0.borrow_mut();
+        if state.keeping == Keeping::Everything {
+            state.keeping = Keeping::NoLonger;
+        }
+    }
+}
+
+impl State {
+    /// Keeps a piece if it may be needed again and there is room.
+    fn keep(&mut self, piece: &Bytes) {
+        if self.keeping != Keeping::Everything {
+            return;
+        }
+        let is_within = self.kept_bytes + piece.len() <= self.context.limits.replay_bytes_per_request;
+        if is_within && self.context.reserve_replay(piece.len()) {
+            self.kept_bytes += piece.len();
+            self.kept.push(piece.clone());
+        } else {
+            self.keeping = Keeping::TooMuch;
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.kept = Vec::new();
+        self.context.release_replay(std::mem::take(&mut self.kept_bytes));
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// One attempt's body: first what is kept, then what the client sends.
+struct Attempt {
+    state: Rc<RefCell<State>>,
+    number: u64,
+    /// How many of the kept pieces were sent.
+    position: usize,
+    are_trailers_sent: bool,
+    gate: Option<Gate>,
+}
+
+impl HttpBody for Attempt {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let mut state = this.state.borrow_mut();
+        if state.attempt != this.number {
+            return Poll::Ready(Some(Err(BodyError::Source("another attempt has begun".to_owned()))));
+        }
+        if let Some(gate) = &this.gate
+            && gate.poll_open(context).is_pending()
+        {
+            return Poll::Pending;
+        }
+        if let Some(piece) = state.kept.get(this.position) {
+            this.position += 1;
+            return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
+        }
+        if state.keeping != Keeping::Everything && !state.kept.is_empty() {
+            state.forget();
+        }
+        if state.is_read {
+            let trailers = if this.are_trailers_sent { None } else { state.trailers.clone() };
+            this.are_trailers_sent = true;
+            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+        }
+        let polled = Pin::new(&mut state.source).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(piece) = frame.data_ref() {
+                    state.keep(piece);
+                    this.position = state.kept.len();
+                } else if let Some(trailers) = frame.trailers_ref() {
+                    state.trailers = Some(trailers.clone());
+                    state.is_read = true;
+                    this.are_trailers_sent = true;
+                }
+            }
+            Poll::Ready(None) => state.is_read = true,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // Said by reading: an attempt that has not begun has something to send.
+        false
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.position == 0 { self.state.borrow().size } else { SizeHint::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! One revision as this activator holds it: what the autoscaler said of it, who waits, what runs, and how much that is.
+//!
+//! Everything that changes per request is behind one short lock, never held across a wait. Requests on any thread wait for a channel of their own;
+//! whoever frees something hands it on under the same lock, so no wake-up is lost and nobody competes.
+
+mod grant;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
+use tokio::sync::oneshot;
+use vocabulary::{Assignment, Load, PresentCount, RevisionName, Timestamp, Version};
+
+use crate::context::{Context, random_number};
+use crate::metrics::RevisionMetrics;
+
+pub(crate) use grant::{Counted, Direct, Grant, Turn, Waiting};
+pub(crate) use settings::Settings;
+
+/// The least time between two early reports of one revision.
+const PRESENCE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Why a revision does not take a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// As many wait here as may.
+    RevisionQueueFull { limit: u32 },
+    /// As many wait in the whole activator as may.
+    ActivatorQueueFull { limit: u32 },
+    /// The autoscaler took the revision away.
+    Gone,
+}
+
+/// One second of a revision.
+pub(crate) struct Second {
+    pub(crate) load: Load,
+    pub(crate) oldest_wait: Duration,
+}
+
+/// A revision that was assigned to this activator.
+pub(crate) struct Revision {
+    pub(crate) name: RevisionName,
+    context: Arc<Context>,
+    settings: ArcSwap<Settings>,
+    state: Mutex<State>,
+    metrics: RevisionMetrics,
+}
+
+struct State {
+    throttler: Throttler,
+    waiters: BTreeMap<Ticket, oneshot::Sender<Dispatch>>,
+    meter: LoadMeter,
+    /// Whether it is among those that report this second.
+    is_active: bool,
+    /// The largest count that the autoscaler was told of in this second, and when.
+    told: u32,
+    told_at: Timestamp,
+    /// Whether it is on the agenda of early reports.
+    is_to_be_told: bool,
+    /// When it is on the agenda of paced queues.
+    paced_at: Option<Timestamp>,
+    /// How many tasks still close connections to pods that an earlier version took away.
+    closing: u32,
+    is_gone: bool,
+}
+
+impl Revision {
+    /// A revision without pods, before its first assignment was applied.
+    pub(crate) fn new(assignment: &Assignment, context: &Arc<Context>) -> Self {
+        let depth = context.limits.waiting_per_revision;
+        Self {
+            name: assignment.revision.clone(),
+            context: Arc::clone(context),
+            settings: ArcSwap::from_pointee(Settings::of(assignment)),
+            state: Mutex::new(State {
+                throttler: Throttler::new(depth, random_number()),
+                waiters: BTreeMap::new(),
+                meter: LoadMeter::new(context.clock.now()),
+                is_active: false,
+                told: 0,
+                told_at: Timestamp::ZERO,
+                is_to_be_told: false,
+                paced_at: None,
+                closing: 0,
+                is_gone: false,
+            }),
+            metrics: context.metrics.of_revision(&assignment.revision),
+        }
+    }
+
+    /// What the autoscaler said last.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Takes over a newer assignment; from the return on, pods that it does not name or names as draining are picked no more. Returns the
+    /// addresses to which no idle connection may be kept.
+    pub(crate) fn apply(self: &Arc<Self>, assignment: &Assignment) -> Vec<SocketAddr> {
+        let now = self.context.clock.now();
+        let new = Settings::of(assignment);
+        let mut state = self.state.lock();
+        state.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
+        let old = self.settings.load();
+        let lost: Vec<SocketAddr> = old.kept.difference(&new.kept).copied().collect();
+        if !lost.is_empty() {
+            state.closing += 1;
+        }
+        self.settings.store(Arc::new(new));
+        self.pump(&mut state, now);
+        lost
+    }
+
+    /// The connections that [`Revision::apply`] asked to close are closed. Returns the version that can be acknowledged now, if no other closing runs.
+    pub(crate) fn closed(&self) -> Option<Version> {
+        let mut state = self.state.lock();
+        state.closing = state.closing.saturating_sub(1);
+        (state.closing == 0).then(|| self.settings.load().version)
+    }
+
+    /// The version that is acted upon, if nothing is left to do for it.
+    pub(crate) fn acted_upon(&self) -> Option<Version> {
+        let state = self.state.lock();
+        (state.closing == 0).then(|| self.settings.load().version)
+    }
+
+    /// The autoscaler took the revision away: what waits is refused.
+    pub(crate) fn remove(&self) {
+        let mut state = self.state.lock();
+        state.is_gone = true;
+        // A dropped sender tells its waiter.
+        state.waiters.clear();
+        drop(state);
+        self.metrics.forget();
+    }
+
+    /// A request that goes through the queue arrived.
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<(Counted, Turn), Refused> {
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        if state.is_gone {
+            return Err(Refused::Gone);
+        }
+        let ticket =
+            state.throttler.arrive(now).map_err(|full| Refused::RevisionQueueFull { limit: full.depth })?;
+        self.activate(&mut state, now);
+        state.meter.arrived(Origin::Direct, now);
+        // From here on the guard counts the request out again, whatever happens.
+        let counted = Counted::new(self);
+        let turn = self.turn(&mut state, ticket, now);
+        self.tell_of_growth(&mut state, now);
+        drop(state);
+        self.metrics.requests.inc();
+        Ok((counted, turn?))
+    }
+
+    /// A request that went past the queue was not started by its pod: it joins those that are tried again.
+    pub(crate) fn rejoin(self: &Arc<Self>, arrived: Timestamp) -> Result<(Counted, Turn), Refused> {
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        if state.is_gone {
+            return Err(Refused::Gone);
+        }
+        let ticket = state.throttler.rejoin(arrived);
+        self.activate(&mut state, now);
+        state.meter.arrived(Origin::Direct, now);
+        let counted = Counted::new(self);
+        let turn = self.turn(&mut state, ticket, now);
+        self.tell_of_growth(&mut state, now);
+        drop(state);
+        self.metrics.retries.inc();
+        Ok((counted, turn?))
+    }
+
+    /// Picks a ready pod past queue and slots, if there is one.
+    pub(crate) fn pick_direct(self: &Arc<Self>) -> Option<Direct> {
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        if state.is_gone {
+            return None;
+        }
+        let pick = state.throttler.pick_direct(now)?;
+        drop(state);
+        self.metrics.direct_requests.inc();
+        Some(Direct::new(self, pick))
+    }
+
+    /// Lets go what time alone has freed. Called when the agenda says so.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        state.paced_at = None;
+        self.pump(&mut state, self.context.clock.now());
+    }
+
+    /// Ends a second. `None` if there is nothing to say any more: the revision is idle from now on.
+    pub(crate) fn close_second(&self, now: Timestamp) -> Option<Second> {
+        let mut state = self.state.lock();
+        let mut load = state.meter.close_second(now);
+        let counts = state.throttler.counts();
+        load.queued = counts.waiting;
+        state.told = state.meter.present().in_flight;
+        self.metrics.concurrency.set(load.concurrency.value());
+        if load.is_zero() && state.told == 0 {
+            state.is_active = false;
+            return None;
+        }
+        let oldest_wait = counts.oldest_arrival.map(|arrival| now.saturating_since(arrival));
+        Some(Second { load, oldest_wait: oldest_wait.unwrap_or_default() })
+    }
+
+    /// What is held right now.
+    pub(crate) fn present(&self) -> PresentCount {
+        present(&self.state.lock())
+    }
+
+    /// What is held right now, for an early report, and for how long the oldest request has waited.
+    pub(crate) fn tell(&self) -> (PresentCount, Duration) {
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        let count = present(&state);
+        state.is_to_be_told = false;
+        state.told = count.in_flight;
+        state.told_at = now;
+        let oldest_arrival = state.throttler.counts().oldest_arrival;
+        (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
+    }
+
+    /// What a waiting request waits for, for people.
+    pub(crate) fn waits_for(&self) -> String {
+        let settings = self.settings.load();
+        if self.state.lock().throttler.has_ready_pod() {
+            "every slot of its ready pods is taken".to_owned()
+        } else if settings.waiting_for.is_empty() {
+            "no pod is ready".to_owned()
+        } else {
+            settings.waiting_for.clone()
+        }
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    /// Whether idle connections to that address may be kept.
+    pub(crate) fn keeps(&self, address: SocketAddr) -> bool {
+        self.settings.load().kept.contains(&address)
+    }
+
+    /// Queues a ticket's request and lets go whoever may.
+    fn turn(
+        self: &Arc<Self>,
+        state: &mut MutexGuard<'_, State>,
+        ticket: Ticket,
+        now: Timestamp,
+    ) -> Result<Turn, Refused> {
+        let (sender, mut receiver) = oneshot::channel();
+        state.waiters.insert(ticket, sender);
+        self.pump(state, now);
+        if let Ok(dispatch) = receiver.try_recv() {
+            return Ok(Turn::Now(Grant::new(self, dispatch)));
+        }
+        let Some(place) = self.context.take_waiting_place() else {
+            state.waiters.remove(&ticket);
+            state.throttler.abandon(ticket);
+            return Err(Refused::ActivatorQueueFull { limit: self.context.limits.waiting_in_all });
+        };
+        Ok(Turn::Later(Waiting::new(self, (ticket, now), receiver, place)))
+    }
+
+    /// Hands out what can be handed out, and sees to it that time wakes the rest.
+    fn pump(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+        while let Some(dispatch) = state.throttler.next_dispatch(now) {
+            let taken = state.waiters.remove(&dispatch.ticket).map(|waiter| waiter.send(dispatch));
+            if !matches!(taken, Some(Ok(()))) {
+                // Its request has gone in this instant.
+                state.throttler.finish(dispatch.pod);
+            }
+        }
+        if let Some(at) = state.throttler.next_deadline(now)
+            && state.paced_at.is_none_or(|paced_at| at < paced_at)
+        {
+            state.paced_at = Some(at);
+            self.context.pacing.add(at, Arc::clone(self));
+        }
+    }
+
+    /// The revision has something to report from now on. Its second began when the activator's did.
+    fn activate(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+        if !state.is_active {
+            state.is_active = true;
+            let began = self.context.beginning_of(self.context.second_of(now));
+            state.meter = LoadMeter::new(began);
+            state.told = 0;
+            self.context.active.lock().insert(self.name.clone(), Arc::clone(self));
+        }
+    }
+
+    /// More is held than the autoscaler was told of: it hears of that at once, then every [`PRESENCE_INTERVAL`].
+    fn tell_of_growth(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+        if !state.is_to_be_told && state.meter.present().in_flight > state.told {
+            state.is_to_be_told = true;
+            let at = now.max(state.told_at + PRESENCE_INTERVAL);
+            self.context.presence.add(at, Arc::clone(self));
+        }
+    }
+}
+
+fn present(state: &State) -> PresentCount {
+    PresentCount { in_flight: state.meter.present().in_flight, waiting: state.throttler.counts().waiting }
+}

@@ -1,0 +1,176 @@
+//! What a request holds of its revision: a place in the queue, a pod, its part of the load. Each gives back what it holds when it is dropped, so a client
+//! that leaves, a timer and a panic all end the same way.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use throttling::{DirectPick, Dispatch, Origin, Ticket};
+use tokio::sync::oneshot;
+use vocabulary::Timestamp;
+
+use super::{Refused, Revision};
+use crate::context::WaitingPlace;
+
+/// When a request may go.
+pub(crate) enum Turn {
+    /// At once.
+    Now(Grant),
+    /// When its turn comes.
+    Later(Waiting),
+}
+
+/// A request's part of its revision's load, from arrival to the last byte of its answer.
+pub(crate) struct Counted(Arc<Revision>);
+
+impl Counted {
+    pub(super) fn new(revision: &Arc<Revision>) -> Self {
+        Self(Arc::clone(revision))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let now = self.0.context.clock.now();
+        self.0.state.lock().meter.finished(Origin::Direct, now);
+    }
+}
+
+/// A place in the queue.
+pub(crate) struct Waiting {
+    revision: Arc<Revision>,
+    ticket: Ticket,
+    since: Timestamp,
+    receiver: oneshot::Receiver<Dispatch>,
+    is_over: bool,
+    _place: WaitingPlace,
+}
+
+impl Waiting {
+    pub(super) fn new(
+        revision: &Arc<Revision>,
+        (ticket, since): (Ticket, Timestamp),
+        receiver: oneshot::Receiver<Dispatch>,
+        place: WaitingPlace,
+    ) -> Self {
+        Self { revision: Arc::clone(revision), ticket, since, receiver, is_over: false, _place: place }
+    }
+
+    /// Waits for a pod. Dropping the future leaves the queue.
+    pub(crate) async fn granted(mut self) -> Result<Grant, Refused> {
+        let dispatch = (&mut self.receiver).await.map_err(|_| Refused::Gone)?;
+        self.is_over = true;
+        let waited = self.revision.context.clock.now().saturating_since(self.since);
+        self.revision.metrics.waits.observe(waited.as_secs_f64());
+        Ok(Grant::new(&self.revision, dispatch))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut state = self.revision.state.lock();
+        state.waiters.remove(&self.ticket);
+        state.throttler.abandon(self.ticket);
+        // A grant that came in this instant and that nobody took.
+        if let Ok(dispatch) = self.receiver.try_recv() {
+            state.throttler.finish(dispatch.pod);
+            self.revision.pump(&mut state, self.revision.context.clock.now());
+        }
+    }
+}
+
+/// A slot in a pod.
+pub(crate) struct Grant {
+    revision: Arc<Revision>,
+    /// Taken by whoever ends the grant.
+    dispatch: Option<Dispatch>,
+    address: SocketAddr,
+}
+
+impl Grant {
+    pub(super) fn new(revision: &Arc<Revision>, dispatch: Dispatch) -> Self {
+        revision.metrics.in_flight.inc();
+        Self { revision: Arc::clone(revision), address: dispatch.address, dispatch: Some(dispatch) }
+    }
+
+    /// The pod's address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The pod takes requests: whatever made it suspect is over.
+    pub(crate) fn started(&self) {
+        if let Some(dispatch) = self.dispatch.filter(|dispatch| dispatch.is_trial) {
+            let mut state = self.revision.state.lock();
+            state.throttler.note_started(dispatch.pod);
+            self.revision.pump(&mut state, self.revision.context.clock.now());
+        }
+    }
+
+    /// The pod never started the request: it waits again, ahead of those that came later.
+    pub(crate) fn requeue(mut self) -> Result<Turn, Refused> {
+        let revision = Arc::clone(&self.revision);
+        let dispatch = self.dispatch.take().expect("a grant ends once");
+        revision.metrics.in_flight.dec();
+        revision.metrics.retries.inc();
+        let now = revision.context.clock.now();
+        let mut state = revision.state.lock();
+        state.throttler.requeue(&dispatch, now);
+        if state.is_gone {
+            state.throttler.abandon(dispatch.ticket);
+            return Err(Refused::Gone);
+        }
+        revision.turn(&mut state, dispatch.ticket, now)
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        if let Some(dispatch) = self.dispatch.take() {
+            self.revision.metrics.in_flight.dec();
+            let mut state = self.revision.state.lock();
+            state.throttler.finish(dispatch.pod);
+            self.revision.pump(&mut state, self.revision.context.clock.now());
+        }
+    }
+}
+
+/// A pod that was picked past queue and slots.
+pub(crate) struct Direct {
+    revision: Arc<Revision>,
+    pick: DirectPick,
+}
+
+impl Direct {
+    pub(super) fn new(revision: &Arc<Revision>, pick: DirectPick) -> Self {
+        Self { revision: Arc::clone(revision), pick }
+    }
+
+    /// The pod's address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.pick.address
+    }
+
+    /// The pod takes requests: whatever made it suspect is over.
+    pub(crate) fn started(&self) {
+        if self.pick.is_trial {
+            let mut state = self.revision.state.lock();
+            state.throttler.note_started(self.pick.pod);
+            self.revision.pump(&mut state, self.revision.context.clock.now());
+        }
+    }
+
+    /// The pod never started the request.
+    pub(crate) fn not_started(self) {
+        let now = self.revision.context.clock.now();
+        self.revision.state.lock().throttler.note_not_started(self.pick.pod, now);
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        self.revision.state.lock().throttler.finish_direct(self.pick.pod);
+    }
+}

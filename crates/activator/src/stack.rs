@@ -1,0 +1,160 @@
+//! The way of a request through the activator, in the order it meets the steps.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dataplane::{
+    Abort, Body, Connection, Drain, Forwarded, Held, Reason, Refusal, RequestKind, Service, Timers,
+    Upstreams, effective_host, framing_problem,
+};
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::assignments::Assignments;
+use crate::context::Context;
+use crate::forward::{Forwarding, Guard};
+use crate::outgoing::Outgoing;
+use crate::revision::Revision;
+
+/// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's default request timeout, since nobody knows
+/// the revision's own.
+const UNKNOWN_WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// One worker's service.
+pub(crate) struct Stack {
+    pub(crate) context: Arc<Context>,
+    pub(crate) assignments: Arc<Assignments>,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) drain: Drain,
+}
+
+/// What a response carries: its body, and what the request holds until that is sent.
+pub(crate) type AnswerBody = Held<Option<Guard>>;
+
+impl Service for Stack {
+    type Body = AnswerBody;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        connection: Rc<Connection>,
+    ) -> Result<Response<AnswerBody>, Abort> {
+        let kind = RequestKind::of(&request);
+        match self.answer(request, &connection).await {
+            Ok(response) => Ok(response),
+            Err(refusal) => Ok(self.refuse(refusal, kind)),
+        }
+    }
+}
+
+impl Stack {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Result<Response<AnswerBody>, Refusal> {
+        let arrived = self.context.clock.now();
+        // Nothing doubtful goes any further, and whoever sent it must not go on on this connection.
+        if let Some(problem) = framing_problem(&request) {
+            connection.retire();
+            return Err(problem);
+        }
+        let host = normalised(effective_host(&request).unwrap_or_default()).into_owned();
+        let revision = match self.assignments.find(&host) {
+            Some(revision) => revision,
+            None => self.await_revision(&host).await?,
+        };
+        // The timers run from arrival: time in a queue counts.
+        let timers = Timers::start_at(revision.settings().timeouts, arrived, self.context.clock);
+        let mut forwarded = Forwarded::new(request);
+        let upgrade = forwarded.upgrade.take();
+        forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
+        let outgoing = Outgoing::new(forwarded, connection.peer().ip(), &self.context);
+        Forwarding { stack: self, revision, outgoing, upgrade, timers, arrived, has_waited: false }
+            .run()
+            .await
+    }
+
+    /// A host that nobody knows is unknown only once the autoscaler has named everything.
+    async fn await_revision(&self, host: &str) -> Result<Arc<Revision>, Refusal> {
+        let mut news = self.assignments.news();
+        let unknown =
+            || Refusal::new(Reason::NoSuchRevision, format!("no revision is known under the host {host:?}"));
+        if news.borrow().is_synced {
+            return self.assignments.find(host).ok_or_else(unknown);
+        }
+        let Some(_place) = self.context.take_waiting_place() else {
+            return Err(self.queue_full());
+        };
+        let waiting = async {
+            loop {
+                let is_synced = news.borrow_and_update().is_synced;
+                if let Some(revision) = self.assignments.find(host) {
+                    return Ok(revision);
+                }
+                if is_synced || news.changed().await.is_err() {
+                    return Err(unknown());
+                }
+            }
+        };
+        tokio::time::timeout(UNKNOWN_WAIT_MAX, waiting).await.unwrap_or_else(|_| {
+            Err(Refusal::new(
+                Reason::NoReadyPod,
+                format!("the activator has not heard from the autoscaler yet, and does not know {host:?}"),
+            ))
+        })
+    }
+
+    /// The whole activator holds as many waiting requests as it may.
+    pub(crate) fn queue_full(&self) -> Refusal {
+        let limit = self.context.limits.waiting_in_all;
+        Refusal::new(
+            Reason::QueueFull,
+            format!("{limit} requests wait in this activator, which is its limit"),
+        )
+        .with_retry_after(Duration::from_secs(1))
+    }
+
+    fn refuse(&self, refusal: Refusal, kind: RequestKind) -> Response<AnswerBody> {
+        self.context.metrics.count_refusal(refusal.reason);
+        tracing::debug!(reason = %refusal.reason, detail = %refusal.detail, "refused a request");
+        refusal.into_response(kind).map(|body: Body| Held::new(body, None))
+    }
+}
+
+/// A host as assignments name it: lower case, without port and without a final dot.
+fn normalised(host: &str) -> Cow<'_, str> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        Some(_) | None => host,
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V2, V4 of the data-plane vectors, by our routing: hosts are names of the DNS, in which case does not matter.
+    #[test]
+    fn a_host_is_compared_without_port_case_and_final_dot() {
+        for (given, expected) in [
+            ("hello.default.example.com", "hello.default.example.com"),
+            ("hello.default.example.com:80", "hello.default.example.com"),
+            ("Hello.Default.Example.COM.", "hello.default.example.com"),
+            ("localhost:8080", "localhost"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(normalised(given), expected, "{given}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The neighbours of an activator.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::link::{ActivatorOrder, ActivatorReport, Reader, Writer};
+use activator::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use runtime::{Clock, MetricsRegistry};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use vocabulary::{
+    Assignment, HopKey, PodAssignment, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
+    Routing, Version,
+};
+
+pub(crate) const HOST: &str = "hello.default.example.com";
+pub(crate) const HOP_KEY: &str = "secret";
+
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for something that must happen.
+pub(crate) async fn within<T>(what: &str, happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, happens).await.unwrap_or_else(|_| panic!("{what}: did not happen"))
+}
+
+/// Looks again and again until a condition holds.
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+    within(what, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+/// An activator with its autoscaler's link.
+pub(crate) struct World {
+    pub(crate) activator: Activator,
+    pub(crate) address: SocketAddr,
+    pub(crate) link_address: SocketAddr,
+    pub(crate) metrics: MetricsRegistry,
+    requests: std::net::TcpListener,
+}
+
+impl World {
+    pub(crate) fn start() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        let requests = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, link_address) = (requests.local_addr().unwrap(), link.local_addr().unwrap());
+        let metrics = MetricsRegistry::default();
+        let config = ActivatorConfig {
+            name: ReplicaName::new("activator-1"),
+            workers: 2,
+            limits,
+            clock: Clock::start(),
+            metrics: Metrics::register(&metrics),
+        };
+        let listeners = Listeners { requests: requests.try_clone().unwrap(), link };
+        let activator = Activator::start(config, listeners).unwrap();
+        Self { activator, address, link_address, metrics, requests }
+    }
+
+    /// A second activator on the same request socket.
+    pub(crate) fn another(&self) -> Self {
+        let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let link_address = link.local_addr().unwrap();
+        let metrics = MetricsRegistry::default();
+        let config = ActivatorConfig {
+            name: ReplicaName::new("activator-2"),
+            workers: 2,
+            limits: Limits::default(),
+            clock: Clock::start(),
+            metrics: Metrics::register(&metrics),
+        };
+        let requests = self.requests.try_clone().unwrap();
+        let listeners = Listeners { requests: requests.try_clone().unwrap(), link };
+        let activator = Activator::start(config, listeners).unwrap();
+        Self { activator, address: self.address, link_address, metrics, requests }
+    }
+
+    /// Dials the link and syncs these assignments.
+    pub(crate) async fn synced(&self, assignments: &[Assignment]) -> Autoscaler {
+        let mut autoscaler = Autoscaler::dial(self.link_address).await;
+        autoscaler.sync(assignments).await;
+        within("the sync", self.activator.synced()).await;
+        autoscaler
+    }
+
+    /// The value of a metric, all its series added up.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let text = self.metrics.encode();
+        let series = text.lines().filter(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ') || rest.starts_with('{'))
+        });
+        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+}
+
+/// The autoscaler's end of a link. Reports are collected as they come.
+pub(crate) struct Autoscaler {
+    pub(crate) writer: Writer<ActivatorOrder>,
+    reports: Arc<Mutex<Vec<ActivatorReport>>>,
+    reading: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Autoscaler {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+impl Autoscaler {
+    pub(crate) async fn dial(address: SocketAddr) -> Self {
+        let (reader, writer) = ::link::dial(address).await.unwrap();
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let reading = tokio::spawn(collect(reader, Arc::clone(&reports)));
+        Self { writer, reports, reading }
+    }
+
+    pub(crate) async fn send(&mut self, order: ActivatorOrder) {
+        self.writer.send(&order).await.unwrap();
+    }
+
+    pub(crate) async fn sync(&mut self, assignments: &[Assignment]) {
+        self.send(ActivatorOrder::SyncBegin).await;
+        for assignment in assignments {
+            self.send(ActivatorOrder::Assign(Box::new(assignment.clone()))).await;
+        }
+        self.send(ActivatorOrder::SyncEnd).await;
+    }
+
+    /// Sends an assignment and waits until it is acknowledged.
+    pub(crate) async fn assign(&mut self, assignment: &Assignment) {
+        self.send(ActivatorOrder::Assign(Box::new(assignment.clone()))).await;
+        self.acknowledged(&assignment.revision, assignment.version).await;
+    }
+
+    pub(crate) async fn acknowledged(&self, revision: &RevisionName, version: Version) {
+        let wanted = ActivatorReport::Acknowledged { revision: revision.clone(), version };
+        self.report("the acknowledgement", |report| (*report == wanted).then_some(())).await;
+    }
+
+    /// The first report, so far or to come, that `choose` takes.
+    pub(crate) async fn report<T>(&self, what: &str, choose: impl Fn(&ActivatorReport) -> Option<T>) -> T {
+        within(what, async {
+            loop {
+                if let Some(chosen) = self.reports.lock().unwrap().iter().find_map(&choose) {
+                    return chosen;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await
+    }
+
+    pub(crate) fn reports(&self) -> Vec<ActivatorReport> {
+        self.reports.lock().unwrap().clone()
+    }
+}
+
+async fn collect(mut reader: Reader<ActivatorReport>, reports: Arc<Mutex<Vec<ActivatorReport>>>) {
+    while let Ok(Some(report)) = reader.next().await {
+        reports.lock().unwrap().push(report);
+    }
+}
+
+/// An assignment of `default/service/hello` that a test changes as it likes.
+pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) -> Assignment {
+    Assignment {
+        revision: RevisionName::parse("default/service/hello").unwrap(),
+        version: Version { epoch: 1, counter },
+        hosts: vec![HOST.to_owned()],
+        routing: Routing::ThroughActivator,
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        pods: pods
+            .iter()
+            .map(|&(name, address, state)| PodAssignment {
+                pod: PodName::new(name),
+                address,
+                state,
+                slots: 0,
+            })
+            .collect(),
+        hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],
+        waiting_for: "the app exits at once: exit code 3".to_owned(),
+    }
+}
+
+/// With that containerConcurrency, all of it this activator's.
+pub(crate) fn with_concurrency(mut assignment: Assignment, limit: u32) -> Assignment {
+    assignment.container_concurrency = limit;
+    for pod in &mut assignment.pods {
+        pod.slots = limit;
+    }
+    assignment
+}
+
+type Answer = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
+
+/// What a pod saw of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) headers: HeaderMap,
+    pub(crate) version: http::Version,
+    pub(crate) path: String,
+    pub(crate) body: Option<Bytes>,
+}
+
+/// A pod's queue-proxy. It reads a request's body, waits for a permit, and answers 200 with that body; or refuses to start it.
+#[derive(Clone)]
+pub(crate) struct Pod {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    running: Arc<AtomicUsize>,
+    most_at_once: Arc<AtomicUsize>,
+    /// Each request takes one for good.
+    pub(crate) permits: Arc<Semaphore>,
+    /// How many requests are refused as not started.
+    pub(crate) refusals: Arc<AtomicUsize>,
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl Pod {
+    /// A pod that answers at once.
+    pub(crate) async fn start() -> Self {
+        let pod = Self::held().await;
+        pod.permits.add_permits(Semaphore::MAX_PERMITS / 2);
+        pod
+    }
+
+    /// A pod that answers one request for each permit that is added.
+    pub(crate) async fn held() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let pod = Self {
+            address: listener.local_addr().unwrap(),
+            seen: Arc::default(),
+            running: Arc::default(),
+            most_at_once: Arc::default(),
+            permits: Arc::new(Semaphore::new(0)),
+            refusals: Arc::default(),
+            connections: Arc::default(),
+        };
+        tokio::spawn(pod.clone().accept(listener));
+        pod
+    }
+
+    async fn accept(self, listener: TcpListener) {
+        loop {
+            let (socket, _) = listener.accept().await.unwrap();
+            let pod = self.clone();
+            pod.connections.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let answering = {
+                    let pod = pod.clone();
+                    hyper::service::service_fn(move |request| {
+                        let answer = pod.clone().answer(request);
+                        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+                    })
+                };
+                let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                let _ = server.serve_connection_with_upgrades(TokioIo::new(socket), answering).await;
+                pod.connections.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    }
+
+    fn answer(self, request: Request<Incoming>) -> Answer {
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let mut seen = Seen {
+                headers: head.headers,
+                version: head.version,
+                path: head.uri.path().to_owned(),
+                body: None,
+            };
+            let refuse = |left: usize| left.checked_sub(1);
+            if self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, refuse).is_ok() {
+                self.seen.lock().unwrap().push(seen);
+                let mut response = Response::new(Full::from("not here\n"));
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                response.headers_mut().insert("ebb-not-started", "1".parse().unwrap());
+                return response;
+            }
+            let _running = Running::new(&self);
+            let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            seen.body = Some(body.clone());
+            self.seen.lock().unwrap().push(seen);
+            self.permits.acquire().await.unwrap().forget();
+            Response::new(Full::new(body))
+        })
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.seen().into_iter().map(|seen| seen.path).collect()
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.most_at_once.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts a request as running while it lives: dropped too when the activator breaks the exchange off.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(pod: &Pod) -> Self {
+        let now = pod.running.fetch_add(1, Ordering::SeqCst) + 1;
+        pod.most_at_once.fetch_max(now, Ordering::SeqCst);
+        Self(Arc::clone(&pod.running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What a client got.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Got {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// A client of the activator.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    client: Client<ConnectTo, Full<Bytes>>,
+    host: &'static str,
+}
+
+/// Connects to one address, whatever the host of a request is.
+#[derive(Clone)]
+struct ConnectTo(SocketAddr);
+
+impl tower::Service<http::Uri> for ConnectTo {
+    type Response = TokioIo<TcpStream>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = std::io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Uri) -> Self::Future {
+        let connecting = TcpStream::connect(self.0);
+        Box::pin(async move { connecting.await.map(TokioIo::new) })
+    }
+}
+
+impl Caller {
+    pub(crate) fn http1(world: &World) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build(ConnectTo(world.address));
+        Self { client, host: HOST }
+    }
+
+    pub(crate) fn http2(world: &World) -> Self {
+        let client = Client::builder(TokioExecutor::new()).http2_only(true).build(ConnectTo(world.address));
+        Self { client, host: HOST }
+    }
+
+    pub(crate) fn to(&self, host: &'static str) -> Self {
+        Self { host, ..self.clone() }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Got {
+        self.send(Request::get(path).body(Full::default()).unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Got {
+        self.send(Request::post(path).body(Full::new(body.into())).unwrap()).await
+    }
+
+    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Got {
+        *request.uri_mut() = format!("http://{}{}", self.host, request.uri()).parse().unwrap();
+        let response = within("the answer", self.client.request(request)).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = within("the body", body.collect()).await.unwrap().to_bytes();
+        Got { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    /// Sends in the background.
+    pub(crate) fn start(&self, path: &str) -> tokio::task::JoinHandle<Got> {
+        let (caller, path) = (self.clone(), path.to_owned());
+        tokio::spawn(async move { caller.get(&path).await })
+    }
+}
