@@ -53,6 +53,9 @@ pub(crate) struct EventLoop {
     touched: BTreeSet<RevisionId>,
     /// Activators that said hello and have to be told everything.
     unsynced: BTreeSet<ReplicaId>,
+    /// Revisions whose metrics may be out of date.
+    unshown: BTreeSet<RevisionId>,
+    show_at: Timestamp,
     /// Leaving pods that have to be released, with the latest time for it.
     releases: BTreeSet<(Timestamp, RevisionId, PodId)>,
 }
@@ -70,6 +73,9 @@ enum Linking {
     /// Everybody's.
     Everybody,
 }
+
+/// How often the metrics of revisions with traffic follow their values: as often as decisions are made.
+const METRICS_EVERY: Duration = Duration::from_secs(2);
 
 /// What woke the loop.
 enum Wake {
@@ -106,6 +112,8 @@ impl EventLoop {
             linking: Linking::Nobody,
             touched: BTreeSet::new(),
             unsynced: BTreeSet::new(),
+            unshown: BTreeSet::new(),
+            show_at: Timestamp::ZERO,
             releases: BTreeSet::new(),
         }
     }
@@ -170,12 +178,29 @@ impl EventLoop {
             self.inform_activators(now);
         }
         self.release_at_the_latest(now);
+        self.show_metrics(now);
+    }
+
+    /// Metrics follow decisions at once and values every few seconds; a revision that rests costs nothing.
+    fn show_metrics(&mut self, now: Timestamp) {
+        if now < self.show_at || self.unshown.is_empty() {
+            return;
+        }
+        self.show_at = now + METRICS_EVERY;
+        let (registry, multiscaler, metrics) = (&self.registry, &self.multiscaler, &self.metrics);
+        self.unshown.retain(|id| {
+            let Some(revision) = registry.revisions.get(id) else { return false };
+            let Some(status) = multiscaler.status(*id, now) else { return false };
+            metrics.show(&revision.facts.name, &status);
+            status.panicking || status.stable_value.is_some_and(|value| value > 0.0)
+        });
     }
 
     /// Brings assignments up to date, then tells everything to those activators that have just said hello.
     fn inform_activators(&mut self, now: Timestamp) {
         // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once more.
         while let Some(revision) = self.touched.pop_first() {
+            self.unshown.insert(revision);
             self.reassign(revision, now);
         }
         while let Some(activator) = self.unsynced.pop_first() {
@@ -191,7 +216,8 @@ impl EventLoop {
             Linking::Activators { until } => Some(until),
             Linking::Nobody | Linking::Everybody => None,
         };
-        [self.multiscaler.next_deadline(), release, linking].into_iter().flatten().min()
+        let metrics = (!self.unshown.is_empty()).then_some(self.show_at);
+        [self.multiscaler.next_deadline(), release, linking, metrics].into_iter().flatten().min()
     }
 
     /// Tells the multiscaler a fact and does as it says.

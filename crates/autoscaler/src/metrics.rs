@@ -7,8 +7,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use runtime::MetricsRegistry;
-use scaling::RevisionStatus;
-use vocabulary::{ExcessBurstCapacity, RevisionName, Routing};
+use scaling::{Decision, RevisionStatus, Trigger};
+use vocabulary::{RevisionName, Routing};
 
 type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
 
@@ -46,7 +46,7 @@ pub struct Metrics {
     waiting_requests: PerRevision,
     links: Family<PeerLabels, Gauge>,
     links_lost: Family<PeerLabels, Counter>,
-    evaluations: Family<TriggerLabels, Counter>,
+    decisions: Family<TriggerLabels, Counter>,
     problems: Gauge,
 }
 
@@ -87,7 +87,7 @@ impl Metrics {
             waiting_requests: Family::default(),
             links: Family::default(),
             links_lost: Family::default(),
-            evaluations: Family::default(),
+            decisions: Family::default(),
             problems: Gauge::default(),
         };
         registry.with(|registry| {
@@ -101,9 +101,9 @@ impl Metrics {
                 metrics.links_lost.clone(),
             );
             registry.register(
-                "autoscaler_evaluations",
-                "Evaluations of revisions, by what made us look",
-                metrics.evaluations.clone(),
+                "autoscaler_decisions",
+                "Decisions that changed something, by what made us look",
+                metrics.decisions.clone(),
             );
             registry.register(
                 "autoscaler_configuration_problems",
@@ -140,8 +140,8 @@ impl Metrics {
         ]
     }
 
-    /// Shows where a revision stands after an evaluation. What is unknown keeps its last value.
-    pub(crate) fn show(&self, revision: &RevisionName, status: &RevisionStatus, room: ExcessBurstCapacity) {
+    /// Shows where a revision stands. What is unknown keeps its last value.
+    pub(crate) fn show(&self, revision: &RevisionName, status: &RevisionStatus) {
         let labels = labels(revision);
         let set = |family: &PerRevision, value: f64| {
             family.get_or_create(&labels).set(value);
@@ -162,9 +162,20 @@ impl Metrics {
             set(&self.panic_value, value);
         }
         set(&self.target_per_pod, status.target_per_pod);
-        set(&self.excess_burst_capacity, f64::from(room.value()));
         set(&self.through_activator, f64::from(u8::from(status.routing == Routing::ThroughActivator)));
         set(&self.waiting_requests, f64::from(status.waiting));
+    }
+
+    /// A decision changed something.
+    pub(crate) fn decided(&self, revision: &RevisionName, decision: &Decision) {
+        let trigger = match decision.trigger {
+            Trigger::Tick => "tick",
+            Trigger::Surge => "surge",
+            Trigger::Change => "change",
+        };
+        self.decisions.get_or_create(&TriggerLabels { trigger }).inc();
+        let room = f64::from(decision.excess_burst_capacity.value());
+        self.excess_burst_capacity.get_or_create(&labels(revision)).set(room);
     }
 
     /// A revision is gone.
@@ -172,15 +183,6 @@ impl Metrics {
         for (_, _, family) in self.per_revision() {
             family.remove(&labels(revision));
         }
-    }
-
-    pub(crate) fn evaluated(&self, trigger: scaling::Trigger) {
-        let trigger = match trigger {
-            scaling::Trigger::Tick => "tick",
-            scaling::Trigger::Surge => "surge",
-            scaling::Trigger::Change => "change",
-        };
-        self.evaluations.get_or_create(&TriggerLabels { trigger }).inc();
     }
 
     pub(crate) fn link_up(&self, peer: PeerKind) {
@@ -218,3 +220,6 @@ fn labels(revision: &RevisionName) -> RevisionLabels {
         revision: format!("{}/{}", revision.kind(), revision.name()),
     }
 }
+
+#[cfg(test)]
+mod tests;

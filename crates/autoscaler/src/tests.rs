@@ -14,11 +14,12 @@ use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, Revisio
 use runtime::MetricsRegistry;
 use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use vocabulary::{
-    Assignment, BootId, HopKey, PodCount, PodName, PodState, PresentCount, ReplicaName, RequestTimeouts,
-    RevisionName, Routing, Version,
+    Assignment, BootId, Concurrency, HopKey, Load, PodCount, PodName, PodState, PresentCount, ReplicaName,
+    RequestTimeouts, RevisionName, Routing, Sample, Version,
 };
 
 use super::*;
@@ -531,4 +532,157 @@ async fn the_api_shows_revisions_pods_and_problems() {
     soon("the stop", world.autoscaler.stop()).await;
     let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
     assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// A pod that reports the same concurrency every second of the paused clock, as long as its behaviour is to talk.
+struct SteadyPod {
+    facts: PodFacts,
+    behaviour: watch::Sender<Behaviour>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Behaviour {
+    /// Reports its load.
+    Talks,
+    /// Keeps the connection and says nothing.
+    Stalls,
+    /// Closes every connection at once.
+    Cuts,
+}
+
+impl SteadyPod {
+    async fn start(name: &'static str, concurrency: f64) -> Self {
+        let pod = FakePod::bind(name).await;
+        let facts = pod.facts();
+        let (behaviour, receiver) = watch::channel(Behaviour::Talks);
+        let task = tokio::spawn(steady(
+            pod,
+            Load { concurrency: Concurrency::new(concurrency).unwrap(), ..Load::default() },
+            receiver,
+        ));
+        Self { facts, behaviour, task }
+    }
+}
+
+/// Every link begins with a hello that remembers the last minute.
+async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Behaviour>) {
+    let clock = Clock::start();
+    let begin = clock.now();
+    let second = || 1000 + clock.now().saturating_since(begin).as_secs();
+    loop {
+        let Accepted { mut reader, mut writer, .. } = pod.acceptor.accept().await;
+        let now = *behaviour.borrow_and_update();
+        if now == Behaviour::Cuts {
+            continue;
+        }
+        let history = (second() - 60..second()).map(|second| Sample { second, load }).collect();
+        let hello = PodHello {
+            pod: PodName::new(pod.name),
+            boot: BootId(1),
+            state: PodState::Ready,
+            detail: String::new(),
+            container_concurrency: 0,
+            timeouts: RequestTimeouts::default(),
+            current_second: second(),
+            history,
+        };
+        if now == Behaviour::Talks && writer.send(&PodReport::Hello(hello)).await.is_err() {
+            continue;
+        }
+        loop {
+            tokio::select! {
+                order = reader.next() => if !matches!(order, Ok(Some(_))) { break },
+                Ok(()) = behaviour.changed() => if *behaviour.borrow_and_update() == Behaviour::Cuts { break },
+                () = tokio::time::sleep(Duration::from_secs(1)), if *behaviour.borrow() == Behaviour::Talks => {
+                    if writer.send(&PodReport::Load(Sample { second: second() - 1, load })).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Three pods at exactly the load that needs three, and a path that stays direct.
+async fn steady_world(epoch: u64, pods: &[SteadyPod]) -> World {
+    let world = World::start(epoch);
+    world.say(PlatformEvent::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+    let annotations = BTreeMap::from([
+        ("autoscaling.knative.dev/target".to_owned(), "10".to_owned()),
+        ("autoscaling.knative.dev/target-burst-capacity".to_owned(), "0".to_owned()),
+    ]);
+    let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).unwrap().value;
+    let facts = RevisionFacts { settings, ..RevisionFacts::clone(&revision(3)) };
+    world.say(PlatformEvent::RevisionChanged(Arc::new(facts))).await;
+    let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
+    world.say(PlatformEvent::PodsChanged { revision: name(), pods }).await;
+    world.say(PlatformEvent::ActivatorsChanged(Vec::new())).await;
+    world.say(PlatformEvent::Synced).await;
+    world
+}
+
+async fn three_steady_pods() -> Vec<SteadyPod> {
+    let mut pods = Vec::new();
+    for name in ["p1", "p2", "p3"] {
+        pods.push(SteadyPod::start(name, 7.0).await);
+    }
+    pods
+}
+
+impl World {
+    /// Lets that much time pass; returns the counts asked for meanwhile.
+    async fn pass(&mut self, time: Duration) -> Vec<PodCount> {
+        tokio::time::sleep(time).await;
+        let commands = std::iter::from_fn(|| self.commands.try_recv().ok());
+        let counts = commands.filter_map(|command| match command {
+            PlatformCommand::ScaleTo { count, .. } => Some(count),
+            PlatformCommand::ReleasePod(_) | PlatformCommand::NotePodState { .. } => None,
+        });
+        counts.collect()
+    }
+
+    async fn detail(&self) -> RevisionDetail {
+        let (_, body) = self.get("/v1/revisions/default/service/hello").await;
+        serde_json::from_slice(&body).unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_steady_load_a_restart_changes_no_count() {
+    let pods = three_steady_pods().await;
+    for epoch in 1..=3 {
+        let mut world = steady_world(epoch, &pods).await;
+        assert_eq!(world.pass(Duration::from_secs(100)).await, [], "epoch {epoch}");
+        let detail = world.detail().await;
+        assert_eq!((detail.summary.wanted, detail.summary.ready_pods), (PodCount::new(3), PodCount::new(3)));
+        assert_eq!(detail.summary.desired, Some(PodCount::new(3)), "{:?}", detail.summary);
+        world.autoscaler.stop().await;
+    }
+    assert!(pods.iter().all(|pod| !pod.task.is_finished()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
+    let pods = three_steady_pods().await;
+    let mut world = steady_world(1, &pods).await;
+    assert_eq!(world.pass(Duration::from_secs(100)).await, []);
+    for behaviour in [Behaviour::Stalls, Behaviour::Cuts] {
+        for pod in &pods[1..] {
+            pod.behaviour.send_replace(behaviour);
+        }
+        assert_eq!(world.pass(Duration::from_secs(90)).await, [], "{behaviour:?}");
+        let detail = world.detail().await;
+        let seen: Vec<_> = detail.pods.iter().map(|pod| (pod.linked, pod.state)).collect();
+        let (up, down) = ((true, PodState::Ready), (false, PodState::Ready));
+        assert_eq!(seen, [up, down, down], "{behaviour:?}: a lost link changes no readiness");
+        let trouble = detail.pods[1].trouble.as_deref().unwrap_or_default();
+        assert!(trouble.starts_with("the autoscaler has no link to it"), "{trouble:?}");
+        for pod in &pods {
+            pod.behaviour.send_replace(Behaviour::Talks);
+        }
+        assert_eq!(world.pass(Duration::from_secs(100)).await, [], "after {behaviour:?}");
+        assert!(world.detail().await.pods.iter().all(|pod| pod.linked && pod.trouble.is_none()));
+    }
+    world.autoscaler.stop().await;
 }

@@ -4,6 +4,7 @@
 //! request can begin with.
 
 mod connection;
+mod head_rules;
 mod socket;
 
 use std::convert::Infallible;

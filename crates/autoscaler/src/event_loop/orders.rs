@@ -59,13 +59,14 @@ impl EventLoop {
         self.tell_pods_their_settings(id);
     }
 
-    fn publish(&self, id: RevisionId, decision: &Decision, now: Timestamp) {
+    fn publish(&mut self, id: RevisionId, decision: &Decision, now: Timestamp) {
         let Some(revision) = self.registry.revisions.get(&id) else { return };
         let name = &revision.facts.name;
-        self.metrics.evaluated(decision.trigger);
+        self.metrics.decided(name, decision);
         if let Some(status) = self.multiscaler.status(id, now) {
-            self.metrics.show(name, &status, decision.excess_burst_capacity);
+            self.metrics.show(name, &status);
         }
+        self.unshown.insert(id);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text, "decision");
         }

@@ -85,6 +85,7 @@ impl EventLoop {
             PodReport::Load(sample) => {
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
                 record.heard.load = sample.load;
+                self.unshown.insert(revision);
                 self.tell(Event::LoadReported { reporter, revision, sample }, now);
             }
             PodReport::State { state, detail } => self.pod_state((revision, pod), state, detail, now),
@@ -152,6 +153,7 @@ impl EventLoop {
                 for load in loads {
                     let Some(revision) = self.registry.revision_id(&load.revision) else { continue };
                     let sample = Sample { second, load: load.load };
+                    self.unshown.insert(revision);
                     self.tell(Event::LoadReported { reporter, revision, sample }, now);
                 }
                 self.tell(Event::ReporterHeard { reporter, second }, now);

@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
+use super::head_rules::HeadRules;
 use super::socket::{Reset, Socket, Spoken};
 use super::{Abort, ServerLimits, Service};
 use crate::drain::{Drain, Phase};
@@ -115,18 +116,24 @@ async fn run_http1<S: Service>(
     (drain, limits): (&Drain, ServerLimits),
 ) -> Result<(), ConnectionError> {
     let is_close_delimited = Rc::new(Cell::new(false));
+    let rules = HeadRules::default();
+    let socket = socket.obey(&rules);
     let answering = {
         let (connection, drain) = (Rc::clone(&connection), drain.clone());
         let is_close_delimited = Rc::clone(&is_close_delimited);
         service_fn(move |request: Request<Incoming>| {
             is_close_delimited.set(request.version() == Version::HTTP_10);
-            let (connection, drain) = (Rc::clone(&connection), drain.clone());
+            if rules.is_ambiguous(request.headers()) {
+                connection.retire();
+            }
+            let (connection, drain, rules) = (Rc::clone(&connection), drain.clone(), rules.clone());
             let answer = Rc::clone(&service).call(request, Rc::clone(&connection));
             async move {
                 let mut response = answer.await?;
                 if connection.is_retired.get() || drain.is_draining() {
                     say_close(&mut response);
                 }
+                rules.responded(&response);
                 Ok::<_, Abort>(response)
             }
         })

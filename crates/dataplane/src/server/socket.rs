@@ -1,15 +1,18 @@
-//! The socket of an accepted connection: its first bytes can be looked at, and it can be broken instead of closed.
+//! The socket of an accepted connection: its first bytes can be looked at, it can be broken instead of closed, and HTTP/1.1 heads are under
+//! our rules.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use super::head_rules::{HeadRules, LengthLines};
 
 /// What an HTTP/2 connection begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -43,11 +46,39 @@ pub(crate) struct Socket {
     /// Which part of `ahead` was read from the peer and not yet handed on.
     unread: std::ops::Range<usize>,
     reset: Reset,
+    /// Once it is known that HTTP/1.1 is spoken.
+    rules: Option<(HeadRules, LengthLines)>,
+    /// What was put in the place of an answer and is not yet written.
+    replacement: Vec<u8>,
 }
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream, reset: Reset) -> Self {
-        Self { stream, ahead: [0; PREFACE.len()], unread: 0..0, reset }
+        Self { stream, ahead: [0; PREFACE.len()], unread: 0..0, reset, rules: None, replacement: Vec::new() }
+    }
+
+    /// Everything that is read and written from now on is HTTP/1.1.
+    pub(crate) fn obey(mut self, rules: &HeadRules) -> Self {
+        self.rules = Some((rules.clone(), LengthLines::new(rules.clone())));
+        self
+    }
+
+    /// Writes out what was put in the place of an answer.
+    fn poll_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.replacement.is_empty() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.replacement))?;
+            self.replacement.drain(..written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether something else will be written instead of `bytes`.
+    fn is_replaced(&mut self, bytes: &[u8]) -> bool {
+        let replacement = self.rules.as_ref().and_then(|(rules, _)| rules.replacement(bytes));
+        replacement.is_some_and(|replacement| {
+            self.replacement = replacement;
+            true
+        })
     }
 
     /// Reads until it is clear what the peer speaks. Nothing of it is lost.
@@ -84,14 +115,19 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.unread.is_empty() {
+        let before = buffer.filled().len();
+        if self.unread.is_empty() {
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        } else {
             let take = self.unread.len().min(buffer.remaining());
             let until = self.unread.start + take;
             buffer.put_slice(&self.ahead[self.unread.start..until]);
             self.unread.start = until;
-            return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        if let Some((_, lines)) = &mut self.rules {
+            lines.read(&buffer.filled()[before..]);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -101,14 +137,20 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_replacement(context))?;
+        if self.is_replaced(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_replacement(context))?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_replacement(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 
@@ -117,6 +159,11 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_replacement(context))?;
+        // hyper begins a message with its head, and its own answers have no body.
+        if self.is_replaced(slices.first().map(|head| &**head).unwrap_or_default()) {
+            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
+        }
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 

@@ -38,9 +38,10 @@ impl TryFrom<proto::ActivatorReport> for ActivatorReport {
     fn try_from(report: proto::ActivatorReport) -> Result<Self, WireError> {
         Ok(match fields::present("activator_report.body", report.body)? {
             proto::ActivatorReportBody::Hello(hello) => Self::Hello(hello.try_into()?),
-            proto::ActivatorReportBody::Loads(second) => {
-                Self::Loads { second: second.second, loads: loads(second.loads)? }
-            }
+            proto::ActivatorReportBody::Loads(second) => Self::Loads {
+                second: fields::second("loads.second", second.second)?,
+                loads: loads(second.loads)?,
+            },
             proto::ActivatorReportBody::Present(present) => Self::Present {
                 revision: fields::revision("present.revision", present.revision)?,
                 count: fields::count(fields::present("present.count", present.count)?),
@@ -100,7 +101,7 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
         Ok(Self {
             activator: fields::replica("hello.activator", hello.activator)?,
             boot: fields::boot(hello.boot),
-            current_second: hello.current_second,
+            current_second: fields::second("hello.current_second", hello.current_second)?,
             history: history.collect::<Result<_, WireError>>()?,
             present: present.collect::<Result<_, WireError>>()?,
             routings: routings.collect::<Result<_, WireError>>()?,

@@ -16,6 +16,9 @@ const HOP_KEY_BYTES_MAX: usize = 256;
 /// More requests at once, or in a second, than any one proxy can see; a greater number is a lie or a bug.
 const QUANTITY_MAX: f64 = 1e9;
 
+/// A reporter that has run for 35,000 years. Receivers add to second numbers, so they must be far from the end of 64 bits.
+const SECOND_MAX: u64 = 1 << 40;
+
 pub(super) fn bad(field: &'static str, problem: impl Into<String>) -> WireError {
     WireError::BadValue { field, problem: problem.into() }
 }
@@ -55,6 +58,14 @@ pub(super) fn replica(field: &'static str, text: String) -> Result<ReplicaName, 
 
 pub(super) fn revision(field: &'static str, text: String) -> Result<RevisionName, WireError> {
     RevisionName::parse(&name(field, text)?).map_err(|error| bad(field, error.to_string()))
+}
+
+/// The number of a reporter's second.
+pub(super) fn second(field: &'static str, number: u64) -> Result<u64, WireError> {
+    if number > SECOND_MAX {
+        return Err(bad(field, format!("is {number}, more than {SECOND_MAX}")));
+    }
+    Ok(number)
 }
 
 pub(super) fn boot(id: u64) -> BootId {

@@ -29,9 +29,10 @@ impl TryFrom<proto::PodReport> for PodReport {
     fn try_from(report: proto::PodReport) -> Result<Self, WireError> {
         Ok(match fields::present("pod_report.body", report.body)? {
             proto::PodReportBody::Hello(hello) => Self::Hello((*hello).try_into()?),
-            proto::PodReportBody::Load(sample) => {
-                Self::Load(Sample { second: sample.second, load: fields::load(sample.load)? })
-            }
+            proto::PodReportBody::Load(sample) => Self::Load(Sample {
+                second: fields::second("load.second", sample.second)?,
+                load: fields::load(sample.load)?,
+            }),
             proto::PodReportBody::State(change) => Self::State {
                 state: fields::state("state.state", change.state)?,
                 detail: fields::detail("state.detail", change.detail)?,
@@ -75,7 +76,7 @@ impl TryFrom<proto::PodHello> for PodHello {
             detail: fields::detail("hello.detail", hello.detail)?,
             container_concurrency: hello.container_concurrency,
             timeouts: fields::timeouts(hello.timeouts),
-            current_second: hello.current_second,
+            current_second: fields::second("hello.current_second", hello.current_second)?,
             history: samples(&hello.history.unwrap_or_default(), hello.current_second)?,
         })
     }

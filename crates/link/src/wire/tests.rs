@@ -86,7 +86,7 @@ fn a_pods_longest_hello_fits_its_frame() {
         proxied_request_rate: RequestRate::clamped(0.1),
         queued: u32::MAX,
     };
-    let second = u64::MAX / 2;
+    let second = 1 << 40;
     let hello = PodReport::Hello(PodHello {
         pod: PodName::new(&"p".repeat(253)),
         boot: BootId(u64::MAX),
@@ -122,6 +122,7 @@ fn bad_values_are_refused_by_name() {
         (sample(|load| load.proxied_request_rate = 1e10), "load.proxied_request_rate"),
         (vec![0x1a, 2, 0x08, 9], "state.state"),
         (vec![0x1a, 0], "state.state"),
+        (vec![0x12, 7, 0x08, 0x81, 0x80, 0x80, 0x80, 0x80, 0x20], "load.second"),
         (vec![], "pod_report.body"),
         (vec![0x0a, 0], "hello.pod"),
     ] {
@@ -166,6 +167,10 @@ fn any_load() -> impl Strategy<Value = Load> {
             queued,
         }
     })
+}
+
+fn any_second() -> impl Strategy<Value = u64> {
+    0..=(1_u64 << 40)
 }
 
 fn any_state() -> impl Strategy<Value = PodState> {
@@ -215,7 +220,7 @@ fn any_version() -> impl Strategy<Value = Version> {
 fn any_pod_hello() -> impl Strategy<Value = PodHello> {
     let history = proptest::collection::vec((0..100_u64, any_load()), 0..60);
     let who = (any_name(), any::<u64>(), any_state(), "\\PC{0,80}");
-    (who, any::<u32>(), any_timeouts(), 100..u64::MAX, history).prop_map(
+    (who, any::<u32>(), any_timeouts(), 100..(1_u64 << 40), history).prop_map(
         |((pod, boot, state, detail), container_concurrency, timeouts, current_second, history)| PodHello {
             pod: PodName::from(pod),
             boot: BootId(boot),
@@ -234,7 +239,7 @@ fn any_pod_hello() -> impl Strategy<Value = PodHello> {
 fn any_pod_report() -> impl Strategy<Value = PodReport> {
     prop_oneof![
         any_pod_hello().prop_map(PodReport::Hello),
-        (any::<u64>(), any_load()).prop_map(|(second, load)| PodReport::Load(Sample { second, load })),
+        (any_second(), any_load()).prop_map(|(second, load)| PodReport::Load(Sample { second, load })),
         (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodReport::State { state, detail }),
         any_count().prop_map(PodReport::Present),
     ]
@@ -259,7 +264,7 @@ fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
     let history = proptest::collection::vec((0..=1000_u64, any_loads()), 0..5);
     let present = proptest::collection::vec((any_revision(), any_count()), 0..4);
     let routings = proptest::collection::vec((any_revision(), any_routing()), 0..4);
-    let hello = (any_name(), any::<u64>(), 1000..u64::MAX, history, present, routings).prop_map(
+    let hello = (any_name(), any::<u64>(), 1000..(1_u64 << 40), history, present, routings).prop_map(
         |(activator, boot, current_second, history, present, routings)| ActivatorHello {
             activator: ReplicaName::from(activator),
             boot: BootId(boot),
@@ -271,7 +276,7 @@ fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
     );
     prop_oneof![
         hello.prop_map(ActivatorReport::Hello),
-        (any::<u64>(), any_loads()).prop_map(|(second, loads)| ActivatorReport::Loads { second, loads }),
+        (any_second(), any_loads()).prop_map(|(second, loads)| ActivatorReport::Loads { second, loads }),
         (any_revision(), any_count(), any_duration()).prop_map(|(revision, count, oldest_wait)| {
             ActivatorReport::Present { revision, count, oldest_wait }
         }),

@@ -1,0 +1,95 @@
+use scaling::{Mode, Trigger};
+use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
+
+use super::*;
+
+const PAGE: [&str; 17] = [
+    "autoscaler_wanted_pods gauge",
+    "autoscaler_desired_pods gauge",
+    "autoscaler_ready_pods gauge",
+    "autoscaler_not_ready_pods gauge",
+    "autoscaler_pending_pods gauge",
+    "autoscaler_terminating_pods gauge",
+    "autoscaler_panic_mode gauge",
+    "autoscaler_stable_value gauge",
+    "autoscaler_panic_value gauge",
+    "autoscaler_target_per_pod gauge",
+    "autoscaler_excess_burst_capacity gauge",
+    "autoscaler_through_activator gauge",
+    "autoscaler_waiting_requests gauge",
+    "autoscaler_links gauge",
+    "autoscaler_links_lost counter",
+    "autoscaler_decisions counter",
+    "autoscaler_configuration_problems gauge",
+];
+
+/// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
+#[test]
+fn the_page_is_pinned() {
+    let registry = MetricsRegistry::default();
+    let metrics = Metrics::register(&registry);
+    let revision = RevisionName::parse("default/service/hello").unwrap();
+    metrics.show(&revision, &status());
+    metrics.decided(&revision, &decision());
+    metrics.link_up(PeerKind::Pod);
+    metrics.link_up(PeerKind::Activator);
+    metrics.link_down(PeerKind::Activator, LinkEnd::Lost);
+    metrics.problems(2);
+    let page = registry.encode();
+    let types: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    assert_eq!(types, PAGE);
+    for line in [
+        "autoscaler_wanted_pods{namespace=\"default\",revision=\"service/hello\"} 3.0",
+        "autoscaler_stable_value{namespace=\"default\",revision=\"service/hello\"} 14.5",
+        "autoscaler_excess_burst_capacity{namespace=\"default\",revision=\"service/hello\"} -5.0",
+        "autoscaler_links{peer=\"pod\"} 1",
+        "autoscaler_links_lost_total{peer=\"activator\"} 1",
+        "autoscaler_decisions_total{trigger=\"surge\"} 1",
+        "autoscaler_configuration_problems 2",
+    ] {
+        assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
+    }
+    let documented = include_str!("../../../../docs/metrics.md");
+    for kind in types {
+        let name = kind.split(' ').next().unwrap();
+        assert!(documented.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+    }
+    metrics.forget(&revision);
+    assert!(!registry.encode().contains("service/hello"), "a removed revision leaves nothing behind");
+}
+
+fn status() -> RevisionStatus {
+    RevisionStatus {
+        wanted: PodCount::new(3),
+        desired: Some(PodCount::new(2)),
+        ready_pods: PodCount::ONE,
+        not_ready_pods: PodCount::new(2),
+        pending_pods: PodCount::ONE,
+        terminating_pods: PodCount::ZERO,
+        panicking: true,
+        stable_value: Some(14.5),
+        panic_value: Some(20.0),
+        target_per_pod: 7.0,
+        routing: Routing::ThroughActivator,
+        waiting: 4,
+        activity: "active",
+        last_reason: String::new(),
+        why_not_zero: None,
+    }
+}
+
+fn decision() -> Decision {
+    Decision {
+        at: Timestamp::ZERO,
+        trigger: Trigger::Surge,
+        inputs: None,
+        reasons: Vec::new(),
+        mode: Mode::Stable,
+        desired: None,
+        wanted: None,
+        excess_burst_capacity: ExcessBurstCapacity::new(-5),
+        routing: Routing::Direct,
+        activators: PodCount::ONE,
+        why_not_zero: None,
+    }
+}
