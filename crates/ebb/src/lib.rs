@@ -26,7 +26,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match Cli::parse_from(arguments).command {
         // These three start with every pod, so they come before anything that costs time.
         Command::Pod => return platform_local::pod_main(),
-        Command::QueueProxy => return queue_proxy::main(),
+        Command::QueueProxy => return queue_proxy::main_from_env(),
         Command::SampleApp => sample_app::run().map(|()| ExitCode::SUCCESS),
         Command::Up(options) => up::run(options),
         Command::Lint(options) => lint::run(&options),
