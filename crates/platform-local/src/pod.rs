@@ -265,7 +265,11 @@ fn how(status: WaitStatus) -> String {
     match status {
         WaitStatus::Exited(_, code) => format!("exited with code {code}"),
         WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
-        other => format!("ended: {other:?}"),
+        WaitStatus::Stopped(..)
+        | WaitStatus::PtraceEvent(..)
+        | WaitStatus::PtraceSyscall(_)
+        | WaitStatus::Continued(_)
+        | WaitStatus::StillAlive => format!("ended in an unknown way ({status:?})"),
     }
 }
 

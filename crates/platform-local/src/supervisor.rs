@@ -33,7 +33,7 @@ use crate::manifest::{Loaded, Reading, Trouble};
 use crate::watch::Watched;
 use fleet::{Fleet, PodNews};
 use logs::LogSink;
-use outbox::{Outbox, Surface};
+use outbox::{Outbox, Surface, Topic};
 use process::{Start, Wish};
 use revision::Action;
 
@@ -223,7 +223,7 @@ impl Supervisor {
         }
         if let Some(activators) = orders.activators {
             self.surface.activators = activators;
-            self.outbox.note_activators();
+            self.outbox.note_topic(Topic::Activators);
         }
         for (pod, state) in orders.states {
             self.fleet.note_state(&pod, state, now);
@@ -259,7 +259,7 @@ impl Supervisor {
             }
             self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
             self.troubles = troubles;
-            self.outbox.note_problems();
+            self.outbox.note_topic(Topic::Problems);
         }
         if self.warnings != reading.warnings {
             self.warnings.clone_from(&reading.warnings);
@@ -272,7 +272,7 @@ impl Supervisor {
             tracing::info!("the ConfigMap changed");
             self.surface.cluster = loaded.cluster.clone();
             self.cluster.send_replace(loaded.cluster.clone());
-            self.outbox.note_config();
+            self.outbox.note_topic(Topic::Config);
         }
         self.fleet.apply(&loaded, self.clock.now());
         self.loaded = loaded;

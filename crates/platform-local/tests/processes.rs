@@ -28,24 +28,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// Each test by its name.
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        [$((stringify!($name), || drive($name()))),*]
+    };
+}
+
 fn run_all(arguments: &[String]) -> ExitCode {
-    let tests: &[(&str, fn())] = &[
-        ("a_pod_is_announced_and_leaves_in_order", || drive(a_pod_is_announced_and_leaves_in_order)),
-        ("a_failed_app_says_why_and_is_replaced", || drive(a_failed_app_says_why_and_is_replaced)),
-        ("a_command_that_does_not_exist_is_named", || drive(a_command_that_does_not_exist_is_named)),
-        ("a_killed_pod_process_takes_its_group_with_it", || {
-            drive(a_killed_pod_process_takes_its_group_with_it)
-        }),
-        ("an_app_that_ignores_term_is_killed_with_its_background", || {
-            drive(kill_leaves_nothing_behind);
-        }),
-        ("an_edit_rolls_over_when_the_new_pod_is_ready", || {
-            drive(an_edit_rolls_over_when_the_new_pod_is_ready)
-        }),
-        ("a_bad_edit_keeps_the_last_good", || drive(a_bad_edit_keeps_the_last_good)),
-        ("a_removed_service_is_stopped", || drive(a_removed_service_is_stopped)),
-        ("drain_ends_everything", || drive(drain_ends_everything)),
-        ("nothing_outlives_a_killed_supervisor", nothing_outlives_a_killed_supervisor),
+    let tests: &[(&str, fn())] = &tests![
+        a_pod_is_announced_and_leaves_in_order,
+        a_failed_app_says_why_and_is_replaced,
+        a_command_that_does_not_exist_is_named,
+        a_killed_pod_process_takes_its_group_with_it,
+        kill_leaves_nothing_behind,
+        an_edit_rolls_over_when_the_new_pod_is_ready,
+        a_bad_edit_keeps_the_last_good,
+        a_removed_service_is_stopped,
+        drain_ends_everything,
+        nothing_outlives_a_killed_supervisor,
     ];
     let wanted = |name: &str| {
         let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
@@ -138,9 +139,8 @@ impl World {
                 self.note(event);
             }
         };
-        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("waited for {what}; pods: {:#?}, problems: {:#?}", self.pods, self.problems);
-        }
+        let in_time = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
+        assert!(in_time, "waited for {what}; pods: {:#?}, problems: {:#?}", self.pods, self.problems);
     }
 
     fn note(&mut self, event: PlatformEvent) {
@@ -200,9 +200,8 @@ fn revision(name: &str) -> RevisionName {
     RevisionName::new("default", "service", name).expect("a name")
 }
 
-fn drive<Test: Future<Output = ()>>(test: fn() -> Test) {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(test());
+fn drive(test: impl Future<Output = ()>) {
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(test);
 }
 
 fn pid(pod: &PodFacts, which: &str) -> Pid {
@@ -394,7 +393,7 @@ async fn drain_ends_everything() {
     }
 }
 
-fn nothing_outlives_a_killed_supervisor() {
+async fn nothing_outlives_a_killed_supervisor() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("hello.yaml");
     let script = "sleep 91819 & setsid sleep 91819 & (setsid sleep 91819 &) ; sleep 91819";
@@ -405,9 +404,8 @@ fn nothing_outlives_a_killed_supervisor() {
         .stdin(Stdio::null())
         .spawn()
         .expect("starting");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(eventually("the app's children", || with_argument("91819").len() == 4));
+    eventually("the app's children", || with_argument("91819").len() == 4).await;
     supervisor.kill().expect("killing");
     supervisor.wait().expect("waiting");
-    runtime.block_on(eventually("every process to end", || with_argument("91819").is_empty()));
+    eventually("every process to end", || with_argument("91819").is_empty()).await;
 }

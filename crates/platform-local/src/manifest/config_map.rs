@@ -10,17 +10,19 @@ use crate::manifest::yaml::{Key, Node};
 
 /// Reads a document of kind `ConfigMap`. `None` if anything in it was refused.
 pub(crate) fn read(document: &Node, report: &mut Report) -> Option<ClusterConfig> {
+    if !is_ours(document, report) {
+        return None;
+    }
     let refused_before = report.troubles.len();
     let mut fields = Fields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "immutable", "metadata"]);
-    check_name(document, report);
     let data = fields.text_map("data", report);
     fields.finish(&[("binaryData", "write the settings under data")], report);
     let cluster = parse(&data, report);
     cluster.filter(|_| report.troubles.len() == refused_before)
 }
 
-fn check_name(document: &Node, report: &mut Report) {
+fn is_ours(document: &Node, report: &mut Report) -> bool {
     let written = document.field("metadata").and_then(|metadata| metadata.field("name"));
     let name = written.and_then(Node::text).unwrap_or_default();
     if name != CONFIG_MAP_NAME {
@@ -30,6 +32,7 @@ fn check_name(document: &Node, report: &mut Report) {
             format!("metadata.name is {name:?}; the only ConfigMap that is read is {CONFIG_MAP_NAME}"),
         );
     }
+    name == CONFIG_MAP_NAME
 }
 
 fn parse(data: &[(&Key, &str)], report: &mut Report) -> Option<ClusterConfig> {

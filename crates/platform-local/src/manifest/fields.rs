@@ -124,8 +124,9 @@ impl<'n> Fields<'n> {
         if number.is_none() {
             let (path, found) = (self.path_of(name), shown(&node.value));
             let (low, high) = (range.start(), range.end());
-            report
-                .refuse(node.place, format!("{path} is {found}; write a whole number from {low} to {high}"));
+            let allowed =
+                if low == high { low.to_string() } else { format!("a whole number from {low} to {high}") };
+            report.refuse(node.place, format!("{path} is {found}; write {allowed}"));
         }
         number
     }

@@ -46,10 +46,10 @@ pub(crate) fn read(
     let mut fields = container.mapping(name, report)?;
     let mut probe = Map::new();
     let handlers = [
-        ("httpGet", fields.mapping("httpGet", report).and_then(|http| http_get(http, app, report))),
-        ("tcpSocket", fields.mapping("tcpSocket", report).and_then(|tcp| tcp_socket(tcp, app, report))),
-        ("grpc", fields.mapping("grpc", report).and_then(|grpc| grpc_check(grpc, app, report))),
-        ("exec", fields.mapping("exec", report).and_then(|exec| exec_command(exec, report))),
+        ("httpGet", fields.mapping("httpGet", report).map(|http| http_get(http, app, report))),
+        ("tcpSocket", fields.mapping("tcpSocket", report).map(|tcp| tcp_socket(tcp, app, report))),
+        ("grpc", fields.mapping("grpc", report).map(|grpc| grpc_check(grpc, app, report))),
+        ("exec", fields.mapping("exec", report).map(|exec| exec_command(exec, report))),
     ];
     let written: Vec<&str> = handlers
         .iter()
@@ -108,7 +108,7 @@ fn timing(fields: &mut Fields<'_>, kind: ProbeKind, probe: &mut Map<String, Json
     }
 }
 
-fn http_get(mut http: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Option<Json> {
+fn http_get(mut http: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Json {
     let mut handler = Map::new();
     host(&mut http, report);
     handler.insert("host".to_owned(), json!("127.0.0.1"));
@@ -132,7 +132,7 @@ fn http_get(mut http: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Opti
         handler.insert("httpHeaders".to_owned(), Json::Array(headers));
     }
     http.finish(&[], report);
-    Some(Json::Object(handler))
+    Json::Object(handler)
 }
 
 fn header(item: &Node, path: String, report: &mut Report) -> Option<Json> {
@@ -146,32 +146,32 @@ fn header(item: &Node, path: String, report: &mut Report) -> Option<Json> {
     Some(json!({"name": name?, "value": value}))
 }
 
-fn tcp_socket(mut tcp: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Option<Json> {
+fn tcp_socket(mut tcp: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Json {
     let mut handler = Map::new();
     host(&mut tcp, report);
     handler.insert("host".to_owned(), json!("127.0.0.1"));
     port(&mut tcp, app, &mut handler, report);
     tcp.finish(&[], report);
-    Some(Json::Object(handler))
+    Json::Object(handler)
 }
 
-fn grpc_check(mut grpc: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Option<Json> {
+fn grpc_check(mut grpc: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Json {
     let mut handler = Map::new();
     port(&mut grpc, app, &mut handler, report);
     if let Some(service) = grpc.text("service", report) {
         handler.insert("service".to_owned(), json!(service));
     }
     grpc.finish(&[], report);
-    Some(Json::Object(handler))
+    Json::Object(handler)
 }
 
-fn exec_command(mut exec: Fields<'_>, report: &mut Report) -> Option<Json> {
+fn exec_command(mut exec: Fields<'_>, report: &mut Report) -> Json {
     let command = exec.texts("command", report).unwrap_or_default();
     if command.is_empty() {
         report.refuse(exec.place, format!("{} is missing or empty", exec.path_of("command")));
     }
     exec.finish(&[], report);
-    Some(json!({"command": command}))
+    json!({"command": command})
 }
 
 /// A probe asks the app itself; another host would prove nothing about it.

@@ -39,7 +39,7 @@ enum ConfigMap {
     Absent,
     Refused,
     Flawless {
-        config: ClusterConfig,
+        config: Box<ClusterConfig>,
         file: PathBuf,
     },
 }
@@ -71,7 +71,7 @@ impl Reading {
         };
         reading.read_config_maps(of_kind(Kind::ConfigMap));
         let cluster = match &reading.config {
-            ConfigMap::Flawless { config, .. } => config.clone(),
+            ConfigMap::Flawless { config, .. } => config.as_ref().clone(),
             ConfigMap::Refused => last_good.clone(),
             ConfigMap::Absent => ClusterConfig::default(),
         };
@@ -93,7 +93,7 @@ impl Reading {
         }
         let may_hide_config = last_good.cluster_file.as_ref().is_some_and(|file| unclear.contains(file));
         let (cluster, cluster_file) = match self.config {
-            ConfigMap::Flawless { config, file } => (Arc::new(config), Some(file)),
+            ConfigMap::Flawless { config, file } => (Arc::from(config), Some(file)),
             ConfigMap::Absent if !may_hide_config => (Arc::default(), None),
             ConfigMap::Absent | ConfigMap::Refused => {
                 (last_good.cluster.clone(), last_good.cluster_file.clone())
@@ -138,13 +138,16 @@ impl Reading {
                 let first = place_of(first);
                 report.refuse(
                     document.node.place,
-                    format!("the ConfigMap {} is given twice, first in {first}; keep one", CONFIG_MAP_NAME),
+                    format!("the ConfigMap {CONFIG_MAP_NAME} is given twice, first in {first}; keep one"),
                 );
                 self.config = ConfigMap::Refused;
             } else {
                 first = Some(document);
                 self.config = match config_map::read(&document.node, &mut report) {
-                    Some(config) => ConfigMap::Flawless { config, file: document.file.to_owned() },
+                    Some(config) => {
+                        let (config, file) = (Box::new(config), document.file.to_owned());
+                        ConfigMap::Flawless { config, file }
+                    }
                     None => ConfigMap::Refused,
                 };
             }

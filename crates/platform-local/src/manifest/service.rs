@@ -97,12 +97,11 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     let mut fields = Fields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "status"]);
     let name = metadata(&mut fields, report);
-    let template = match fields.mapping("spec", report) {
-        Some(spec) => read_spec(spec, around, report),
-        None => {
-            report.refuse(fields.place, "spec is missing: nothing says what to run");
-            None
-        }
+    let template = if let Some(spec) = fields.mapping("spec", report) {
+        read_spec(spec, around, report)
+    } else {
+        report.refuse(fields.place, "spec is missing: nothing says what to run");
+        None
     };
     fields.finish(&[], report);
     let (name, (template, settings, progress_deadline)) = (name?, template?);
@@ -159,7 +158,7 @@ type ReadTemplate = (Template, RevisionSettings, Duration);
 fn read_spec(mut spec: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> Option<ReadTemplate> {
     traffic(&mut spec, report);
     let template = if let Some(template) = spec.mapping("template", report) {
-        read_template(template, around, report)
+        Some(read_template(template, around, report))
     } else {
         report.refuse(spec.place, "spec.template is missing: nothing says what to run");
         None
@@ -188,11 +187,7 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
     }
 }
 
-fn read_template(
-    mut fields: Fields<'_>,
-    around: Surroundings<'_>,
-    report: &mut Report,
-) -> Option<ReadTemplate> {
+fn read_template(mut fields: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> ReadTemplate {
     let mut template = Template::default();
     let mut settings = RevisionSettings::default();
     let mut deadline = DEFAULT_PROGRESS_DEADLINE;
@@ -219,7 +214,7 @@ fn read_template(
             .refuse(fields.place, format!("{} is missing: nothing says what to run", fields.path_of("spec"))),
     }
     fields.finish(&[], report);
-    Some((template, settings, deadline))
+    (template, settings, deadline)
 }
 
 /// Annotations that change how a revision is scaled, not what its pods run.

@@ -97,10 +97,9 @@ fn place_of(location: Location) -> Place {
 /// The library's messages may span lines and name the place again; a refusal is one line that begins with it.
 fn one_line(message: &str) -> String {
     let joined = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    match joined.find(" at line ") {
-        Some(place) => joined[..place].to_owned(),
-        None => joined,
-    }
+    // The second is advice for programmers.
+    let end = [" at line ", ", set DuplicateKeyPolicy"].iter().filter_map(|noise| joined.find(noise)).min();
+    joined[..end.unwrap_or(joined.len())].to_owned()
 }
 
 impl<'de> Deserialize<'de> for Node {

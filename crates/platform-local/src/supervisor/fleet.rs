@@ -113,7 +113,8 @@ impl Fleet {
         }
     }
 
-    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down.
+    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not told back as a change: who gave
+    /// it knows, may have given the next one already, and would take an echo of the first for somebody else's wish.
     pub(crate) fn scale_to(
         &mut self,
         name: &RevisionName,
@@ -124,9 +125,6 @@ impl Fleet {
         let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
             return;
         };
-        if revision.wanted != count {
-            self.changes.revisions.insert(name.clone());
-        }
         revision.scale_to(count, end_first);
         self.advance(now);
     }

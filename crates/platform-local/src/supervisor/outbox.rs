@@ -22,14 +22,24 @@ pub(crate) struct Surface {
     pub(crate) activators: Vec<ActivatorFacts>,
 }
 
+/// What is said of the platform as a whole, in the order in which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Topic {
+    /// The ConfigMap.
+    Config,
+    /// The activators.
+    Activators,
+    /// The problems of the files.
+    Problems,
+    /// Everything that was there has been said.
+    Synced,
+}
+
 /// What is still to be said, to whom.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     subscriber: Option<mpsc::Sender<PlatformEvent>>,
-    config: bool,
-    problems: bool,
-    activators: bool,
-    synced: bool,
+    topics: BTreeSet<Topic>,
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
 }
@@ -41,10 +51,7 @@ impl Outbox {
         let changes = Changes { revisions: all.clone(), pods: all, removed: BTreeSet::new() };
         *self = Self {
             subscriber: Some(subscriber),
-            config: true,
-            problems: true,
-            activators: true,
-            synced: true,
+            topics: [Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced].into(),
             changes,
             said_pods: BTreeMap::new(),
         };
@@ -55,19 +62,9 @@ impl Outbox {
         self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
     }
 
-    /// The ConfigMap changed.
-    pub(crate) fn note_config(&mut self) {
-        self.config = true;
-    }
-
-    /// The problems changed.
-    pub(crate) fn note_problems(&mut self) {
-        self.problems = true;
-    }
-
-    /// The activators changed.
-    pub(crate) fn note_activators(&mut self) {
-        self.activators = true;
+    /// What holds for the whole platform changed.
+    pub(crate) fn note_topic(&mut self, topic: Topic) {
+        self.topics.insert(topic);
     }
 
     /// Revisions or pods changed.
@@ -112,7 +109,7 @@ impl Outbox {
 
     /// The next event. The order matters: settings before revisions, revisions before their pods, and all of it before `Synced`.
     fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformEvent> {
-        if std::mem::take(&mut self.config) {
+        if self.topics.remove(&Topic::Config) {
             return Some(PlatformEvent::ConfigChanged(surface.cluster.clone()));
         }
         if let Some(name) = self.changes.removed.pop_first() {
@@ -130,12 +127,11 @@ impl Outbox {
                 return Some(PlatformEvent::PodsChanged { revision, pods });
             }
         }
-        if std::mem::take(&mut self.activators) {
-            return Some(PlatformEvent::ActivatorsChanged(surface.activators.clone()));
-        }
-        if std::mem::take(&mut self.problems) {
-            return Some(PlatformEvent::ProblemsChanged(surface.problems.clone()));
-        }
-        std::mem::take(&mut self.synced).then_some(PlatformEvent::Synced)
+        Some(match self.topics.pop_first()? {
+            Topic::Config => PlatformEvent::ConfigChanged(surface.cluster.clone()),
+            Topic::Activators => PlatformEvent::ActivatorsChanged(surface.activators.clone()),
+            Topic::Problems => PlatformEvent::ProblemsChanged(surface.problems.clone()),
+            Topic::Synced => PlatformEvent::Synced,
+        })
     }
 }

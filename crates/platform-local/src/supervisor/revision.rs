@@ -99,13 +99,12 @@ impl Revision {
     /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs nothing.
     pub(crate) fn edit(&mut self, service: Service) {
         let known = self.templates.iter().find(|(_, template)| **template == service.template);
-        self.present = match known.map(|(number, _)| *number) {
-            Some(number) => number,
-            None => {
-                self.numbers_given += 1;
-                self.templates.insert(self.numbers_given, service.template.clone());
-                self.numbers_given
-            }
+        self.present = if let Some((number, _)) = known {
+            *number
+        } else {
+            self.numbers_given += 1;
+            self.templates.insert(self.numbers_given, service.template.clone());
+            self.numbers_given
         };
         self.service = service;
         self.forget_templates();

@@ -1,1 +1,434 @@
+//! The fleet through time: what is started and ended when, without a process and without a clock.
 
+use std::time::Duration;
+
+use platform::PodFacts;
+use scaling::PodPhase;
+
+use super::*;
+use crate::manifest::{Placed, Service};
+use crate::pod::{Announcement, PodMessage, Template};
+
+struct World {
+    fleet: Fleet,
+    loaded: Loaded,
+    now: vocabulary::Timestamp,
+    log: Vec<String>,
+}
+
+fn revision(name: &str) -> RevisionName {
+    RevisionName::new("default", "service", name).expect("a name")
+}
+
+/// A Service whose template differs from others by its command.
+fn service(name: &str, command: &str) -> Service {
+    Service {
+        name: revision(name),
+        host: format!("{name}.default.example.com"),
+        settings: scaling::RevisionSettings::default(),
+        progress_deadline: Duration::from_mins(10),
+        template: Template {
+            command: vec![command.to_owned()],
+            timeouts: vocabulary::RequestTimeouts {
+                request: Some(Duration::from_secs(60)),
+                ..Default::default()
+            },
+            ..Template::default()
+        },
+    }
+}
+
+impl World {
+    /// One Service `app` with this many pods, all announced and ready.
+    fn with_pods(count: u32) -> Self {
+        let mut world = Self {
+            fleet: Fleet::new(|| HopKey::new("key".to_owned())),
+            loaded: Loaded::default(),
+            now: vocabulary::Timestamp::from_secs(3600),
+            log: Vec::new(),
+        };
+        world.edit(&[service("app", "one")]);
+        world.scale(count, &[]);
+        for number in 1..=count.max(1) {
+            if count > 0 {
+                world.ready(&pod(1, number));
+            }
+        }
+        world.log.clear();
+        world
+    }
+
+    fn edit(&mut self, services: &[Service]) {
+        let placed = |service: &Service| Placed { file: "all.yaml".into(), service: service.clone() };
+        self.loaded.services =
+            services.iter().map(|service| (service.name.clone(), placed(service))).collect();
+        self.fleet.apply(&self.loaded, self.now);
+        self.carry_out();
+    }
+
+    fn scale(&mut self, count: u32, end_first: &[PodName]) {
+        self.fleet.scale_to(&revision("app"), PodCount::new(count), end_first.to_vec(), self.now);
+        self.carry_out();
+    }
+
+    fn note(&mut self, pod: &PodName, news: &PodNews) {
+        self.fleet.note(pod, news, self.now);
+        self.carry_out();
+    }
+
+    fn announced(&mut self, pod: &PodName) {
+        let ports = Announcement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5 };
+        self.note(pod, &PodNews::Said(PodMessage::Announced(ports)));
+    }
+
+    fn ready(&mut self, pod: &PodName) {
+        self.announced(pod);
+        self.state(pod, PodState::Ready);
+    }
+
+    fn state(&mut self, pod: &PodName, state: PodState) {
+        self.fleet.note_state(pod, state, self.now);
+        self.carry_out();
+    }
+
+    fn fails(&mut self, pod: &PodName) {
+        let reason = "the app exited with code 3".to_owned();
+        self.note(pod, &PodNews::Said(PodMessage::Failed { reason }));
+        self.ends(pod);
+    }
+
+    fn ends(&mut self, pod: &PodName) {
+        self.note(pod, &PodNews::Ended("its pod process exited with code 0".to_owned()));
+    }
+
+    fn release(&mut self, pod: &PodName) {
+        self.fleet.release(pod, self.now);
+        self.carry_out();
+    }
+
+    /// Lets time pass, stopping wherever something is due.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(deadline) = self.fleet.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = deadline.max(self.now);
+            self.fleet.advance(self.now);
+            self.carry_out();
+        }
+        self.now = end;
+    }
+
+    fn carry_out(&mut self) {
+        for action in self.fleet.take_actions() {
+            self.log.push(match action {
+                Action::Start(pod, spec) => format!("start {pod} {}", spec.template.command[0]),
+                Action::Terminate(pod) => format!("terminate {pod}"),
+                Action::Kill(pod) => format!("kill {pod}"),
+            });
+        }
+    }
+
+    /// What was done since the last call.
+    fn done(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    fn pods(&self) -> Vec<PodFacts> {
+        self.fleet.pods(&revision("app")).unwrap_or_default()
+    }
+
+    fn facts(&self, pod: &PodName) -> PodFacts {
+        self.pods().into_iter().find(|facts| facts.name == *pod).unwrap_or_else(|| panic!("{pod} is there"))
+    }
+
+    fn leaving(&self) -> Vec<String> {
+        self.pods().into_iter().filter(|pod| pod.leaving).map(|pod| pod.name.to_string()).collect()
+    }
+}
+
+fn pod(template: u32, number: u32) -> PodName {
+    PodName::new(&format!("app-{template:05}-{number:04}"))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_new_revision_begins_with_its_initial_scale() {
+    let mut world = World::with_pods(0);
+    // One pod was started for the initial scale, and ended by the order to have none.
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.wanted), Some(PodCount::ZERO));
+    let mut several = service("more", "one");
+    several.settings.min_scale = Some(PodCount::new(3));
+    world.edit(&[service("app", "one"), several]);
+    assert_eq!(world.done().len(), 3);
+}
+
+#[test]
+fn a_surplus_pod_leaves_is_released_ends_and_is_killed_only_if_it_does_not() {
+    let mut world = World::with_pods(3);
+    world.scale(1, &[pod(1, 1), pod(1, 3)]);
+    assert_eq!(world.leaving(), ["app-00001-0001", "app-00001-0003"], "in the order asked for");
+    assert_eq!(world.done(), [""; 0], "activators are told first");
+    world.release(&pod(1, 1));
+    assert_eq!(world.done(), ["terminate app-00001-0001"]);
+    world.release(&pod(1, 2));
+    assert_eq!(world.done(), [""; 0], "nobody asked for that pod");
+    world.pass(5 * SECOND);
+    assert_eq!(world.done(), ["terminate app-00001-0003"], "nobody released it within 5 s");
+    world.ends(&pod(1, 3));
+    // 60 s for requests, 15 s around them, 10 s for the app; the order came 5 s ago.
+    world.pass(79 * SECOND);
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(SECOND);
+    assert_eq!(world.done(), ["kill app-00001-0001"]);
+    world.ends(&pod(1, 1));
+    assert_eq!(world.pods().len(), 1);
+}
+
+#[test]
+fn a_pod_that_nobody_knows_yet_is_ended_without_waiting() {
+    let mut world = World::with_pods(1);
+    world.scale(3, &[]);
+    world.announced(&pod(1, 2));
+    world.done();
+    world.scale(1, &[pod(1, 1)]);
+    // Neither is ready, so they go before the one that works, whatever the order says.
+    assert_eq!(world.leaving(), ["app-00001-0002", "app-00001-0003"]);
+    assert_eq!(world.done(), ["terminate app-00001-0003"]);
+}
+
+#[test]
+fn a_failed_pod_is_replaced_with_growing_patience_and_the_reason_stays_until_one_is_ready() {
+    let mut world = World::with_pods(1);
+    world.pass(SECOND);
+    world.fails(&pod(1, 1));
+    let successor = world.facts(&pod(1, 2));
+    assert_eq!(successor.phase, PodPhase::Pending);
+    assert_eq!(
+        successor.trouble.as_deref(),
+        Some("app-00001-0001 failed: the app exited with code 3; it is started again 100ms later")
+    );
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(Duration::from_millis(99));
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.done(), ["start app-00001-0002 one"]);
+    world.fails(&pod(1, 2));
+    world.pass(Duration::from_millis(199));
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.done(), ["start app-00001-0003 one"]);
+    assert!(
+        world.facts(&pod(1, 3)).trouble.is_some_and(|trouble| trouble.starts_with("app-00001-0002 failed"))
+    );
+    world.ready(&pod(1, 3));
+    assert_eq!(world.facts(&pod(1, 3)).trouble, None);
+}
+
+#[test]
+fn a_pod_process_that_vanishes_is_a_failure_too() {
+    let mut world = World::with_pods(1);
+    world.note(&pod(1, 1), &PodNews::Ended("its pod process was killed by SIGKILL".to_owned()));
+    let trouble = world.facts(&pod(1, 2)).trouble.expect("a reason");
+    assert!(trouble.starts_with("app-00001-0001 failed: its pod process was killed by SIGKILL"), "{trouble}");
+}
+
+#[test]
+fn one_old_pod_leaves_for_each_new_one_that_is_ready() {
+    let mut world = World::with_pods(2);
+    world.edit(&[service("app", "two")]);
+    assert_eq!(world.done(), ["start app-00002-0003 two", "start app-00002-0004 two"]);
+    assert!(world.facts(&pod(1, 1)).outdated && !world.facts(&pod(2, 3)).outdated);
+    assert_eq!(world.leaving(), [""; 0]);
+    world.ready(&pod(2, 4));
+    assert_eq!(world.leaving().len(), 1);
+    world.ready(&pod(2, 3));
+    assert_eq!(world.leaving(), ["app-00001-0001", "app-00001-0002"]);
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.template).as_deref(), Some("app-00002"));
+}
+
+#[test]
+fn a_new_template_that_never_gets_ready_leaves_the_old_one_serving_and_growing() {
+    let mut world = World::with_pods(1);
+    world.edit(&[service("app", "broken")]);
+    world.fails(&pod(2, 2));
+    world.pass(SECOND);
+    assert_eq!(world.leaving(), [""; 0]);
+    world.done();
+    world.scale(2, &[]);
+    assert!(
+        world.done().iter().any(|action| action.ends_with(" one")),
+        "the load grows, and the old template works"
+    );
+    world.scale(0, &[]);
+    assert!(world.pods().iter().all(|pod| pod.leaving), "nothing is wanted, so nothing is kept");
+}
+
+#[test]
+fn undoing_an_edit_keeps_the_pods_that_run() {
+    let mut world = World::with_pods(2);
+    world.edit(&[service("app", "broken")]);
+    world.edit(&[service("app", "one")]);
+    assert_eq!(world.leaving(), ["app-00002-0003", "app-00002-0004"]);
+    assert!(!world.facts(&pod(1, 1)).outdated);
+}
+
+#[test]
+fn an_edit_of_what_applies_live_starts_nothing() {
+    let mut world = World::with_pods(1);
+    let mut edited = service("app", "one");
+    edited.settings.target = Some(5.0);
+    edited.progress_deadline = SECOND;
+    world.fleet.take_changes();
+    world.edit(&[edited]);
+    assert_eq!(world.done(), [""; 0]);
+    assert!(world.fleet.take_changes().revisions.contains(&revision("app")), "but it is told");
+}
+
+#[test]
+fn an_edit_at_zero_pods_waits_for_the_next_wake() {
+    let mut world = World::with_pods(1);
+    world.scale(0, &[]);
+    world.release(&pod(1, 1));
+    world.ends(&pod(1, 1));
+    world.done();
+    world.edit(&[service("app", "two")]);
+    assert_eq!(world.done(), [""; 0]);
+    world.scale(1, &[]);
+    assert_eq!(world.done(), ["start app-00002-0002 two"]);
+}
+
+#[test]
+fn a_removed_service_answers_no_more_and_goes_with_its_last_pod() {
+    let mut world = World::with_pods(1);
+    world.edit(&[]);
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts), Some(vec![]));
+    assert_eq!(world.leaving(), ["app-00001-0001"]);
+    world.scale(5, &[]);
+    assert_eq!(world.done(), [""; 0], "orders for it come too late");
+    world.fleet.take_changes();
+    world.release(&pod(1, 1));
+    world.ends(&pod(1, 1));
+    assert!(world.fleet.take_changes().removed.contains(&revision("app")));
+    assert!(world.fleet.facts(&revision("app")).is_none());
+}
+
+#[test]
+fn a_service_that_is_back_before_its_last_pod_ended_serves_again() {
+    let mut world = World::with_pods(1);
+    world.edit(&[]);
+    world.edit(&[service("app", "one")]);
+    assert_eq!(world.done(), ["start app-00001-0002 one"], "what leaves, leaves");
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts.len()), Some(3));
+}
+
+#[test]
+fn plain_localhost_belongs_to_the_only_service() {
+    let mut world = World::with_pods(1);
+    let hosts = |world: &World, name: &str| {
+        world.fleet.facts(&revision(name)).map(|facts| facts.hosts).unwrap_or_default()
+    };
+    assert_eq!(hosts(&world, "app"), ["app.default.example.com", "localhost", "127.0.0.1"]);
+    world.edit(&[service("app", "one"), service("other", "one")]);
+    assert_eq!(hosts(&world, "app"), ["app.default.example.com"]);
+    assert_eq!(hosts(&world, "other"), ["other.default.example.com"]);
+    world.edit(&[service("other", "one")]);
+    assert_eq!(hosts(&world, "other"), ["other.default.example.com", "localhost", "127.0.0.1"]);
+}
+
+#[test]
+fn draining_ends_all_and_takes_no_more_orders() {
+    let mut world = World::with_pods(2);
+    world.fleet.drain(world.now);
+    world.carry_out();
+    assert_eq!(world.leaving().len(), 2);
+    world.scale(4, &[]);
+    world.edit(&[service("new", "one")]);
+    world.fleet.release_all(world.now);
+    world.carry_out();
+    assert_eq!(world.done(), ["terminate app-00001-0001", "terminate app-00001-0002"]);
+    assert!(!world.fleet.has_ended());
+    world.ends(&pod(1, 1));
+    world.ends(&pod(1, 2));
+    assert!(world.fleet.has_ended());
+}
+
+#[test]
+fn killing_waits_for_nobody() {
+    let mut world = World::with_pods(1);
+    world.fleet.drain(world.now);
+    world.fleet.kill(world.now);
+    world.carry_out();
+    assert_eq!(world.done(), ["kill app-00001-0001"]);
+    world.ends(&pod(1, 1));
+    assert!(world.fleet.has_ended());
+}
+
+mod telling {
+    use super::*;
+
+    fn kinds(events: &mut mpsc::Receiver<PlatformEvent>) -> Vec<String> {
+        let mut kinds = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            kinds.push(match event {
+                PlatformEvent::ConfigChanged(_) => "config".to_owned(),
+                PlatformEvent::ProblemsChanged(problems) => format!("{} problems", problems.len()),
+                PlatformEvent::RevisionChanged(facts) => format!("revision {}", facts.name.name()),
+                PlatformEvent::RevisionRemoved(name) => format!("removed {}", name.name()),
+                PlatformEvent::PodsChanged { revision, pods } => {
+                    format!("pods of {}: {}", revision.name(), pods.len())
+                }
+                PlatformEvent::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
+                PlatformEvent::Synced => "synced".to_owned(),
+            });
+        }
+        kinds
+    }
+
+    #[test]
+    fn a_subscriber_hears_everything_that_is_then_what_changes() {
+        let mut world = World::with_pods(1);
+        let surface = Surface::default();
+        let mut outbox = Outbox::default();
+        let (subscriber, mut events) = mpsc::channel(100);
+        outbox.subscribe(subscriber, &world.fleet);
+        assert!(!outbox.say(&world.fleet, &surface));
+        let all = ["config", "revision app", "pods of app: 1", "0 activators", "0 problems", "synced"];
+        assert_eq!(kinds(&mut events), all);
+        world.fleet.take_changes();
+
+        world.fleet.advance(world.now);
+        outbox.note(world.fleet.take_changes());
+        outbox.say(&world.fleet, &surface);
+        assert_eq!(kinds(&mut events), [""; 0], "nothing changed, so nothing is said");
+
+        world.scale(2, &[]);
+        outbox.note(world.fleet.take_changes());
+        outbox.say(&world.fleet, &surface);
+        assert_eq!(kinds(&mut events), ["pods of app: 2"], "an order is not told back");
+    }
+
+    #[test]
+    fn a_slow_subscriber_misses_the_steps_but_not_the_state() {
+        let mut world = World::with_pods(1);
+        let surface = Surface::default();
+        let mut outbox = Outbox::default();
+        let (subscriber, mut events) = mpsc::channel(1);
+        outbox.subscribe(subscriber, &world.fleet);
+        assert!(outbox.say(&world.fleet, &surface), "there is more than fits");
+        for count in 2..5 {
+            world.scale(count, &[]);
+            outbox.note(world.fleet.take_changes());
+            outbox.say(&world.fleet, &surface);
+        }
+        let mut heard = Vec::new();
+        loop {
+            let more = outbox.say(&world.fleet, &surface);
+            heard.extend(kinds(&mut events));
+            if !more {
+                break;
+            }
+        }
+        let all = ["config", "revision app", "pods of app: 4", "0 activators", "0 problems", "synced"];
+        assert_eq!(heard, all);
+    }
+}
