@@ -1,0 +1,120 @@
+use serde_json::Value;
+
+use super::*;
+
+const DOCUMENTED: &str = include_str!("../../../../docs/api.md");
+
+fn summary() -> RevisionSummary {
+    RevisionSummary {
+        name: RevisionName::parse("default/service/hello").unwrap(),
+        template: "hello-00001".to_owned(),
+        wanted: PodCount::new(3),
+        desired: Some(PodCount::new(2)),
+        ready_pods: PodCount::ONE,
+        not_ready_pods: PodCount::new(2),
+        pending_pods: PodCount::ONE,
+        terminating_pods: PodCount::ZERO,
+        mode: "panic".to_owned(),
+        metric: "rps".to_owned(),
+        stable_value: Some(1.5),
+        panic_value: None,
+        target_per_pod: 7.0,
+        routing: Routing::ThroughActivator,
+        waiting: 4,
+        activity: "active".to_owned(),
+        last_reason: "more".to_owned(),
+        why_not_zero: None,
+        why_not_ready: Some("waits".to_owned()),
+    }
+}
+
+fn detail() -> RevisionDetail {
+    let inputs = InputsView {
+        ready_pods: PodCount::ONE,
+        unheard_pods: PodCount::ZERO,
+        stable_value: 1.0,
+        panic_value: 2.0,
+        target_per_pod: 7.0,
+        total_per_pod: 10.0,
+        present_count: None,
+    };
+    let reason = ReasonView {
+        stage: "surge".to_owned(),
+        before: Some(PodCount::ONE),
+        after: None,
+        text: "because".to_owned(),
+    };
+    RevisionDetail {
+        version: API_VERSION,
+        summary: summary(),
+        hosts: vec!["hello.default.example.com".to_owned()],
+        container_concurrency: 10,
+        min_scale: PodCount::ZERO,
+        max_scale: None,
+        pods: vec![PodView {
+            name: PodName::new("p"),
+            phase: "running".to_owned(),
+            state: PodState::Ready,
+            leaving: false,
+            outdated: true,
+            linked: true,
+            in_flight: 2.5,
+            queued: 1,
+            heard_ms_ago: Some(7),
+            requests: Some(([127, 0, 0, 1], 8012).into()),
+            link: None,
+            trouble: None,
+            details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
+        }],
+        decisions: vec![DecisionView {
+            age_ms: 12,
+            trigger: "tick".to_owned(),
+            inputs: Some(inputs),
+            reasons: vec![reason],
+            mode: "stable".to_owned(),
+            desired: None,
+            wanted: Some(PodCount::new(3)),
+            excess_burst_capacity: -4,
+            routing: Routing::Direct,
+            activators: PodCount::ONE,
+            why_not_zero: None,
+        }],
+        problems: Vec::new(),
+    }
+}
+
+/// All names of fields, at any depth, but those inside `details`, which are the platform's.
+fn fields(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                found.push(name.clone());
+                if name != "details" {
+                    fields(value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems: Vec::new() };
+    let error = ApiError { version: API_VERSION, error: String::new() };
+    let mut found = Vec::new();
+    for value in [serde_json::to_value(detail()), serde_json::to_value(list), serde_json::to_value(error)] {
+        fields(&value.unwrap(), &mut found);
+    }
+    let missing: Vec<_> = found.iter().filter(|name| !DOCUMENTED.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/api.md lacks {missing:?}");
+}
+
+#[test]
+fn readers_get_what_was_written_and_ignore_what_they_do_not_know() {
+    let mut value = serde_json::to_value(detail()).unwrap();
+    assert_eq!(serde_json::from_value::<RevisionDetail>(value.clone()).unwrap(), detail());
+    value["a_field_of_the_future"] = Value::Bool(true);
+    assert_eq!(serde_json::from_value::<RevisionDetail>(value).unwrap(), detail());
+}
