@@ -1,0 +1,105 @@
+//! What the autoscaler hears.
+
+use std::time::Duration;
+
+use link::PodReport;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use vocabulary::{PodName, PodState, PresentCount, Routing};
+
+use crate::world::{App, HOP_KEY, Proxy, eventually, parse, read_until, run};
+
+#[test]
+fn the_hello_says_who_how_and_what_was() {
+    run(async {
+        let app = App::hello().await;
+        let changes = [("CONTAINER_CONCURRENCY", "7"), ("REVISION_IDLE_TIMEOUT_SECONDS", "9")];
+        let mut proxy = Proxy::start(app.port, &changes).await;
+        let hello = proxy.hello.clone();
+        assert_eq!((hello.pod, hello.container_concurrency), (PodName::new("hello-1"), 7));
+        assert_eq!(hello.timeouts.request, Some(Duration::from_secs(300)));
+        assert_eq!(hello.timeouts.idle, Some(Duration::from_secs(9)));
+        assert_eq!((hello.state, hello.current_second, hello.history.len()), (PodState::Ready, 0, 0));
+        let first = loop {
+            if let PodReport::Load(sample) = proxy.heard().await {
+                break sample;
+            }
+        };
+        assert_eq!(first.second, 0);
+        // Another call: the same life, with its past.
+        let (mut reader, mut writer) =
+            link::dial::<PodReport, link::PodOrder>(("127.0.0.1", proxy.ports.link))
+                .await
+                .expect("it listens");
+        writer.send(&link::PodOrder::Heartbeat).await.expect("open");
+        let PodReport::Hello(again) = reader.next().await.expect("open").expect("a report") else {
+            panic!("the hello comes first");
+        };
+        assert_eq!(again.boot, hello.boot);
+        assert_eq!(again.history.first(), Some(&first));
+    });
+}
+
+#[test]
+fn each_second_is_reported_and_a_rise_at_once() {
+    run(async {
+        let app = App::start(|_| Box::pin(std::future::pending())).await;
+        let mut proxy = Proxy::start(app.port, &[("CONTAINER_CONCURRENCY", "1")]).await;
+        proxy.order(Routing::Direct, Some(3)).await;
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            let mut client = proxy.connect().await;
+            client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
+            clients.push(client);
+        }
+        let mut hop = proxy.connect().await;
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: h\r\nEbb-Hop-Key: {HOP_KEY}\r\nK-Proxy-Request: activator\r\n\r\n"
+        );
+        hop.write_all(request.as_bytes()).await.expect("open");
+        loop {
+            if let PodReport::Present(count) = proxy.heard().await {
+                assert!(count.in_flight >= 3, "{count:?}");
+                if count.in_flight == 4 {
+                    assert_eq!(count, PresentCount { in_flight: 4, waiting: 3 }, "without the activator's");
+                    break;
+                }
+            }
+        }
+        loop {
+            if let PodReport::Load(sample) = proxy.heard().await
+                && (sample.load.concurrency.value() - 5.0).abs() < 1e-9
+            {
+                assert!((sample.load.proxied_concurrency.value() - 1.0).abs() < 1e-9);
+                assert_eq!(sample.load.queued, 4);
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn after_a_path_switch_clients_are_told_to_come_back_and_activators_are_not() {
+    run(async {
+        let app = App::hello().await;
+        let mut proxy = Proxy::start(app.port, &[]).await;
+        let mut client = proxy.connect().await;
+        let mut ask = async |extra: &str| {
+            let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{extra}\r\n");
+            client.write_all(request.as_bytes()).await.expect("open");
+            parse(read_until(&mut client, "hello").await.as_bytes(), true).header("connection").to_owned()
+        };
+        assert_eq!(ask("").await, "-");
+        proxy.order(Routing::ThroughActivator, None).await;
+        let hop = format!("Ebb-Hop-Key: {HOP_KEY}\r\n");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(ask(&hop).await, "-");
+        let mut connection = ask("").await;
+        while connection == "-" {
+            connection = ask("").await;
+        }
+        assert_eq!(connection, "close");
+        assert_eq!(client.read(&mut [0]).await.expect("a clean end"), 0);
+        eventually("it goes on", || app.state.seen.get() >= 3).await;
+        assert_eq!(proxy.get("/", &[]).await.status, 200, "new connections are served");
+    });
+}

@@ -1,0 +1,11 @@
+//! The queue-proxy over real sockets: a small app behind it, clients and an autoscaler's link before it, all on loopback. Tests name the
+//! vectors of the data-plane specification that they prove.
+
+mod breaker;
+mod drain;
+mod headers;
+mod linked;
+mod pages;
+mod protocols;
+mod timeouts;
+mod world;

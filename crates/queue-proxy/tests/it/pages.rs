@@ -1,0 +1,153 @@
+//! P1–P18: probes on the request port (with a hop key) and on the admin port, and what the small servers answer.
+
+use prost::Message;
+use queue_proxy::Stat;
+use vocabulary::PodState;
+
+use crate::world::{App, HOP_KEY, Proxy, ask, eventually, run};
+
+const KUBELET: (&str, &str) = ("User-Agent", "kube-probe/1.30");
+const QUEUE: (&str, &str) = ("K-Network-Probe", "queue");
+const HOP: (&str, &str) = ("Ebb-Hop-Key", HOP_KEY);
+
+#[test]
+fn p1_to_p8_probes_are_answered_to_our_own_hops_and_on_the_admin_port() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        assert_eq!(proxy.hello.state, PodState::Ready);
+        let hash = "a probe request must contain a non-empty \"K-Network-Hash\" header\n";
+        for (id, headers, expected) in [
+            ("P1", &[KUBELET, QUEUE][..], (200, "queue")),
+            (
+                "P3",
+                &[("User-Agent", "Knative-Activator-Probe"), ("K-Network-Probe", "activator")],
+                (400, "unexpected probe header value: activator\n"),
+            ),
+            ("P4", &[("User-Agent", "Knative-Autoscaling-Probe"), QUEUE], (200, "queue")),
+            ("P7", &[("K-Network-Probe", "probe")], (400, hash)),
+            ("P8", &[("K-Network-Probe", "probe"), ("K-Network-Hash", "abc")], (200, "")),
+        ] {
+            let admin = ask(proxy.ports.admin, "GET", "/", headers, b"").await;
+            assert_eq!((admin.status, admin.body.as_str()), expected, "{id} on the admin port");
+            let with_key: Vec<_> = headers.iter().copied().chain([HOP]).collect();
+            let hop = proxy.get("/", &with_key).await;
+            assert_eq!((hop.status, hop.body.as_str()), expected, "{id} with a hop key");
+            let client = proxy.get("/", headers).await;
+            assert_eq!((client.status, client.body.as_str()), (200, "hello"), "{id} from anybody: the app's");
+        }
+        let bare = ask(proxy.ports.admin, "GET", "/", &[KUBELET], b"").await;
+        assert_eq!((bare.status, bare.body.as_str()), (400, "unexpected probe header value: \n"), "P2");
+        let through_activator = proxy.get("/", &[KUBELET, HOP]).await;
+        assert_eq!(
+            through_activator.body, "hello",
+            "P2 on the request port: the agent alone proves nothing (L12)"
+        );
+        let echoed = proxy.get("/", &[("K-Network-Probe", "probe"), ("K-Network-Hash", "abc"), HOP]).await;
+        assert_eq!(echoed.header("k-network-hash"), "abc", "P8");
+        for agent in ["curl", "Knative-Queue-Proxy-Probe"] {
+            let ordinary = proxy.get("/", &[("User-Agent", agent), QUEUE, HOP]).await;
+            assert_eq!((ordinary.status, ordinary.body.as_str()), (200, "hello"), "P5, P6");
+        }
+    });
+}
+
+#[test]
+fn p9_a_rewritten_kubelet_probe_is_no_load_if_a_hop_vouches_for_it() {
+    run(async {
+        let app = App::start(|_| Box::pin(std::future::pending())).await;
+        let proxy = Proxy::start(app.port, &[("CONTAINER_CONCURRENCY", "1")]).await;
+        let probes = (0..6).map(|_| proxy.get("/", &[("K-Kubelet-Probe", "x"), HOP]));
+        let spoofed = (0..6).map(|_| proxy.get("/", &[("K-Kubelet-Probe", "x")]));
+        let asking = futures_util::future::join_all(probes);
+        tokio::select! {
+            _ = asking => panic!("the app never answers"),
+            () = eventually("six run at once", || app.state.running.get() == 6) => {}
+        }
+        eventually("their clients left", || app.state.running.get() == 0).await;
+        tokio::select! {
+            _ = futures_util::future::join_all(spoofed) => panic!("the app never answers"),
+            () = eventually("one runs", || app.state.running.get() == 1) => {}
+        }
+        assert_eq!(app.state.seen.get(), 7, "L12: without proof they wait like everybody");
+    });
+}
+
+#[test]
+fn p12_an_app_that_is_not_ready_is_503() {
+    run(async {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let port = socket.local_addr().expect("bound").port();
+        let probe = r#"{"tcpSocket":{"host":"127.0.0.1"},"successThreshold":1}"#;
+        let proxy = Proxy::start(port, &[("SERVING_READINESS_PROBE", probe)]).await;
+        assert_eq!(proxy.hello.state, PodState::Starting);
+        let probed = proxy.get("/", &[KUBELET, QUEUE, HOP]).await;
+        assert_eq!((probed.status, probed.body.as_str()), (503, ""));
+        let ready = ask(proxy.ports.admin, "GET", "/ready", &[], b"").await;
+        assert_eq!(ready.status, 503);
+        assert_eq!(ask(proxy.ports.admin, "GET", "/healthz", &[], b"").await.status, 200);
+    });
+}
+
+/// P13, overturned by L11: who merely waits changes nothing.
+#[test]
+fn p13_waiting_for_a_drain_that_does_not_come_disturbs_nobody() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        let waiting = ask(proxy.ports.admin, "GET", "/wait-for-drain", &[], b"");
+        let probing = async {
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            proxy.get("/", &[KUBELET, QUEUE, HOP]).await
+        };
+        let (waited, probed) = tokio::join!(waiting, probing);
+        assert_eq!((waited.status, probed.status), (200, 200));
+        assert_eq!(ask(proxy.ports.admin, "GET", "/nowhere", &[], b"").await.status, 404);
+    });
+}
+
+#[test]
+fn the_stat_is_the_last_completed_second_in_knatives_format() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        proxy.get("/", &[]).await;
+        proxy.get("/", &[HOP, ("K-Proxy-Request", "activator")]).await;
+        let stat = loop {
+            let answer =
+                ask(proxy.ports.stat, "GET", "/metrics", &[("Accept", "application/protobuf")], b"").await;
+            assert_eq!((answer.status, answer.header("content-type")), (200, "application/protobuf"));
+            let stat = Stat::decode(answer.bytes.as_slice()).expect("a stat");
+            if stat.request_count > 0.0 {
+                break stat;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        };
+        assert_eq!(
+            (stat.pod_name.as_str(), stat.request_count, stat.proxied_request_count),
+            ("hello-1", 2.0, 1.0)
+        );
+        assert_eq!(ask(proxy.ports.stat, "GET", "/", &[], b"").await.status, 404);
+    });
+}
+
+#[test]
+fn prometheus_sees_requests_and_refusals() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        proxy.get("/", &[]).await;
+        ask(proxy.ports.requests, "CONNECT", "h:1", &[], b"").await;
+        let page = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await.body;
+        for line in [
+            "queue_proxy_requests_total{outcome=\"answered\"} 1",
+            "queue_proxy_refused_requests_total{reason=\"bad-request\"} 1",
+            "queue_proxy_request_duration_seconds_count 1",
+            "queue_proxy_in_flight_requests 0",
+            "queue_proxy_ready 1",
+        ] {
+            assert!(page.contains(line), "{line} in\n{page}");
+        }
+    });
+}
