@@ -38,6 +38,8 @@ pub(crate) const APP_GRACE: Duration = Duration::from_secs(10);
 /// What a queue-proxy has to answer its requests when its app is gone.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
+const QUEUE_PROXY: &str = "the queue-proxy";
+
 /// Runs one pod as told on standard input; returns when nothing of it is left. The program's arguments are not looked at.
 /// 0 means that it ended because it was told to.
 pub fn pod_main() -> ExitCode {
@@ -71,7 +73,7 @@ fn run() -> anyhow::Result<ExitCode> {
     let pod = Pod {
         clock: Clock::start(),
         app: Process::running("the app", app),
-        queue_proxy: Process::running("the queue-proxy", queue_proxy),
+        queue_proxy: Process::running(QUEUE_PROXY, queue_proxy),
         told_to_end: false,
         failed: false,
     };
@@ -233,7 +235,8 @@ impl Pod {
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it is a failure.
         if process.kill_at.is_none() && !self.failed {
             self.failed = true;
-            tell(&PodMessage::Failed { reason: format!("{} {}", process.name, how(status)) });
+            let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
+            tell(&PodMessage::Failed { reason: format!("{} {}{known}", process.name, how(status)) });
         }
     }
 
@@ -270,6 +273,22 @@ fn how(status: WaitStatus) -> String {
         | WaitStatus::PtraceSyscall(_)
         | WaitStatus::Continued(_)
         | WaitStatus::StillAlive => format!("ended in an unknown way ({status:?})"),
+    }
+}
+
+/// What a queue-proxy means by its exit code (crate `queue-proxy` defines them), as the end of a sentence.
+fn queue_proxy_said(status: WaitStatus) -> &'static str {
+    match status {
+        WaitStatus::Exited(_, 2) => ", because its environment is not usable",
+        WaitStatus::Exited(_, 71) => ", because the app failed its liveness probe",
+        WaitStatus::Exited(_, 72) => ", because the app failed its startup probe",
+        WaitStatus::Exited(..)
+        | WaitStatus::Signaled(..)
+        | WaitStatus::Stopped(..)
+        | WaitStatus::PtraceEvent(..)
+        | WaitStatus::PtraceSyscall(_)
+        | WaitStatus::Continued(_)
+        | WaitStatus::StillAlive => "",
     }
 }
 

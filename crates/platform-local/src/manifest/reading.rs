@@ -1,6 +1,7 @@
 //! What all files say at one moment, flawless or not, and what applies of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use crate::manifest::fields::{Report, did_you_mean};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::yaml::{self, Node};
 use crate::manifest::{Loaded, Placed, Trouble, config_map};
+
+/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait for it to be read.
+const LARGEST_FILE: u64 = 4 << 20;
 
 const SERVICES: &str = "serving.knative.dev/v1";
 
@@ -103,7 +107,7 @@ impl Reading {
     }
 
     fn read_file<'f>(&mut self, file: &'f Path) -> Vec<Document<'f>> {
-        let (place, message) = match std::fs::read_to_string(file) {
+        let (place, message) = match read_regular(file) {
             Ok(text) => match yaml::read_documents(&text) {
                 Ok(nodes) => {
                     if nodes.is_empty() {
@@ -189,6 +193,18 @@ impl Reading {
         self.troubles.extend(report.troubles);
         self.warnings.extend(report.warnings);
     }
+}
+
+/// A file that can be read again and again, as an edit needs it: a pipe would be empty the second time.
+fn read_regular(file: &Path) -> io::Result<String> {
+    let metadata = std::fs::metadata(file)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
+    }
+    std::fs::read_to_string(file)
 }
 
 fn place_of(document: &Document<'_>) -> String {

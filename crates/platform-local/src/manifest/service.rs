@@ -105,7 +105,7 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     };
     fields.finish(&[], report);
     let (name, (template, settings, progress_deadline)) = (name?, template?);
-    let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain);
+    let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain.to_lowercase());
     (report.troubles.len() == refused_before).then_some(Service {
         name,
         host,

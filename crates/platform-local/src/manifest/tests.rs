@@ -488,3 +488,15 @@ mod while_running {
         assert_eq!(files.read_over(&good).0.cluster.as_ref(), &ClusterConfig::default());
     }
 }
+
+#[test]
+fn only_a_file_that_can_be_read_again_is_read() {
+    let files = Files::with(&[MINIMAL]);
+    for (file, reason) in [
+        (files.directory.path().to_owned(), "it is not a regular file"),
+        (PathBuf::from("/dev/zero"), "it is not a regular file"),
+    ] {
+        let troubles = load(std::slice::from_ref(&file), "example.com").expect_err("not a file");
+        assert_eq!(troubles[0].message, format!("cannot be read: {reason}"), "{}", file.display());
+    }
+}

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
@@ -38,17 +40,24 @@ pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> 
     command.spawn()
 }
 
-/// The executable that runs now, even if another was built in its place since.
-const THIS_EXECUTABLE: &str = "/proc/self/exe";
-
 /// `ebb` is the one word that needs no installation: it means the executable that runs already.
 fn command_of(program: &str) -> Command {
     if program != "ebb" {
         return Command::new(program);
     }
-    let mut command = Command::new(THIS_EXECUTABLE);
+    let mut command = Command::new(this_executable());
     command.arg0(program);
     command
+}
+
+/// The executable that runs now, even if another was built in its place since: then only the kernel's link still leads to it.
+fn this_executable() -> PathBuf {
+    let link = PathBuf::from("/proc/self/exe");
+    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    match std::env::current_exe() {
+        Ok(path) if identity(&path) == identity(&link) => path,
+        Ok(_) | Err(_) => link,
+    }
 }
 
 fn enter_directory(command: &mut Command, spec: &PodSpec) {
@@ -152,18 +161,13 @@ fn completed(probe: &Json, spec: &PodSpec, port: u16) -> Json {
         let words = command.as_array().cloned().unwrap_or_default();
         let words = words.iter().filter_map(Json::as_str).enumerate().map(|(index, word)| {
             let word = expand(word, &variables);
-            if index == 0 && word == "ebb" { this_executable() } else { word }
+            if index == 0 && word == "ebb" { this_executable().display().to_string() } else { word }
         });
         // A container's probe sees the container's environment; the queue-proxy's own is another.
         let assignments = variables.iter().map(|(name, value)| format!("{name}={value}"));
         *command = json!(["env".to_owned()].into_iter().chain(assignments).chain(words).collect::<Vec<_>>());
     }
     probe
-}
-
-/// A path that means this executable for others too.
-fn this_executable() -> String {
-    std::env::current_exe().unwrap_or_else(|_| THIS_EXECUTABLE.into()).display().to_string()
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Fleet {
             self.apply_service(name, &placed.service, &loaded.cluster);
         }
         self.share_single_hosts();
-        self.advance(now);
+        self.look_at_all(now);
     }
 
     fn apply_service(&mut self, name: &RevisionName, service: &Service, cluster: &ClusterConfig) {
@@ -126,7 +126,7 @@ impl Fleet {
             return;
         };
         revision.scale_to(count, end_first);
-        self.advance(now);
+        self.look_at(name, now);
     }
 
     /// Activators pick the pod no more.
@@ -145,7 +145,7 @@ impl Fleet {
         if state != PodState::Unheard {
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
             revision.note_ready(pod, state == PodState::Ready, now);
-            self.advance(now);
+            self.look_at(&name, now);
         }
     }
 
@@ -169,8 +169,7 @@ impl Fleet {
                 }
             }
         }
-        self.changes.pods.insert(name);
-        self.advance(now);
+        self.look_at(&name, now);
     }
 
     /// Ends every pod in an orderly way; orders and edits are no longer taken.
@@ -182,7 +181,7 @@ impl Fleet {
                 self.changes.revisions.insert(name.clone());
             }
         }
-        self.advance(now);
+        self.look_at_all(now);
     }
 
     /// Ends every pod at once.
@@ -191,7 +190,7 @@ impl Fleet {
         for revision in self.revisions.values_mut() {
             revision.kill(&mut self.actions);
         }
-        self.advance(now);
+        self.look_at_all(now);
     }
 
     /// Ends the wait for activators: nobody is there to tell them.
@@ -215,18 +214,34 @@ impl Fleet {
 
     /// Does what is due at this moment.
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        for (name, revision) in &mut self.revisions {
-            let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
-            revision.advance(&mut around);
-            self.changes.pods.insert(name.clone());
+        let is_due = |revision: &Revision| revision.next_deadline().is_some_and(|deadline| deadline <= now);
+        let due = self.revisions.iter().filter(|(_, revision)| is_due(revision));
+        let due: Vec<RevisionName> = due.map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.look_at(&name, now);
         }
-        let gone = self.revisions.extract_if(.., |_, revision| revision.is_gone());
-        let gone: Vec<RevisionName> = gone.map(|(name, _)| name).collect();
-        for name in &gone {
+    }
+
+    fn look_at_all(&mut self, now: Timestamp) {
+        let all: Vec<RevisionName> = self.revisions.keys().cloned().collect();
+        for name in all {
+            self.look_at(&name, now);
+        }
+    }
+
+    /// Lets a revision start and end what it should, after anything about it changed.
+    fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
+        let Some(revision) = self.revisions.get_mut(name) else { return };
+        let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+        revision.advance(&mut around);
+        if revision.is_gone() {
+            self.revisions.remove(name);
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
+            self.changes.removed.insert(name.clone());
+        } else {
+            self.changes.pods.insert(name.clone());
         }
-        self.changes.removed.extend(gone);
     }
 
     /// When [`Fleet::advance`] is due at the latest.
