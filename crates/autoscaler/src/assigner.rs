@@ -75,6 +75,7 @@ pub(crate) fn pod_state(facts: &PodFacts, heard: &Heard) -> PodState {
 /// A revision's assignment, without its version.
 pub(crate) fn assignment<'a>(
     facts: &RevisionFacts,
+    wanted: PodCount,
     routing: Routing,
     pods: impl Iterator<Item = (&'a PodFacts, &'a Heard)> + Clone,
 ) -> Assignment {
@@ -90,7 +91,7 @@ pub(crate) fn assignment<'a>(
         timeouts: facts.timeouts,
         pods: assigned.collect(),
         hop_keys: facts.hop_keys.clone(),
-        waiting_for: waiting_for(facts, pods),
+        waiting_for: waiting_for(wanted, pods),
     }
 }
 
@@ -106,7 +107,7 @@ fn pod_assignment(pod: &PodFacts, heard: &Heard, address: SocketAddr, limit: u32
 
 /// What a revision waits for while no pod is usable, for people; empty while one is.
 pub(crate) fn waiting_for<'a>(
-    facts: &RevisionFacts,
+    wanted: PodCount,
     pods: impl Iterator<Item = (&'a PodFacts, &'a Heard)> + Clone,
 ) -> String {
     if pods.clone().any(|(pod, heard)| pod_state(pod, heard) == PodState::Ready && pod.requests.is_some()) {
@@ -117,7 +118,7 @@ pub(crate) fn waiting_for<'a>(
         return format!("pod {}: {trouble}", pod.name);
     }
     let coming = pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining).count();
-    match (coming, facts.wanted) {
+    match (coming, wanted) {
         (0, PodCount::ZERO) => "the autoscaler to ask for a pod".to_owned(),
         (0, _) => "the platform to start a pod".to_owned(),
         (1, _) => "its pod to get ready".to_owned(),

@@ -46,6 +46,8 @@ pub(crate) enum Former {
 pub(crate) struct Revision {
     pub(crate) facts: Arc<RevisionFacts>,
     pub(crate) spec: Arc<ScalingSpec>,
+    /// The replica count: what we ordered last, or what the platform said since.
+    pub(crate) wanted: PodCount,
     /// In the order of their names' ids; names decide in what people and activators see.
     pub(crate) pods: BTreeMap<PodId, Pod>,
     /// Ordered by the multiscaler, or found in force; `None` until either.
@@ -95,6 +97,7 @@ impl Registry {
         let id = self.revision_ids.intern(&facts.name);
         match self.revisions.get_mut(&id) {
             Some(revision) => {
+                revision.wanted = facts.wanted;
                 revision.facts = facts;
                 revision.spec = spec;
             }
@@ -198,6 +201,7 @@ impl Registry {
 impl Revision {
     fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>) -> Self {
         Self {
+            wanted: facts.wanted,
             facts,
             spec,
             pods: BTreeMap::new(),

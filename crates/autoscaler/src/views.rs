@@ -2,7 +2,7 @@
 
 use scaling::{Decision, Inputs, Mode, Multiscaler, PodPhase, Reason, RevisionStatus};
 use serde::Serialize;
-use vocabulary::{RevisionId, Timestamp};
+use vocabulary::{PodCount, RevisionId, Timestamp};
 
 use crate::api_types::{
     API_VERSION, DecisionView, InputsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList,
@@ -87,9 +87,8 @@ fn why_not_ready(revision: &Revision) -> Option<String> {
         .iter()
         .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, assigner::pod_trouble(pod, heard)?)));
     let waits = || {
-        let is_wanted = revision.facts.wanted.value() > 0;
-        let text = assigner::waiting_for(&revision.facts, pods.iter().copied());
-        (is_wanted && !text.is_empty()).then(|| format!("waits for {text}"))
+        let text = assigner::waiting_for(revision.wanted, pods.iter().copied());
+        (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
     };
     trouble.or_else(waits)
 }

@@ -6,7 +6,7 @@ use vocabulary::{Concurrency, RequestTimeouts, RevisionName};
 
 use super::*;
 
-fn revision(wanted: u32) -> RevisionFacts {
+fn revision() -> RevisionFacts {
     RevisionFacts {
         name: RevisionName::parse("default/service/hello").unwrap(),
         settings: RevisionSettings::default(),
@@ -15,7 +15,7 @@ fn revision(wanted: u32) -> RevisionFacts {
         progress_deadline: Duration::from_secs(600),
         hosts: Vec::new(),
         hop_keys: Vec::new(),
-        wanted: PodCount::new(wanted),
+        wanted: PodCount::ONE,
         template: "hello-00001".to_owned(),
     }
 }
@@ -44,7 +44,12 @@ fn loaded(concurrency: f64) -> Heard {
 }
 
 fn assign(pods: &[(PodFacts, Heard)]) -> Assignment {
-    assignment(&revision(1), Routing::ThroughActivator, pods.iter().map(|(pod, heard)| (pod, heard)))
+    assignment(
+        &revision(),
+        PodCount::ONE,
+        Routing::ThroughActivator,
+        pods.iter().map(|(pod, heard)| (pod, heard)),
+    )
 }
 
 /// Who decides whether a pod may take requests.
@@ -112,7 +117,7 @@ fn a_version_is_new_only_if_something_changed_and_urgent_only_if_usable_pods_did
 #[test]
 fn what_a_revision_waits_for_is_the_worst_that_is_known() {
     let text = |wanted, pods: &[(PodFacts, Heard)]| {
-        waiting_for(&revision(wanted), pods.iter().map(|(pod, heard)| (pod, heard)))
+        waiting_for(PodCount::new(wanted), pods.iter().map(|(pod, heard)| (pod, heard)))
     };
     let starting = || (pod("a"), heard(PodState::Starting));
     let probing = (

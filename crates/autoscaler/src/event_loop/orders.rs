@@ -34,8 +34,10 @@ impl EventLoop {
         }
     }
 
-    fn scale(&self, id: RevisionId, count: PodCount, now: Timestamp) {
-        let Some(revision) = self.registry.revisions.get(&id) else { return };
+    fn scale(&mut self, id: RevisionId, count: PodCount, now: Timestamp) {
+        let Some(revision) = self.registry.revisions.get_mut(&id) else { return };
+        revision.wanted = count;
+        self.touched.insert(id);
         let status = self.multiscaler.status(id, now);
         let ready = status.as_ref().map_or(0, |status| status.ready_pods.value());
         let reason = status.map(|status| status.last_reason).unwrap_or_default();
@@ -84,7 +86,8 @@ impl EventLoop {
     pub(super) fn reassign(&mut self, id: RevisionId, now: Timestamp) {
         let Some(revision) = self.registry.revisions.get_mut(&id) else { return };
         let pods = revision.pods_by_name();
-        let next = assigner::assignment(&revision.facts, revision.routing(), pods.iter().copied());
+        let next =
+            assigner::assignment(&revision.facts, revision.wanted, revision.routing(), pods.iter().copied());
         if let Some((assignment, urgency)) =
             assigner::revise(revision.assignment.as_deref(), next, &mut self.versions)
         {
