@@ -212,7 +212,7 @@ impl Peer {
             drop(turn);
             match dialled {
                 Ok(ends) => return ends,
-                Err(error) => self.failed(&error).await,
+                Err(error) => self.failed(in_one_line(&error)).await,
             }
         }
     }
@@ -231,26 +231,34 @@ impl Peer {
         Up { since: self.clock.now(), kind: self.kind, metrics: self.metrics.clone(), end: LinkEnd::Closed }
     }
 
-    /// A conversation ended: tells, and waits before the next attempt. `up` is what [`Peer::up`] gave, if it came to that.
-    async fn ended(&mut self, up: Option<Up>, reason: &LinkError) {
+    /// A conversation ended, in order (`Ok`) or not: tells, and waits before the next attempt. `up` is what [`Peer::up`] gave, if it came to
+    /// that.
+    async fn ended(&mut self, up: Option<Up>, how: Result<(), LinkError>) {
+        let reason = match &how {
+            Ok(()) => "the peer closed the link".to_owned(),
+            Err(error) => in_one_line(error),
+        };
         let Some(mut up) = up else { return self.failed(reason).await };
-        up.end = LinkEnd::Lost;
         if self.clock.now().saturating_since(up.since) >= GOOD_LINK {
             self.backoff.reset();
         }
+        if how.is_err() {
+            up.end = LinkEnd::Lost;
+            tracing::info!(peer = %self.name, reason, "link lost");
+        } else {
+            tracing::debug!(peer = %self.name, "link closed by the peer");
+        }
         drop(up);
-        tracing::info!(peer = %self.name, reason = in_one_line(reason), "link lost");
         self.say(LinkEvent::Lost).await;
         self.failed(reason).await;
     }
 
     /// An attempt failed: after a while people are told, once.
-    async fn failed(&mut self, error: &LinkError) {
+    async fn failed(&mut self, reason: String) {
         let now = self.clock.now();
         let failing = self.failing.get_or_insert(Failing { since: now, is_told: false });
         let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
-            let reason = in_one_line(error);
             tracing::warn!(peer = %self.name, address = %self.address, reason, "no link for a minute; its load and state are unknown");
             self.say(LinkEvent::Blocked(reason)).await;
         }
@@ -286,9 +294,4 @@ fn in_one_line(error: &LinkError) -> String {
 /// The peer did something that the protocol does not have.
 fn breach(problem: impl Into<String>) -> LinkError {
     LinkError::Garbage(link::WireError::BadValue { field: "its message", problem: problem.into() })
-}
-
-/// The peer closed the connection, which neither side of a link does in the course of things.
-fn closed() -> LinkError {
-    LinkError::Broken(std::io::ErrorKind::ConnectionAborted.into())
 }

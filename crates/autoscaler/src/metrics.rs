@@ -208,9 +208,9 @@ impl Metrics {
 /// How a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkEnd {
-    /// By us: its peer left, or we stop.
+    /// In order: by us, because its peer left or we stop, or by a peer that ends.
     Closed,
-    /// By the peer, the network, or because the peer misbehaved.
+    /// By the network, or because the peer fell silent or misbehaved.
     Lost,
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use link::{ActivatorHello, ActivatorOrder, ActivatorReport, LinkError, Reader, Writer};
+use link::{ActivatorOrder, ActivatorReport, LinkError, Reader, Writer};
 use runtime::Clock;
 use vocabulary::{Assignment, ReplicaName};
 
 use super::outbox::{Next, Outbox};
-use super::{LinkEvent, Peer, Up, breach, closed};
+use super::{LinkEvent, Peer, Up, breach};
 
 /// Dials and talks until the task is ended.
 pub(super) async fn keep(mut peer: Peer, name: ReplicaName, outbox: Arc<Outbox>) {
@@ -15,55 +15,44 @@ pub(super) async fn keep(mut peer: Peer, name: ReplicaName, outbox: Arc<Outbox>)
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
-        let reason = tokio::select! {
-            reason = listen(&mut peer, &name, &mut reader, &mut up) => reason,
-            reason = speak(&mut writer, &outbox, clock) => reason,
+        let ended = tokio::select! {
+            ended = listen(&mut peer, &name, &mut reader, &mut up) => ended,
+            reason = speak(&mut writer, &outbox, clock) => Err(reason),
         };
         drop((reader, writer));
         outbox.disconnected();
-        peer.ended(up, &reason).await;
+        peer.ended(up, ended).await;
     }
 }
 
-/// Passes on what the activator says, until that ends.
+/// Passes on what the activator says, until it closes the link or that breaks.
 async fn listen(
     peer: &mut Peer,
     name: &ReplicaName,
     reader: &mut Reader<ActivatorReport>,
     up: &mut Option<Up>,
-) -> LinkError {
-    let hello = match first(name, reader).await {
-        Ok(hello) => hello,
-        Err(reason) => return reason,
-    };
-    *up = Some(peer.up());
-    peer.say(LinkEvent::ActivatorUp(Box::new(hello))).await;
-    loop {
-        match reader.next().await {
-            Ok(Some(ActivatorReport::Hello(_))) => return breach("is a second hello"),
-            Ok(Some(report)) => peer.say(LinkEvent::Activator(report)).await,
-            Ok(None) => return closed(),
-            Err(reason) => return reason,
-        }
-    }
-}
-
-async fn first(
-    name: &ReplicaName,
-    reader: &mut Reader<ActivatorReport>,
-) -> Result<ActivatorHello, LinkError> {
-    match reader.next().await? {
-        Some(ActivatorReport::Hello(hello)) if hello.activator == *name => Ok(hello),
+) -> Result<(), LinkError> {
+    let hello = match reader.next().await? {
+        Some(ActivatorReport::Hello(hello)) if hello.activator == *name => hello,
         Some(ActivatorReport::Hello(hello)) => {
-            Err(breach(format!("is from {}, not {name}", hello.activator)))
+            return Err(breach(format!("is from {}, not {name}", hello.activator)));
         }
         Some(
             ActivatorReport::Loads { .. }
             | ActivatorReport::Present { .. }
             | ActivatorReport::Acknowledged { .. },
-        ) => Err(breach("came before its hello")),
-        None => Err(closed()),
+        ) => return Err(breach("came before its hello")),
+        None => return Ok(()),
+    };
+    *up = Some(peer.up());
+    peer.say(LinkEvent::ActivatorUp(Box::new(hello))).await;
+    while let Some(report) = reader.next().await? {
+        if matches!(report, ActivatorReport::Hello(_)) {
+            return Err(breach("is a second hello"));
+        }
+        peer.say(LinkEvent::Activator(report)).await;
     }
+    Ok(())
 }
 
 /// A heartbeat opens the conversation; the outbox says nothing until the event loop has taken in the hello.

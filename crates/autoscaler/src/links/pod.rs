@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use link::{LinkError, PodHello, PodOrder, PodReport, Reader, Writer};
+use link::{LinkError, PodOrder, PodReport, Reader, Writer};
 use runtime::Clock;
 use tokio::sync::watch;
 use vocabulary::{PodName, Timestamp};
 
-use super::{LinkEvent, Peer, Up, breach, closed};
+use super::{LinkEvent, Peer, Up, breach};
 
 /// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that says more is read
 /// more slowly, so it cannot keep the event loop busy.
@@ -18,52 +18,42 @@ pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Rece
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
-        let reason = tokio::select! {
-            reason = listen(&mut peer, &pod, &mut reader, &mut up) => reason,
-            reason = speak(&mut writer, &mut settings) => reason,
+        let ended = tokio::select! {
+            ended = listen(&mut peer, &pod, &mut reader, &mut up) => ended,
+            reason = speak(&mut writer, &mut settings) => Err(reason),
         };
         drop((reader, writer));
-        peer.ended(up, &reason).await;
+        peer.ended(up, ended).await;
     }
 }
 
-/// Passes on what the queue-proxy says, until that ends.
+/// Passes on what the queue-proxy says, until it closes the link or that breaks.
 async fn listen(
     peer: &mut Peer,
     pod: &PodName,
     reader: &mut Reader<PodReport>,
     up: &mut Option<Up>,
-) -> LinkError {
-    let hello = match first(pod, reader).await {
-        Ok(hello) => hello,
-        Err(reason) => return reason,
+) -> Result<(), LinkError> {
+    // An address may have been given to another pod since.
+    let hello = match reader.next().await? {
+        Some(PodReport::Hello(hello)) if hello.pod == *pod => hello,
+        Some(PodReport::Hello(hello)) => return Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
+        Some(PodReport::Load(_) | PodReport::State { .. } | PodReport::Present(_)) => {
+            return Err(breach("came before its hello"));
+        }
+        None => return Ok(()),
     };
     *up = Some(peer.up());
     peer.say(LinkEvent::PodUp(Box::new(hello))).await;
     let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
-    loop {
-        match reader.next().await {
-            Ok(Some(PodReport::Hello(_))) => return breach("is a second hello"),
-            Ok(Some(report)) => {
-                pace.take().await;
-                peer.say(LinkEvent::Pod(report)).await;
-            }
-            Ok(None) => return closed(),
-            Err(reason) => return reason,
+    while let Some(report) = reader.next().await? {
+        if matches!(report, PodReport::Hello(_)) {
+            return Err(breach("is a second hello"));
         }
+        pace.take().await;
+        peer.say(LinkEvent::Pod(report)).await;
     }
-}
-
-/// The hello, from the pod that was meant: an address may have been given to another since.
-async fn first(pod: &PodName, reader: &mut Reader<PodReport>) -> Result<PodHello, LinkError> {
-    match reader.next().await? {
-        Some(PodReport::Hello(hello)) if hello.pod == *pod => Ok(hello),
-        Some(PodReport::Hello(hello)) => Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
-        Some(PodReport::Load(_) | PodReport::State { .. } | PodReport::Present(_)) => {
-            Err(breach("came before its hello"))
-        }
-        None => Err(closed()),
-    }
+    Ok(())
 }
 
 /// Sends the settings first and whenever they change, and a heartbeat when there is nothing to say.
