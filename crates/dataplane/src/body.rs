@@ -3,8 +3,10 @@
 //! One concrete type instead of a boxed one: nearly every body is hyper's own, streamed through as it is read. Around it a body may carry
 //! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use thiserror::Error;
 
 use crate::timers::{Activity, Expired, Timers};
 use crate::upstream::Lease;
+use crate::watch::{self, SharedTimers};
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
 /// the stream.
@@ -38,7 +41,7 @@ type CustomBody = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
 pub struct Body {
     kind: Kind,
     activity: Option<Activity>,
-    timers: Option<Timers>,
+    timers: Option<SharedTimers>,
     /// Declared last: the connection returns to the pool after the body is gone.
     lease: Option<Lease>,
 }
@@ -76,10 +79,12 @@ impl Body {
         self
     }
 
-    /// Lets the timers of its request break this body off. Each frame counts as activity.
+    /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame counts as activity.
     #[must_use]
     pub fn with_timers(mut self, timers: Timers) -> Self {
         self.activity = timers.activity();
+        let timers = Rc::new(RefCell::new(timers));
+        watch::note(&timers);
         self.timers = Some(timers);
         self
     }
@@ -154,8 +159,8 @@ impl HttpBody for Body {
                 }
             }
             Poll::Pending => {
-                if let Some(timers) = &mut this.timers
-                    && let Poll::Ready(expired) = timers.poll_expired(context)
+                if let Some(timers) = &this.timers
+                    && let Poll::Ready(expired) = timers.borrow_mut().poll_expired(context)
                 {
                     return Poll::Ready(Some(Err(BodyError::Expired(expired))));
                 }

@@ -16,6 +16,7 @@ mod server;
 mod timers;
 mod upgrade;
 mod upstream;
+mod watch;
 
 pub mod probe;
 

@@ -137,6 +137,11 @@ impl Timers {
         }
     }
 
+    /// Whether the timer that was armed last has fired, which a look at the limits must follow. Much cheaper than that.
+    pub(crate) fn is_due(&self) -> bool {
+        self.sleep.as_ref().is_some_and(|armed| armed.sleep.is_elapsed())
+    }
+
     /// The earliest limit and which one it is.
     fn next_deadline(&self) -> Option<(Timestamp, Expired)> {
         let request = self.limits.request.map(|limit| (self.started_at + limit, Expired::Request));

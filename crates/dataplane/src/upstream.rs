@@ -87,6 +87,8 @@ struct Host {
     http2: Http2Host,
     /// Established and being established, both protocols.
     open: usize,
+    /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any more.
+    generation: u64,
 }
 
 impl Host {
@@ -127,6 +129,7 @@ impl Upstreams {
         if let Some(host) = self.0.hosts.borrow_mut().get_mut(&address) {
             host.idle.clear();
             host.http2.retire();
+            host.generation += 1;
         }
         self.0.forget_if_unused(address);
     }
@@ -164,22 +167,31 @@ impl Pool {
         }
     }
 
-    /// Counts a connection to `address`, if one more is allowed.
-    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<Opened, SendErrorKind> {
+    /// Counts a connection to `address`, if one more is allowed, and says of which generation it is.
+    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<(Opened, u64), SendErrorKind> {
         let limit = self.limits.connections_per_address;
         self.with_host(address, |host| {
             if host.open >= limit {
                 return Err(SendErrorKind::TooManyConnections { limit });
             }
             host.open += 1;
-            Ok(Opened { pool: Rc::downgrade(self), address })
+            Ok((Opened { pool: Rc::downgrade(self), address }, host.generation))
         })
     }
 
     /// Keeps an HTTP/1.1 connection for the next request.
     fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
         connection.idle_since = self.clock.now();
-        self.with_host(address, |host| host.idle.push(connection));
+        let refused = self.with_host(address, |host| {
+            if connection.generation != host.generation {
+                return Some(connection);
+            }
+            host.idle.push(connection);
+            None
+        });
+        if refused.is_some() {
+            return;
+        }
         if !self.is_sweeping.replace(true) {
             tokio::task::spawn_local(sweep(Rc::downgrade(self), self.clock, self.limits.idle));
         }
@@ -291,3 +303,6 @@ impl<Task: Future<Output = ()> + 'static> hyper::rt::Executor<Task> for LocalExe
         tokio::task::spawn_local(task);
     }
 }
+
+#[cfg(test)]
+mod tests;

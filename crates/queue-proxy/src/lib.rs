@@ -13,6 +13,8 @@ mod process;
 mod settings;
 mod stack;
 mod stat;
+#[cfg(test)]
+mod vectors;
 
 pub use config::{Announce, Config, Environment, Findings, Ports, Probes};
 pub use health::Unhealthy;

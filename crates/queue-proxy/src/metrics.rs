@@ -32,6 +32,7 @@ pub(crate) struct Metrics {
     registry: MetricsRegistry,
     answered: Counter,
     cancelled: Counter,
+    refusals: Counter,
     /// In the order of [`Reason::ALL`].
     refused: Vec<Counter>,
     durations: Histogram,
@@ -71,6 +72,7 @@ impl Metrics {
             registry: registry.clone(),
             answered: outcome("answered"),
             cancelled: outcome("cancelled"),
+            refusals: outcome("refused"),
             refused: Reason::ALL
                 .iter()
                 .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
@@ -119,15 +121,16 @@ impl Metrics {
         match outcome {
             Outcome::Answered => self.answered.inc(),
             Outcome::Cancelled => self.cancelled.inc(),
-            Outcome::Refused(reason) => self.count_refusal(reason),
+            Outcome::Refused(reason) => self.refuse(reason),
         };
         self.durations.observe(after.as_secs_f64());
     }
 
-    /// A refusal of something that never counted as a request in flight.
-    pub(crate) fn count_refusal(&self, reason: Reason) -> u64 {
+    /// A refusal, also of something that never counted as a request in flight.
+    pub(crate) fn refuse(&self, reason: Reason) -> u64 {
         let index = Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
-        self.refused[index].inc()
+        self.refused[index].inc();
+        self.refusals.inc()
     }
 
     /// All metrics as text.

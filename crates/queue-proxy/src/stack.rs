@@ -120,7 +120,7 @@ impl Service for Stack {
         // What two servers could read in two ways goes no further, and neither does the connection.
         if let Some(refusal) = framing_problem(&request) {
             connection.retire();
-            self.metrics.count_refusal(refusal.reason);
+            self.metrics.refuse(refusal.reason);
             return Ok(refusal.into_response(RequestKind::of(&request)).map(Self::without_guard));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {

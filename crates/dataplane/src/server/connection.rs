@@ -18,8 +18,9 @@ use tokio::net::TcpStream;
 use super::head_rules::HeadRules;
 use super::socket::{Reset, Socket, Spoken};
 use super::{Abort, ServerLimits, Service};
+use crate::body::BodyError;
 use crate::drain::{Drain, Phase};
-use crate::upstream::LocalExecutor;
+use crate::watch::Watch;
 
 /// What a service may know about the connection that a request came on, and ask of it.
 #[derive(Debug)]
@@ -144,18 +145,27 @@ async fn run_http1<S: Service>(
             .serve_connection(TokioIo::new(socket), answering)
             .with_upgrades()
     );
+    let watch = Watch::default();
     let served = poll_fn(|context| {
         connection.register(context);
-        if drain.phase() == Phase::Closing {
+        let mut polled = watch.during(|| serving.as_mut().poll(context));
+        // What has arrived by now is still served; then an idle connection is closed.
+        if polled.is_pending() && drain.phase() == Phase::Closing {
             serving.as_mut().graceful_shutdown();
+            polled = watch.during(|| serving.as_mut().poll(context));
         }
-        serving.as_mut().poll(context)
+        match polled {
+            Poll::Ready(ended) => Poll::Ready(ended.map_err(ConnectionError::from)),
+            Poll::Pending => {
+                watch.poll_expired(context).map(|expired| Err(BodyError::Expired(expired).into()))
+            }
+        }
     })
     .await;
     if served.is_err() && is_close_delimited.get() {
         reset.request();
     }
-    Ok(served?)
+    served
 }
 
 /// The last response of a connection says so. A switch of protocols keeps its own `Connection`.
@@ -178,7 +188,7 @@ async fn run_http2<S: Service>(
         })
     };
     let mut serving = pin!(
-        http2::Builder::new(LocalExecutor)
+        http2::Builder::new(StreamExecutor)
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.streams_per_connection)
             .initial_stream_window_size(limits.stream_window)
@@ -198,4 +208,22 @@ async fn run_http2<S: Service>(
     })
     .await?;
     Ok(())
+}
+
+/// Runs the streams of a connection, each as a task that ends when a timer of its response fires; dropping it resets the stream.
+#[derive(Clone, Copy, Debug)]
+struct StreamExecutor;
+
+impl<Stream: Future<Output = ()> + 'static> hyper::rt::Executor<Stream> for StreamExecutor {
+    fn execute(&self, stream: Stream) {
+        tokio::task::spawn_local(async move {
+            let mut stream = pin!(stream);
+            let watch = Watch::default();
+            poll_fn(|context| match watch.during(|| stream.as_mut().poll(context)) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => watch.poll_expired(context).map(drop),
+            })
+            .await;
+        });
+    }
 }

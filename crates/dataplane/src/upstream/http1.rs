@@ -25,6 +25,8 @@ pub(super) struct Http1Connection {
     sender: http1::SendRequest<Body>,
     task: AbortOnDrop,
     pub(super) idle_since: Timestamp,
+    /// See the host's.
+    pub(super) generation: u64,
 }
 
 impl Http1Connection {
@@ -130,12 +132,12 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
 }
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
-    let opened = pool.open(to)?;
+    let (opened, generation) = pool.open(to)?;
     let io = dial::dial(to, pool.limits.connect).await?;
     let handshake = http1::Builder::new().max_buf_size(256 * 1024).handshake(io).await;
     let (sender, connection) = handshake.map_err(|_| SendErrorKind::Closed)?;
     let task = tokio::task::spawn_local(run(connection, opened));
-    Ok(Http1Connection { sender, task: AbortOnDrop(Some(task)), idle_since: Timestamp::ZERO })
+    Ok(Http1Connection { sender, task: AbortOnDrop(Some(task)), idle_since: Timestamp::ZERO, generation })
 }
 
 /// Moves the bytes of one connection. What fails is told to the request that it fails for.

@@ -155,7 +155,7 @@ impl Drop for Dialing<'_> {
 }
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Shared>, SendErrorKind> {
-    let opened = pool.open(to)?;
+    let (opened, _) = pool.open(to)?;
     let done = Rc::new(Notify::new());
     pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&done)));
     let dialing = Dialing { pool, to, done };

@@ -30,6 +30,7 @@ async fn an_app_without_a_probe_is_ready_at_once() {
     }
 }
 
+/// R1, R2: while nobody listens the pod is starting, for as long as that takes; it is ready as soon as somebody does.
 #[tokio::test(flavor = "current_thread")]
 async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
     let following = async {
@@ -57,6 +58,30 @@ async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
     LocalSet::new().run_until(following).await;
 }
 
+/// R3, R4: as many good answers in a row as the threshold says, whatever the period, and they are asked for quickly.
+#[tokio::test(flavor = "current_thread")]
+async fn an_app_is_ready_after_its_success_threshold() {
+    let following = async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let asked = directory.path().join("asked");
+        let command = ["sh", "-c", &format!("echo >> {}", asked.display())].map(str::to_owned).to_vec();
+        let health = Health::new();
+        let probes = probes(Probe {
+            check: Check::Exec { command },
+            period: Some(Duration::from_hours(1)),
+            success_threshold: 3,
+            ..Probe::none()
+        });
+        tokio::select! {
+            unhealthy = health.watch(&probes, Clock::start()) => panic!("{unhealthy}"),
+            () = until(&health, PodState::Ready) => {}
+        }
+        assert_eq!(std::fs::read(&asked).expect("asked").len(), 3);
+    };
+    LocalSet::new().run_until(following).await;
+}
+
+/// R13: exec probes are run.
 #[tokio::test(flavor = "current_thread")]
 async fn an_app_that_stops_passing_is_unready_and_may_come_back() {
     let following = async {

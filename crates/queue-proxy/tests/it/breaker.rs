@@ -1,4 +1,4 @@
-//! B1–B5: how many requests run, wait, and are refused.
+//! The family B: how many requests run, wait, and are refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! P10–P17 as we do it: a drain says so, finishes what it holds, and ends as soon as nobody needs the pod.
+//! The drain vectors of family P, as we do it: a drain says so, finishes what it holds, and ends as soon as nobody needs the pod.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! H1–H28: what the app sees of a request, and what the client sees of a failure.
+//! The family H: what the app sees of a request, and what the client sees of a failure.
 
 use http::Version;
 

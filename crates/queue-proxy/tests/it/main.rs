@@ -6,6 +6,7 @@ mod drain;
 mod headers;
 mod linked;
 mod pages;
+mod program;
 mod protocols;
 mod timeouts;
 mod world;

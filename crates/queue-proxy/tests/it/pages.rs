@@ -1,4 +1,4 @@
-//! P1–P18: probes on the request port (with a hop key) and on the admin port, and what the small servers answer.
+//! The family P: probes on the request port (with a hop key) and on the admin port, and what the small servers answer.
 
 use prost::Message;
 use queue_proxy::Stat;
@@ -84,6 +84,9 @@ fn p12_an_app_that_is_not_ready_is_503() {
         assert_eq!(proxy.hello.state, PodState::Starting);
         let probed = proxy.get("/", &[KUBELET, QUEUE, HOP]).await;
         assert_eq!((probed.status, probed.body.as_str()), (503, ""));
+        let many = (0..20).map(|_| proxy.get("/", &[KUBELET, QUEUE, HOP]));
+        let many = futures_util::future::join_all(many).await;
+        assert!(many.iter().all(|probed| probed.status == 503), "R17");
         let ready = ask(proxy.ports.admin, "GET", "/ready", &[], b"").await;
         assert_eq!(ready.status, 503);
         assert_eq!(ask(proxy.ports.admin, "GET", "/healthz", &[], b"").await.status, 200);

@@ -1,4 +1,4 @@
-//! B11, O1–O13: the three timers. Times are those of the vectors; what is asserted is outcome and order.
+//! B11 and the family O: the three timers. Times are those of the vectors; what is asserted is outcome and order.
 
 use std::time::Duration;
 
@@ -221,5 +221,38 @@ fn o11_who_breaks_off_a_request_body_cancels_the_apps_work() {
         eventually("the app stopped", || app.state.running.get() == 0).await;
         let metrics = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await.body;
         assert!(metrics.contains("queue_proxy_requests_total{outcome=\"cancelled\"} 1"), "{metrics}");
+    });
+}
+
+/// A client that takes nothing of its response cannot hold a slot beyond the limits either.
+#[test]
+fn a_client_that_stops_reading_is_cut_off() {
+    run(async {
+        let app = App::start(|_| {
+            let chunks = futures_util::stream::repeat_with(|| {
+                Ok(http_body::Frame::data(bytes::Bytes::from(vec![b'x'; 65536])))
+            });
+            Box::pin(async { Response::new(http_body_util::StreamBody::new(chunks).boxed_unsync()) })
+        })
+        .await;
+        for setting in [REQUEST_1S, IDLE_1S] {
+            let proxy = Proxy::start(app.port, &[setting]).await;
+            let in_flight = async || {
+                let page = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await.body;
+                let level =
+                    page.lines().find_map(|line| line.strip_prefix("queue_proxy_in_flight_requests "));
+                level.expect("a level").to_owned()
+            };
+            let mut http1 = proxy.connect().await;
+            http1.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
+            let mut sender = http2(proxy.ports.requests).await;
+            let body = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let stalled = sender.send_request(Request::get("http://h/").body(body).expect("legal")).await;
+            assert_eq!(in_flight().await, "2", "{setting:?}");
+            while in_flight().await != "0" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            drop((http1, stalled));
+        }
     });
 }

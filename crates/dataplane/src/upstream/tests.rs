@@ -1,0 +1,150 @@
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::LocalSet;
+
+use super::*;
+
+/// An app that counts its connections.
+struct App {
+    address: SocketAddr,
+    connections: Rc<Cell<u32>>,
+}
+
+async fn app() -> App {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let connections = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&connections);
+    tokio::task::spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.set(counted.get() + 1);
+            tokio::task::spawn_local(async move {
+                let service = service_fn(|_: Request<Incoming>| async {
+                    // Long enough for others to come meanwhile.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
+                });
+                let builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
+                let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    App { address, connections }
+}
+
+fn pool(limits: UpstreamLimits) -> Upstreams {
+    Upstreams::new(Clock::start(), limits)
+}
+
+fn request(protocol: Protocol) -> Request<Body> {
+    let uri = match protocol {
+        Protocol::Http1 => "/",
+        Protocol::Http2 => "http://h/",
+    };
+    Request::get(uri).header("host", "h").body(Body::empty()).expect("legal")
+}
+
+async fn exchange(upstreams: &Upstreams, to: SocketAddr, protocol: Protocol) {
+    let response = upstreams.send(to, protocol, request(protocol)).await.expect("an answer");
+    assert_eq!(response.into_body().collect().await.expect("whole").to_bytes(), "ok");
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new().block_on(&runtime, test);
+}
+
+#[test]
+fn a_connection_is_used_again_and_closed_when_it_was_idle_for_too_long() {
+    run(async {
+        let app = app().await;
+        let upstreams =
+            pool(UpstreamLimits { idle: Duration::from_millis(200), ..UpstreamLimits::default() });
+        for _ in 0..5 {
+            exchange(&upstreams, app.address, Protocol::Http1).await;
+        }
+        assert_eq!((app.connections.get(), upstreams.connections(app.address)), (1, 1));
+        while upstreams.connections(app.address) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        exchange(&upstreams, app.address, Protocol::Http1).await;
+        assert_eq!(app.connections.get(), 2);
+    });
+}
+
+#[test]
+fn streams_share_one_http2_connection() {
+    run(async {
+        let app = app().await;
+        let upstreams = pool(UpstreamLimits::default());
+        let exchanges = (0..50).map(|_| exchange(&upstreams, app.address, Protocol::Http2));
+        futures_util::future::join_all(exchanges).await;
+        assert_eq!(app.connections.get(), 1);
+    });
+}
+
+#[test]
+fn closing_idle_connections_spares_those_in_use_until_they_are_done() {
+    run(async {
+        let app = app().await;
+        let upstreams = pool(UpstreamLimits::default());
+        let two = [Protocol::Http1; 2].map(|protocol| exchange(&upstreams, app.address, protocol));
+        futures_util::future::join_all(two).await;
+        assert_eq!(upstreams.connections(app.address), 2);
+        let in_use = upstreams.send(app.address, Protocol::Http1, request(Protocol::Http1)).await;
+        upstreams.close_idle(app.address);
+        while upstreams.connections(app.address) > 1 {
+            tokio::task::yield_now().await;
+        }
+        let body = in_use.expect("an answer").into_body().collect().await.expect("whole");
+        assert_eq!(body.to_bytes(), "ok");
+        while upstreams.connections(app.address) > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(upstreams.connections_in_all(), 0);
+    });
+}
+
+#[test]
+fn a_limit_on_connections_is_kept_and_a_refused_connection_returns_the_request() {
+    run(async {
+        let app = app().await;
+        let upstreams = pool(UpstreamLimits { connections_per_address: 1, ..UpstreamLimits::default() });
+        let first = upstreams.send(app.address, Protocol::Http1, request(Protocol::Http1));
+        let second = upstreams.send(app.address, Protocol::Http1, request(Protocol::Http1));
+        let (first, second) = tokio::join!(first, second);
+        assert!(first.is_ok());
+        let error = second.expect_err("one is the limit");
+        assert_eq!(
+            (error.kind, error.started),
+            (SendErrorKind::TooManyConnections { limit: 1 }, Started::No)
+        );
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let nobody = socket.local_addr().expect("bound");
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            let error = upstreams.send(nobody, protocol, request(protocol)).await.expect_err("refused");
+            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectRefused, Started::No));
+            assert!(error.request.is_some(), "it may go elsewhere");
+        }
+    });
+}
+
+#[test]
+fn a_dropped_exchange_is_closed_at_the_peer() {
+    run(async {
+        let app = app().await;
+        let upstreams = pool(UpstreamLimits::default());
+        let send = upstreams.send(app.address, Protocol::Http1, request(Protocol::Http1));
+        assert!(tokio::time::timeout(Duration::from_millis(5), send).await.is_err());
+        while upstreams.connections(app.address) > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}

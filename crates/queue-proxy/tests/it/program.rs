@@ -1,0 +1,101 @@
+//! The program itself: what it says, how it ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use queue_proxy::Announcement;
+
+use crate::world::{App, Proxy, ask, environment, eventually, run};
+
+/// The program with ports of its own choice, and which those are.
+fn started(app: u16, changes: &[(&str, &str)]) -> (Child, Announcement) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
+        .env_clear()
+        .envs(environment(app, changes))
+        .env("EBB_ANNOUNCE", "stdout")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
+    (child, serde_json::from_str(&line).expect("one line of JSON"))
+}
+
+fn tell(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
+    kill(pid, signal).expect("it lives");
+}
+
+#[test]
+fn p15_asked_to_stop_it_drains_and_ends_with_0() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let (mut child, _) = started(9, &[]);
+        tell(&child, signal);
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn p14_asked_twice_it_ends_at_once_with_1() {
+    run(async {
+        let app = App::start(|_| Box::pin(std::future::pending())).await;
+        let (mut child, ports) = started(app.port, &[]);
+        let held = ask(ports.requests, "GET", "/", &[], b"");
+        let stopping = async {
+            eventually("a request runs", || app.state.running.get() == 1).await;
+            tell(&child, Signal::SIGTERM);
+            while ask(ports.admin, "GET", "/ready", &[], b"").await.status == 200 {}
+            tell(&child, Signal::SIGTERM);
+        };
+        tokio::select! {
+            biased;
+            () = stopping => {}
+            answer = held => panic!("the app never answers: {answer:?}"),
+        }
+        assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    });
+}
+
+#[test]
+fn r16_a_bad_environment_ends_it_with_2_and_all_problems() {
+    let output = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
+        .env_clear()
+        .env("SERVING_READINESS_PROBE", "{")
+        .env("USER_PORT", "x")
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).expect("text");
+    for problem in ["SERVING_READINESS_PROBE is not a probe", "USER_PORT is \"x\"", "SERVING_POD is missing"]
+    {
+        assert!(told.contains(problem), "{problem} in {told}");
+    }
+}
+
+#[test]
+fn a_failed_liveness_probe_has_an_exit_code_of_its_own() {
+    let probe = r#"{"exec":{"command":["/bin/false"]},"periodSeconds":1,"failureThreshold":1}"#;
+    let (mut child, _) = started(9, &[("EBB_LIVENESS_PROBE", probe)]);
+    assert_eq!(child.wait().expect("it ends").code(), Some(i32::from(queue_proxy::EXIT_LIVENESS_FAILED)));
+}
+
+#[test]
+fn a_port_in_use_is_said_with_its_purpose() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
+            .env_clear()
+            .envs(environment(app.port, &[("EBB_ADMIN_PORT", &proxy.ports.admin.to_string())]))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        assert_eq!(child.wait().expect("it ends").code(), Some(1));
+        let mut told = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
+        assert!(told.contains(&format!("port {} (admin)", proxy.ports.admin)), "{told}");
+    });
+}
