@@ -81,6 +81,9 @@ impl Ebb {
 
     async fn spawn(mut command: Command, files: TempDir) -> Self {
         let mut child = command
+            // Ours, not the product's, which refuses settings that it does not know.
+            .env_remove("EBB_EXECUTABLE")
+            .env_remove("EBB_TEST_APP")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
