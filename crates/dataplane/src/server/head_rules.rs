@@ -8,7 +8,7 @@
 //! its client one connection, while parsing every head twice would cost everybody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Response, StatusCode};
@@ -44,6 +44,8 @@ struct Counts {
     requests_with_length: AtomicUsize,
     /// Responses with a status of [`AUTOMATIC`] that are the service's, and not yet written.
     own_refusals: AtomicUsize,
+    /// What follows is not HTTP.
+    is_over: AtomicBool,
 }
 
 impl HeadRules {
@@ -57,8 +59,16 @@ impl HeadRules {
                 > self.0.requests_with_length.load(Ordering::Relaxed)
     }
 
+    /// Whether another protocol is spoken from now on.
+    pub(super) fn are_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Relaxed)
+    }
+
     /// Notes a response of the service.
     pub(super) fn responded<B>(&self, response: &Response<B>) {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.0.is_over.store(true, Ordering::Relaxed);
+        }
         if AUTOMATIC.iter().any(|(_, status, _)| *status == response.status()) {
             self.0.own_refusals.fetch_add(1, Ordering::Relaxed);
         }

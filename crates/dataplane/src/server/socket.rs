@@ -1,5 +1,5 @@
-//! The socket of an accepted connection: its first bytes can be looked at, it can be broken instead of closed, and HTTP/1.1 heads are under
-//! our rules.
+//! The socket of an accepted connection: its first bytes can be looked at, it can be broken instead of closed, HTTP/1.1 heads are under our
+//! rules, and an HTTP/1.1 client that is answered while it still sends gets to read its answer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,11 +11,16 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 
 use super::head_rules::{HeadRules, LengthLines};
 
 /// What an HTTP/2 connection begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long a client may go on sending after we closed our side. Closing the other side while bytes arrive resets the connection, and a client that
+/// sees the reset first never reads its answer. A client that reads while it writes stops within a round trip.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the first bytes of a connection say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +55,57 @@ pub(crate) struct Socket {
     rules: Option<(HeadRules, LengthLines)>,
     /// What was put in the place of an answer and is not yet written.
     replacement: Vec<u8>,
+    /// Since when more came than was wanted, after our side was closed.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream, reset: Reset) -> Self {
-        Self { stream, ahead: [0; PREFACE.len()], unread: 0..0, reset, rules: None, replacement: Vec::new() }
+        Self {
+            stream,
+            ahead: [0; PREFACE.len()],
+            unread: 0..0,
+            reset,
+            rules: None,
+            replacement: Vec::new(),
+            lingering: None,
+        }
     }
 
     /// Everything that is read and written from now on is HTTP/1.1.
     pub(crate) fn obey(mut self, rules: &HeadRules) -> Self {
         self.rules = Some((rules.clone(), LengthLines::new(rules.clone())));
         self
+    }
+
+    /// Whether HTTP/1.1 is spoken.
+    fn obeys(&self) -> bool {
+        self.rules.as_ref().is_some_and(|(rules, _)| !rules.are_over())
+    }
+
+    /// Throws away what the client still sends, until it stops or the limit is reached.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // First of all, or a client that never pauses would never let the timer be heard.
+        if let Some(limit) = &mut self.lingering
+            && limit.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(());
+        }
+        let mut unwanted = [0; 8 * 1024];
+        loop {
+            let mut buffer = ReadBuf::new(&mut unwanted);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.lingering.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        match &mut self.lingering {
+            Some(limit) => limit.as_mut().poll(context),
+            None => Poll::Ready(()),
+        }
     }
 
     /// Writes out what was put in the place of an answer.
@@ -74,7 +119,8 @@ impl Socket {
 
     /// Whether something else will be written instead of `bytes`.
     fn is_replaced(&mut self, bytes: &[u8]) -> bool {
-        let replacement = self.rules.as_ref().and_then(|(rules, _)| rules.replacement(bytes));
+        let rules = self.rules.as_ref().map(|(rules, _)| rules).filter(|rules| !rules.are_over());
+        let replacement = rules.and_then(|rules| rules.replacement(bytes));
         replacement.is_some_and(|replacement| {
             self.replacement = replacement;
             true
@@ -124,7 +170,9 @@ impl AsyncRead for Socket {
             buffer.put_slice(&self.ahead[self.unread.start..until]);
             self.unread.start = until;
         }
-        if let Some((_, lines)) = &mut self.rules {
+        if let Some((rules, lines)) = &mut self.rules
+            && !rules.are_over()
+        {
             lines.read(&buffer.filled()[before..]);
         }
         Poll::Ready(Ok(()))
@@ -150,8 +198,11 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_replacement(context))?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if self.lingering.is_none() {
+            ready!(self.poll_replacement(context))?;
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        }
+        if self.obeys() { self.poll_linger(context).map(Ok) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_write_vectored(
