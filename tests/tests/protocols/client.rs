@@ -76,7 +76,11 @@ enum Sender {
 
 impl Client {
     pub(crate) async fn connect(ebb: &Ebb, protocol: Protocol) -> Self {
-        let stream = TcpStream::connect(ebb.requests).await.expect("ebb listens");
+        Self::connect_to(ebb.requests, protocol).await
+    }
+
+    pub(crate) async fn connect_to(address: SocketAddr, protocol: Protocol) -> Self {
+        let stream = TcpStream::connect(address).await.expect("somebody listens");
         stream.set_nodelay(true).expect("the connection is open");
         let io = TokioIo::new(stream);
         // How a connection ends is seen by whoever waits for a response on it.
@@ -193,11 +197,7 @@ pub(crate) struct RawClient(TcpStream);
 
 impl RawClient {
     pub(crate) async fn connect(ebb: &Ebb) -> Self {
-        Self::connect_to(ebb.requests).await
-    }
-
-    async fn connect_to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("ebb listens");
+        let stream = TcpStream::connect(ebb.requests).await.expect("ebb listens");
         stream.set_nodelay(true).expect("the connection is open");
         Self(stream)
     }
