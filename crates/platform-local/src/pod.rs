@@ -1,12 +1,12 @@
 //! What `ebb pod` does: one app with its queue-proxy, and nothing left behind.
 //!
 //! It is told what to run by one line on its standard input and tells its supervisor what happens on its standard output
-//! ([`PodMessage`]). TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the supervisor is gone,
-//! however it went: every descendant is killed at once. When app or queue-proxy ends by itself, the pod has failed, and the
-//! other is ended.
+//! ([`PodMessage`]). TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
+//! supervisor is gone, however it went: every descendant is killed at once. When app or queue-proxy ends by itself, the pod has
+//! failed, and the other is ended.
 //!
-//! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in about a millisecond, and being the reaper of
-//! all orphans it must collect any child, which no library for child processes wants to share.
+//! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in about a millisecond, and
+//! being the reaper of all orphans it must collect any child, which no library for child processes wants to share.
 
 mod children;
 mod descendants;

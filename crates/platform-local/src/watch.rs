@@ -1,8 +1,8 @@
 //! Telling when a file changed, whatever the editor does to it.
 //!
-//! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are watched, not the files. Some file systems report
-//! nothing, so the files' metadata are looked at now and then too. Neither says that a writer is done, so a change counts once
-//! nothing has happened for a moment.
+//! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are watched, not the files.
+//! Some file systems report nothing, so the files' metadata are looked at now and then too. Neither says that a writer is done, so a
+//! change counts once the metadata have not changed for a moment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::manifest::Reading;
 
-/// How long nothing must happen before the files are read.
+/// How long the files must be left alone before they are read.
 const QUIET: Duration = Duration::from_millis(50);
 /// How long a file must hold nothing before that is believed: many writers empty a file first.
 const EMPTY_QUIET: Duration = Duration::from_secs(1);

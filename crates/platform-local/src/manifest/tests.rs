@@ -413,6 +413,25 @@ fn the_samples_are_flawless() {
     }
 }
 
+#[test]
+fn a_manifest_that_was_cut_off_anywhere_is_read_or_refused_with_a_message() {
+    let whole = format!(
+        "{}---\n{}",
+        in_container("env: [{name: A, value: \"1\"}]\nreadinessProbe: {httpGet: {path: /}}"),
+        MINIMAL.replace("hello", "other")
+    );
+    let files = Files::with(&[&whole]);
+    for end in 0..whole.len() {
+        files.write(0, &whole[..end]);
+        if let Err(messages) = files.load() {
+            assert!(
+                !messages.is_empty() && messages.iter().all(|text| text.starts_with("0.yaml:")),
+                "{messages:?}"
+            );
+        }
+    }
+}
+
 mod while_running {
     use super::*;
 

@@ -1,6 +1,7 @@
 //! How the app and the queue-proxy are started.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -29,12 +30,12 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
 /// Starts the queue-proxy, which announces its ports on its standard output.
 pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let mut command = command_of("ebb");
-    command
-        .arg("queue-proxy")
-        .envs(queue_proxy_variables(spec, port))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit());
+    command.arg("queue-proxy").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it refuses.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_setting(name)) {
+        command.env_remove(name);
+    }
+    command.envs(queue_proxy_variables(spec, port));
     // Exec probes run where the app runs.
     enter_directory(&mut command, spec);
     command.spawn()
@@ -58,6 +59,10 @@ fn this_executable() -> PathBuf {
         Ok(path) if identity(&path) == identity(&link) => path,
         Ok(_) | Err(_) => link,
     }
+}
+
+fn is_foreign_setting(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"EBB_") && name != "EBB_LOG"
 }
 
 fn enter_directory(command: &mut Command, spec: &PodSpec) {

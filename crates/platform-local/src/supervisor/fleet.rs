@@ -113,8 +113,8 @@ impl Fleet {
         }
     }
 
-    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not told back as a change: who gave
-    /// it knows, may have given the next one already, and would take an echo of the first for somebody else's wish.
+    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not told back as a change:
+    /// who gave it knows, may have given the next one already, and would take an echo of the first for somebody else's wish.
     pub(crate) fn scale_to(
         &mut self,
         name: &RevisionName,

@@ -19,6 +19,10 @@ use crate::supervisor::logs::{LogSink, PodLog};
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long output may come after the end. Only a descendant that left the group of an `ebb pod` that was killed could print longer; nobody
+/// waits for that one.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wish {
@@ -84,7 +88,7 @@ impl Process {
         let mut input = child.stdin.take();
         let output = child.stdout.take().expect("it is a pipe");
         let errors = child.stderr.take().expect("it is a pipe");
-        // Its descendants hold this pipe too, so it may outlive the process.
+        // Its descendants hold this pipe too, so what they print last comes after its end.
         let log = tokio::spawn(copy_log(errors, log));
         send_spec(&mut input, spec).await;
         self.listen(output, input, group).await;
@@ -94,7 +98,10 @@ impl Process {
             Ok(status) => how(status),
             Err(error) => format!("its pod process is gone: {error}"),
         };
-        let _ = log.await;
+        let drained = log.abort_handle();
+        if tokio::time::timeout(LOG_PATIENCE, log).await.is_err() {
+            drained.abort();
+        }
         how
     }
 

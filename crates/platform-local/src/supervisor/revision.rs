@@ -1,8 +1,8 @@
 //! Which pods should one revision have?
 //!
-//! As many of its present template as are wanted. While pods of an older template still serve, that is a rollout: the new pods all start at once, and one old pod
-//! leaves for each new pod that is ready, so the revision never has fewer pods than wanted that work. A new template that never gets
-//! ready leaves the old one serving, and growing with the load.
+//! As many of its present template as are wanted. While pods of an older template still serve, that is a rollout: the new pods all
+//! start at once, and one old pod leaves for each new pod that is ready, so the revision never has fewer pods that work than
+//! wanted. A new template that never gets ready leaves the old one serving, and growing with the load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
