@@ -29,6 +29,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
 
+use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, Reading, Trouble};
 use crate::watch::Watched;
 use fleet::{Fleet, PodNews};
@@ -97,7 +98,7 @@ impl LocalPlatform {
         let supervisor = Supervisor {
             desk: Arc::clone(&desk),
             clock: config.clock,
-            ebb: config.ebb,
+            ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(new_hop_key),
             outbox: Outbox::default(),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
@@ -167,7 +168,8 @@ fn new_hop_key() -> HopKey {
 struct Supervisor {
     desk: Arc<Desk>,
     clock: Clock,
-    ebb: PathBuf,
+    /// The executable for pods, if it is not this one.
+    ebb: Option<PathBuf>,
     fleet: Fleet,
     outbox: Outbox,
     surface: Surface,

@@ -47,6 +47,7 @@ fn run_all(arguments: &[String]) -> ExitCode {
         a_removed_service_is_stopped,
         drain_ends_everything,
         nothing_outlives_a_killed_supervisor,
+        pods_start_though_the_executable_was_replaced,
     ];
     let wanted = |name: &str| {
         let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
@@ -408,4 +409,24 @@ async fn nothing_outlives_a_killed_supervisor() {
     supervisor.kill().expect("killing");
     supervisor.wait().expect("waiting");
     eventually("every process to end", || with_argument("91819").is_empty()).await;
+}
+
+async fn pods_start_though_the_executable_was_replaced() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, starts) = (directory.path().join("hello.yaml"), directory.path().join("starts"));
+    let script = format!("echo >> {}; exit 3", starts.display());
+    std::fs::write(&file, manifest("hello", &script)).expect("writing");
+    let executable = directory.path().join("ebb");
+    std::fs::copy(std::env::current_exe().expect("this executable"), &executable).expect("copying");
+    let mut supervisor =
+        Command::new(&executable).arg("supervise").arg(&file).stdin(Stdio::null()).spawn().expect("starting");
+    let count = || std::fs::read_to_string(&starts).map_or(0, |text| text.lines().count());
+    eventually("a start", || count() > 0).await;
+    std::fs::remove_file(&executable).expect("removing");
+    std::fs::write(&executable, "not a program").expect("writing");
+    let before = count();
+    // One may have been under way.
+    eventually("more starts", || count() > before + 1).await;
+    supervisor.kill().expect("killing");
+    supervisor.wait().expect("waiting");
 }

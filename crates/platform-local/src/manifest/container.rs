@@ -57,11 +57,14 @@ fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
         Some(place) if missing => report.refuse(
             place,
             format!(
-                "{} alone cannot be run: ebb runs processes, not container images; add the command that starts the app",
+                "{} alone cannot be run: ebb runs processes, not container images; add the command that \
+                     starts the app",
                 container.path_of("image")
             ),
         ),
-        Some(place) => report.warn(place, format!("{} has no effect beside a command", container.path_of("image"))),
+        Some(place) => {
+            report.warn(place, format!("{} has no effect beside a command", container.path_of("image")));
+        }
         None if missing => report.refuse(
             container.place,
             format!("{} is missing or empty: the command that starts the app", container.path_of("command")),

@@ -92,7 +92,10 @@ fn timing(fields: &mut Fields<'_>, kind: ProbeKind, probe: &mut Map<String, Json
         let path = fields.path_of("periodSeconds");
         report.refuse(
             period_place,
-            format!("{path} is 0 (probe as fast as is sensible), which leaves no meaning to timeoutSeconds and failureThreshold; remove those or the 0"),
+            format!(
+                "{path} is 0 (probe as fast as is sensible), which leaves no meaning to \
+                 timeoutSeconds and failureThreshold; remove those or the 0"
+            ),
         );
     }
     for (name, value) in [

@@ -173,7 +173,10 @@ impl Reading {
                     let (short, namespace) = (name.name(), name.namespace());
                     report.refuse(
                         document.node.place,
-                        format!("the Service {short} of namespace {namespace} is given twice, first in {first}; rename or remove one"),
+                        format!(
+                            "the Service {short} of namespace {namespace} is given twice, first in \
+                             {first}; rename or remove one"
+                        ),
                     );
                     self.refused.insert(name);
                 } else {
@@ -215,7 +218,13 @@ fn place_of(document: &Document<'_>) -> String {
 fn kind_of(document: &Node, report: &mut Report) -> Kind {
     let text = |name| document.field(name).and_then(Node::text);
     let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else {
-        report.refuse(document.place, format!("is no manifest: apiVersion and kind must say what it is (apiVersion: {SERVICES}, kind: Service)"));
+        report.refuse(
+            document.place,
+            format!(
+                "is no manifest: apiVersion and kind must say what it is \
+             (apiVersion: {SERVICES}, kind: Service)"
+            ),
+        );
         return Kind::Unknown;
     };
     match (version, kind) {
@@ -234,7 +243,10 @@ fn kind_of(document: &Node, report: &mut Report) -> Kind {
             let near = did_you_mean(kind, ["Service", "ConfigMap"].into_iter());
             report.refuse(
                 place,
-                format!("kind is {kind} of {version}; what can be read is Service of {SERVICES} and ConfigMap of v1{near}"),
+                format!(
+                    "kind is {kind} of {version}; what can be read is Service of {SERVICES} and \
+                     ConfigMap of v1{near}"
+                ),
             );
             Kind::Unknown
         }

@@ -180,7 +180,11 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
             || percent.is_some_and(|percent| percent != 100)
             || splits.iter().any(|name| target.take(name).is_some())
         {
-            report.refuse(place, "spec.traffic is not supported on one machine: all requests go to the latest template; remove it");
+            report.refuse(
+                place,
+                "spec.traffic is not supported on one machine: all requests go to the \
+                 latest template; remove it",
+            );
             return;
         }
         target.finish(&[], report);

@@ -212,7 +212,7 @@ fn refused_fields_of_the_service() {
             ),
         ),
         ("traffic tag", in_service("traffic: [{latestRevision: true, percent: 100, tag: blue}]")),
-        ("misplaced annotation", in_metadata("annotations: {autoscaling.knative.dev/min-scale: \"1\"}")),
+        ("A34: misplaced annotation", in_metadata("annotations: {autoscaling.knative.dev/min-scale: \"1\"}")),
         ("name", MINIMAL.replace("hello", "Hello_World")),
         ("namespace", in_metadata("namespace: -x")),
         ("no name", MINIMAL.replace("  name: hello\n", "  labels: {}\n")),

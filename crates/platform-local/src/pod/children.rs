@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 
+use crate::executable::this_executable;
 use crate::pod::{PodSpec, Probes};
 
 /// Starts the app. Both its outputs go to our standard error, where the supervisor reads the pod's logs.
@@ -49,16 +48,6 @@ fn command_of(program: &str) -> Command {
     let mut command = Command::new(this_executable());
     command.arg0(program);
     command
-}
-
-/// The executable that runs now, even if another was built in its place since: then only the kernel's link still leads to it.
-fn this_executable() -> PathBuf {
-    let link = PathBuf::from("/proc/self/exe");
-    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
-    match std::env::current_exe() {
-        Ok(path) if identity(&path) == identity(&link) => path,
-        Ok(_) | Err(_) => link,
-    }
 }
 
 fn is_foreign_setting(name: &OsStr) -> bool {

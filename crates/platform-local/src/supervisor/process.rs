@@ -11,6 +11,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{mpsc, watch};
 use vocabulary::PodName;
 
+use crate::executable::this_executable;
 use crate::lines::Lines;
 use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
 use crate::supervisor::fleet::PodNews;
@@ -38,8 +39,8 @@ pub(crate) enum Wish {
 /// What a process is started with.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// The `ebb` executable.
-    pub(crate) ebb: PathBuf,
+    /// The `ebb` executable, if it is not this one.
+    pub(crate) ebb: Option<PathBuf>,
     /// The pod's name.
     pub(crate) pod: PodName,
     /// What it runs.
@@ -53,6 +54,7 @@ pub(crate) struct Start {
 /// Runs one process to its end. The last news is always [`PodNews::Ended`].
 pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
     let Start { ebb, pod, spec, logs, news } = start;
+    let ebb = ebb.unwrap_or_else(this_executable);
     let how = match spawn(&ebb) {
         Ok(child) => {
             let mut process = Process { pod: pod.clone(), news: news.clone(), wish };
@@ -66,6 +68,7 @@ pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
 /// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole.
 fn spawn(ebb: &Path) -> std::io::Result<Child> {
     Command::new(ebb)
+        .arg0("ebb")
         .arg("pod")
         .process_group(0)
         .stdin(Stdio::piped())
