@@ -1,0 +1,33 @@
+//! What the queue-proxy costs as a hop, beside HAProxy and nginx: CPU time per request, latency, memory.
+//!
+//! `cargo bench -p tests --bench hop`. In each round each contestant forwards the same load to the same app; HAProxy takes part twice.
+//! `--only h2c`, `--only 64x12B` or `--only memory` measure a part.
+
+mod hop {
+    pub(super) mod cells;
+    pub(super) mod memory;
+}
+
+use tests::bench::{Options, Report, machine};
+
+use hop::{cells, memory};
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::read();
+    machine::require(&[
+        ("wrk", "wrk"),
+        ("h2load", "nghttp2-client"),
+        ("haproxy", "haproxy"),
+        ("nginx", "nginx"),
+    ])?;
+    machine::raise_open_files()?;
+    let mut report = Report::new("hop", options.quick, options.rounds(10, 1));
+    let bars = cells::measure(&options, &mut report)?;
+    if options.includes("memory") {
+        memory::measure(&options, &mut report)?;
+    }
+    if let Some(path) = &options.svg {
+        tests::bench::plot::bars(path, "CPU time per request, HAProxy = 1", &bars, 1.0)?;
+    }
+    report.finish(options.json.as_deref())
+}

@@ -1,0 +1,20 @@
+//! A clock that all processes of a machine share, so that what one noted can be compared with what another did.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+/// The time since the machine started (`CLOCK_MONOTONIC`).
+pub fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has a monotonic clock").into()
+}
+
+/// Milliseconds, for reports.
+pub fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// Microseconds, for reports.
+pub fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}

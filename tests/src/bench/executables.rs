@@ -1,0 +1,42 @@
+//! The programs under test, built as this benchmark was.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// `ebb`: `$EBB_EXECUTABLE`, else what cargo builds now, in the profile of this benchmark, so that it is never an old one.
+pub fn ebb() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("EBB_EXECUTABLE") {
+        return Ok(path.into());
+    }
+    let folder = profile_folder()?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "-p", "ebb"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if folder.ends_with("release") {
+        command.arg("--release");
+    }
+    if let Some(target) = folder.parent() {
+        command.arg("--target-dir").arg(target);
+    }
+    if !command.status().context("running cargo")?.success() {
+        bail!("`ebb` does not build");
+    }
+    Ok(folder.join("ebb"))
+}
+
+/// The app behind the proxies, which cargo builds with the benchmarks.
+pub fn bench_app() -> anyhow::Result<PathBuf> {
+    let path = profile_folder()?.join("bench-app");
+    if path.is_file() {
+        Ok(path)
+    } else {
+        bail!("{} is missing; run this through `cargo bench`", path.display())
+    }
+}
+
+fn profile_folder() -> anyhow::Result<PathBuf> {
+    let this = std::env::current_exe().context("finding this executable")?;
+    this.ancestors().nth(2).map(Path::to_owned).context("benchmarks lie in target/PROFILE/deps")
+}

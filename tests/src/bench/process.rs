@@ -1,0 +1,143 @@
+//! A process that takes part: started on its cores, ended when dropped, and asked what it cost.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use super::machine::spawn_on;
+
+/// A running process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a command on these cores. What it says on standard error goes to `NAME.log` in `folder`.
+    pub fn start(mut command: Command, name: &str, folder: &Path, cores: &[usize]) -> anyhow::Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let file = fs::File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
+        let child = spawn_on(cores, &mut command).with_context(|| format!("starting {name}"))?;
+        Ok(Self { child, log })
+    }
+
+    /// The first line of its standard output; fails with its log if it ends without one.
+    pub fn first_line(&mut self) -> anyhow::Result<String> {
+        let output = self.child.stdout.take().context("its output was read before")?;
+        let mut reader = BufReader::new(output);
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        self.child.stdout = Some(reader.into_inner());
+        if line.is_empty() {
+            bail!("it ended without a word:\n{}", self.log());
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// Where to tell it something.
+    pub fn input(&mut self) -> &mut ChildStdin {
+        self.child.stdin.as_mut().expect("standard input is piped")
+    }
+
+    /// What it said on standard error.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs; if not, the error holds its log.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("a process ended with {status}:\n{}", self.log()),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The CPU time that all threads of a process have used, ended ones included.
+pub fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
+    let clock =
+        ClockId::pid_cpu_clock_id(raw(pid)).with_context(|| format!("the CPU clock of process {pid}"))?;
+    Ok(clock_gettime(clock).with_context(|| format!("the CPU time of process {pid}"))?.into())
+}
+
+/// The CPU time of those threads of a process whose name begins so, as far as they still run.
+pub fn cpu_time_of_threads(pid: u32, name: &str) -> anyhow::Result<Duration> {
+    let mut nanoseconds = 0;
+    let mut found = 0;
+    for thread in threads(pid) {
+        let folder = format!("/proc/{pid}/task/{thread}");
+        let Ok(comm) = fs::read_to_string(format!("{folder}/comm")) else { continue };
+        if comm.starts_with(name) {
+            let text = fs::read_to_string(format!("{folder}/schedstat"))?;
+            nanoseconds += text.split_whitespace().next().context("schedstat is empty")?.parse::<u64>()?;
+            found += 1;
+        }
+    }
+    if found == 0 {
+        bail!("process {pid} has no thread whose name begins with {name:?}");
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<Pid> {
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .map(Pid::from_raw)
+        .collect()
+}
+
+/// How many files a process has open.
+pub fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count()
+}
+
+/// What a process holds of the machine's memory, in MB (10^6 bytes).
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Memory {
+    /// Everything it has mapped and resident.
+    pub rss: f64,
+    /// The same, with what it shares divided among those who share it.
+    pub pss: f64,
+}
+
+/// Reads `smaps_rollup`.
+pub fn memory(pid: u32) -> anyhow::Result<Memory> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+        kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).with_context(|| format!("{path} has no {name}"))
+    };
+    Ok(Memory { rss: field("Rss:")?, pss: field("Pss:")? })
+}
+
+fn raw(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).expect("process ids are positive 32-bit numbers"))
+}

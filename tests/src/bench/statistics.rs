@@ -1,0 +1,105 @@
+//! Medians, extremes and ratios: what several rounds say together.
+
+use serde::Serialize;
+
+/// What was measured again and again, one value per round (or per event), in the order of the rounds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Samples(pub Vec<f64>);
+
+impl Samples {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// The value that `thousandths` of a thousand do not exceed (nearest rank); `NaN` of nothing.
+    pub fn quantile(&self, thousandths: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let rank = (sorted.len() * thousandths).div_ceil(1000);
+        sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The middle one; of an even number, the mean of the two in the middle.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => f64::NAN,
+            length if length % 2 == 1 => sorted[length / 2],
+            length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
+        }
+    }
+
+    /// The smallest.
+    pub fn least(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NAN, f64::min)
+    }
+
+    /// The largest.
+    pub fn most(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NAN, f64::max)
+    }
+
+    /// Round by round, divided by the other's value.
+    #[must_use]
+    pub fn over(&self, other: &Self) -> Self {
+        self.pairwise(other, |mine, theirs| mine / theirs)
+    }
+
+    /// Round by round, less the other's value.
+    #[must_use]
+    pub fn less(&self, other: &Self) -> Self {
+        self.pairwise(other, |mine, theirs| mine - theirs)
+    }
+
+    fn pairwise(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        assert_eq!(self.0.len(), other.0.len(), "contestants take part in the same rounds");
+        Self(self.0.iter().zip(&other.0).map(|(&mine, &theirs)| of(mine, theirs)).collect())
+    }
+
+    /// `median [least … most]`, or the one value there is.
+    pub fn summary(&self, digits: usize) -> String {
+        if let [only] = self.0[..] {
+            return format!("{only:.digits$}");
+        }
+        format!("{:.digits$} [{:.digits$} … {:.digits$}]", self.median(), self.least(), self.most())
+    }
+}
+
+/// The same things, beginning with another one each round, so that nobody always follows the same neighbour's heat.
+pub fn rotated<Item>(items: &[Item], round: usize) -> impl Iterator<Item = &Item> {
+    let start = round % items.len().max(1);
+    items[start..].iter().chain(&items[..start])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_quantiles_are_nearest_ranks() {
+        let samples = Samples(vec![5.0, 1.0, 4.0, 2.0]);
+        assert_eq!(samples.median(), 3.0);
+        assert_eq!(samples.quantile(500), 2.0);
+        assert_eq!(samples.quantile(990), 5.0);
+        assert_eq!(Samples(vec![7.0]).quantile(10), 7.0);
+        assert!(Samples::new().median().is_nan());
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let ratios = Samples(vec![2.0, 30.0]).over(&Samples(vec![1.0, 10.0]));
+        assert_eq!(ratios.0, [2.0, 3.0]);
+    }
+
+    #[test]
+    fn every_round_begins_with_another() {
+        assert_eq!(rotated(&['a', 'b', 'c'], 4).copied().collect::<Vec<_>>(), ['b', 'c', 'a']);
+    }
+}
