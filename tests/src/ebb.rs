@@ -315,10 +315,30 @@ impl Revision {
         &self.0[name]
     }
 
-    /// Whether as many pods are ready as are wanted, at least `least`, and nothing panics.
-    pub fn is_settled_at(&self, least: u64) -> bool {
-        self.wanted() >= least
-            && u64::try_from(self.ready()) == Ok(self.wanted())
-            && self.0["mode"] == "stable"
+    /// Whether exactly this many pods are wanted and ready, and nothing panics.
+    pub fn is_settled_at(&self, count: u64) -> bool {
+        self.wanted() == count && u64::try_from(self.ready()) == Ok(count) && self.0["mode"] == "stable"
+    }
+
+    /// Its last decisions, a line each, for the message of a failed assertion.
+    pub fn decisions(&self) -> String {
+        let decisions = self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice);
+        let line = |decision: &Value| {
+            let texts: Vec<&str> = decision["reasons"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|reason| reason["text"].as_str())
+                .collect();
+            format!(
+                "\n{} ms ago, {}: wanted {}, {}; {}",
+                decision["age_ms"],
+                decision["trigger"],
+                decision["wanted"],
+                decision["inputs"],
+                texts.join("; ")
+            )
+        };
+        decisions.iter().map(line).collect()
     }
 }

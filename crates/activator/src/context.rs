@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -30,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) presence: Agenda,
     /// Revisions with something to report this second.
     pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<Revision>>>,
+    /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears of what begins there.
+    is_retiring: AtomicBool,
     waiting_in_all: AtomicU32,
     replay_bytes: AtomicUsize,
 }
@@ -42,13 +44,25 @@ impl Context {
             clock: config.clock,
             limits: config.limits,
             metrics: config.metrics,
-            started_at: config.clock.now(),
+            // Seconds begin when the process's do: one activator that takes over from another in the same process then reports the same seconds, and
+            // no request is counted in two of them.
+            started_at: Timestamp::from_secs(config.clock.now().whole_secs()),
+            is_retiring: AtomicBool::new(false),
             pacing: Agenda::default(),
             presence: Agenda::default(),
             active: Mutex::default(),
             waiting_in_all: AtomicU32::new(0),
             replay_bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// No further connection is accepted.
+    pub(crate) fn retire(&self) {
+        self.is_retiring.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_retiring(&self) -> bool {
+        self.is_retiring.load(Ordering::Relaxed)
     }
 
     /// The number of the second that `now` lies in.

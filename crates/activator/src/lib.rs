@@ -67,6 +67,7 @@ impl Ending {
 pub struct Activator {
     ending: Ending,
     _abandoned: DropGuard,
+    context: Arc<Context>,
     assignments: Arc<Assignments>,
     workers: Threads,
     control: Threads,
@@ -94,7 +95,7 @@ impl Activator {
             workers.start(format!("activator-{number}"), move || worker.run())?;
         }
         let control = Control {
-            context,
+            context: Arc::clone(&context),
             assignments: Arc::clone(&assignments),
             backends,
             listener: listeners.link,
@@ -102,7 +103,14 @@ impl Activator {
         };
         let mut threads = Threads::default();
         threads.start("activator-link".to_owned(), move || control.run())?;
-        Ok(Self { ending, _abandoned: abandoned.drop_guard(), assignments, workers, control: threads })
+        Ok(Self {
+            ending,
+            _abandoned: abandoned.drop_guard(),
+            context,
+            assignments,
+            workers,
+            control: threads,
+        })
     }
 
     /// Returns once the autoscaler has told everything it knows for the first time.
@@ -114,6 +122,7 @@ impl Activator {
 
     /// Accepts no more connections. What is held is served with `Connection: close`; the link stays.
     pub fn stop_accepting(&self) {
+        self.context.retire();
         self.ending.accepting.cancel();
     }
 

@@ -303,7 +303,21 @@ impl Revision {
 
     /// More is held than the autoscaler was told of: it hears of that at once, then every [`PRESENCE_INTERVAL`].
     fn tell_of_growth(self: &Arc<Self>, state: &mut State, now: Timestamp) {
-        if !state.is_to_be_told && state.meter.present().in_flight > state.told {
+        if state.meter.present().in_flight > state.told {
+            self.plan_telling(state, now);
+        }
+    }
+
+    /// Less is held than the autoscaler was told of. Worth a word only while another activator takes over what ends here: its reports would add up with
+    /// an old one of ours.
+    fn tell_of_fall(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+        if state.meter.present().in_flight < state.told {
+            self.plan_telling(state, now);
+        }
+    }
+
+    fn plan_telling(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+        if !state.is_to_be_told {
             state.is_to_be_told = true;
             let at = now.max(state.told_at + PRESENCE_INTERVAL);
             self.context.presence.add(at, Arc::clone(self));

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// `GET path`, read as JSON.
 pub(crate) async fn get<Answer: DeserializeOwned>(api: &str, path: &str) -> anyhow::Result<Answer> {
     let body = ask(api, Method::GET, path).await?;
-    serde_json::from_slice(&body).with_context(|| format!("{api}{path} answered something else than this version of ebb expects"))
+    serde_json::from_slice(&body)
+        .with_context(|| format!("{api}{path} answered something else than this version of ebb expects"))
 }
 
 /// One request; anything but success is an error with the text of the answer.
@@ -27,15 +28,17 @@ pub(crate) async fn ask(api: &str, method: Method, path: &str) -> anyhow::Result
 }
 
 async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes> {
-    let uri: Uri = api.parse().with_context(|| format!("{api:?} is not a URL; write something like http://127.0.0.1:9000"))?;
+    let uri: Uri = api
+        .parse()
+        .with_context(|| format!("{api:?} is not a URL; write something like http://127.0.0.1:9000"))?;
     if uri.scheme_str() != Some("http") {
         bail!("{api:?} does not begin with http://; write something like http://127.0.0.1:9000");
     }
     let host = uri.host().with_context(|| format!("{api:?} names no host"))?;
     let port = uri.port_u16().unwrap_or(80);
-    let stream = TcpStream::connect((host, port))
-        .await
-        .with_context(|| format!("nothing answers at {api}; is `ebb up` running, or another address meant (--api)?"))?;
+    let stream = TcpStream::connect((host, port)).await.with_context(|| {
+        format!("nothing answers at {api}; is `ebb up` running, or another address meant (--api)?")
+    })?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::builder()
         .method(method)

@@ -30,7 +30,10 @@ fn text(detail: &RevisionDetail) -> String {
     let bounds = detail.max_scale.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
     let mut lines = vec![
         format!("{} ({})", now.name, now.template),
-        format!("  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}", now.wanted, now.ready_pods, detail.min_scale),
+        format!(
+            "  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}",
+            now.wanted, now.ready_pods, detail.min_scale
+        ),
         format!(
             "  load       {} {} over the stable window, {} over the panic window; {} per pod aimed at ({})",
             number(now.stable_value),
@@ -39,7 +42,11 @@ fn text(detail: &RevisionDetail) -> String {
             number(Some(now.target_per_pod)),
             now.mode,
         ),
-        format!("  path       {} serve{}", serves(now.routing), if serves(now.routing) == "pods" { "" } else { "s" }),
+        format!(
+            "  path       {} serve{}",
+            serves(now.routing),
+            if serves(now.routing) == "pods" { "" } else { "s" }
+        ),
         format!("  waiting    {}", now.waiting),
         format!("  hosts      {}", detail.hosts.join(", ")),
         format!("  not zero   {}", why_not_zero(detail)),
@@ -76,7 +83,8 @@ fn why_not_zero(detail: &RevisionDetail) -> String {
 fn pods(pods: &[PodView]) -> String {
     let mut table = output::table(&["POD", "STATE", "IN FLIGHT", "QUEUED", "APP PID", "PORT", "TROUBLE"]);
     for pod in pods {
-        let state = if pod.leaving { "leaving".to_owned() } else { format!("{:?}", pod.state).to_lowercase() };
+        let state =
+            if pod.leaving { "leaving".to_owned() } else { format!("{:?}", pod.state).to_lowercase() };
         let detail = |key: &str| pod.details.get(key).cloned().unwrap_or_else(|| "-".to_owned());
         table.add_row(vec![
             pod.name.to_string(),
@@ -125,5 +133,9 @@ fn reason(reason: &ReasonView) -> String {
 
 fn age(milliseconds: u64) -> String {
     let age = Duration::from_millis(milliseconds);
-    if age < Duration::from_secs(10) { format!("{:.1}s", age.as_secs_f64()) } else { vocabulary::format_duration(Duration::from_secs(age.as_secs())) }
+    if age < Duration::from_secs(10) {
+        format!("{:.1}s", age.as_secs_f64())
+    } else {
+        vocabulary::format_duration(Duration::from_secs(age.as_secs()))
+    }
 }

@@ -13,8 +13,10 @@ use crate::{client, output};
 /// How often `--watch` asks.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-const HEADINGS: &[&str] =
-    &["REVISION", "WANTED", "DESIRED", "READY", "MODE", "STABLE", "PANIC", "TARGET", "SERVES", "WAITING", "REASON"];
+const HEADINGS: &[&str] = &[
+    "REVISION", "WANTED", "DESIRED", "READY", "MODE", "STABLE", "PANIC", "TARGET", "SERVES", "WAITING",
+    "REASON",
+];
 
 /// Shows once, or until interrupted.
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
@@ -50,7 +52,9 @@ async fn ask(asking: &Asking, wanted: Option<&str>) -> anyhow::Result<RevisionLi
 /// The one revision whose name is, or ends in, `/wanted`.
 pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result<&'a RevisionSummary> {
     let suffix = format!("/{wanted}");
-    let fits = |revision: &&RevisionSummary| revision.name.as_str() == wanted || revision.name.as_str().ends_with(&suffix);
+    let fits = |revision: &&RevisionSummary| {
+        revision.name.as_str() == wanted || revision.name.as_str().ends_with(&suffix)
+    };
     let mut found = list.revisions.iter().filter(fits);
     let names = |revisions: &mut dyn Iterator<Item = &RevisionSummary>| {
         revisions.map(|revision| revision.name.as_str().to_owned()).collect::<Vec<_>>().join(", ")
@@ -58,10 +62,17 @@ pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => {
-            bail!("{wanted:?} could be any of {}; write more of the name", names(&mut list.revisions.iter().filter(fits)))
+            bail!(
+                "{wanted:?} could be any of {}; write more of the name",
+                names(&mut list.revisions.iter().filter(fits))
+            )
         }
-        (None, _) if list.revisions.is_empty() => bail!("there is no revision {wanted:?}; there is none at all"),
-        (None, _) => bail!("there is no revision {wanted:?}; there are {}", names(&mut list.revisions.iter())),
+        (None, _) if list.revisions.is_empty() => {
+            bail!("there is no revision {wanted:?}; there is none at all")
+        }
+        (None, _) => {
+            bail!("there is no revision {wanted:?}; there are {}", names(&mut list.revisions.iter()))
+        }
     }
 }
 
@@ -106,7 +117,10 @@ pub(crate) fn serves(routing: Routing) -> &'static str {
 
 /// At most two decimals, or a dash for "no data".
 pub(crate) fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned())
+    value.map_or_else(
+        || "-".to_owned(),
+        |value| format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    )
 }
 
 #[cfg(test)]

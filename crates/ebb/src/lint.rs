@@ -6,16 +6,19 @@ use crate::cli::LintOptions;
 use crate::output;
 
 /// Exit code 0 if the files can be used (warnings allowed), 2 if not.
-pub(crate) fn run(options: &LintOptions) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &LintOptions) -> ExitCode {
     match platform_local::load(&options.files, &options.domain) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
                 output::print_warning(&warning.to_string());
             }
-            anstream::println!("{} can be used", if options.files.len() == 1 { "the file" } else { "the files" });
-            Ok(ExitCode::SUCCESS)
+            anstream::println!(
+                "{} can be used",
+                if options.files.len() == 1 { "the file" } else { "the files" }
+            );
+            ExitCode::SUCCESS
         }
-        Err(troubles) => Ok(refuse(&troubles)),
+        Err(troubles) => refuse(&troubles),
     }
 }
 

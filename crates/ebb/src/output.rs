@@ -31,6 +31,9 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 /// A table without lines, as `kubectl` prints them.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(headings);
+    table
+        .load_preset(comfy_table::presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(headings);
     table
 }

@@ -10,7 +10,11 @@ use crate::client;
 /// Returns when the new part is at work.
 pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<ExitCode> {
     let part = name(options.part);
-    crate::up::runtime()?.block_on(client::ask(&options.api, Method::POST, &format!("/v1/restart/{part}")))?;
+    crate::up::runtime()?.block_on(client::ask(
+        &options.api,
+        Method::POST,
+        &format!("/v1/restart/{part}"),
+    ))?;
     anstream::println!("the {part} was rebuilt");
     Ok(ExitCode::SUCCESS)
 }

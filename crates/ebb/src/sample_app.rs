@@ -30,7 +30,9 @@ const BLOAT_MAX_MB: u64 = 1_000;
 /// Serves until SIGINT or SIGTERM, then finishes what it holds.
 pub(crate) fn run() -> anyhow::Result<()> {
     let port = match std::env::var("PORT") {
-        Ok(text) => text.parse().with_context(|| format!("$PORT is {text:?}; it must be a port number from 1 to 65535"))?,
+        Ok(text) => text
+            .parse()
+            .with_context(|| format!("$PORT is {text:?}; it must be a port number from 1 to 65535"))?,
         Err(_) => 8080,
     };
     tokio::runtime::Builder::new_current_thread()
@@ -101,11 +103,9 @@ impl Work {
                 "bloat" => BLOAT_MAX_MB,
                 _ => continue,
             };
-            let number: u64 = value
-                .parse()
-                .ok()
-                .filter(|&number| number <= limit)
-                .ok_or_else(|| format!("{name} is {value:?}; it must be a whole number from 0 to {limit}\n"))?;
+            let number: u64 = value.parse().ok().filter(|&number| number <= limit).ok_or_else(|| {
+                format!("{name} is {value:?}; it must be a whole number from 0 to {limit}\n")
+            })?;
             match name {
                 "sleep" => work.sleep = Some(Duration::from_millis(number)),
                 "prime" => work.prime = Some(number),
@@ -117,8 +117,9 @@ impl Work {
 
     /// Does it all at once, as concurrent work in a real app would be, and says what was done.
     async fn perform(self) -> String {
-        let heavy = (self.prime.is_some() || self.bloat_mb.is_some())
-            .then(|| tokio::task::spawn_blocking(move || (self.prime.map(largest_prime), self.bloat_mb.map(bloat))));
+        let heavy = (self.prime.is_some() || self.bloat_mb.is_some()).then(|| {
+            tokio::task::spawn_blocking(move || (self.prime.map(largest_prime), self.bloat_mb.map(bloat)))
+        });
         if let Some(sleep) = self.sleep {
             tokio::time::sleep(sleep).await;
         }
@@ -186,7 +187,10 @@ mod tests {
 
     #[test]
     fn a_parameter_out_of_range_is_named() {
-        assert_eq!(Work::parse("sleep=5&unknown=1").map(|work| work.sleep), Ok(Some(Duration::from_millis(5))));
+        assert_eq!(
+            Work::parse("sleep=5&unknown=1").map(|work| work.sleep),
+            Ok(Some(Duration::from_millis(5)))
+        );
         for query in ["sleep=x", "sleep=-1", "prime=99999999999", "bloat=1.5"] {
             let problem = Work::parse(query).expect_err(query);
             assert!(problem.contains("must be a whole number from 0 to"), "{problem}");
@@ -196,6 +200,9 @@ mod tests {
     #[tokio::test]
     async fn work_says_what_it_did() {
         let work = Work::parse("sleep=1&prime=100&bloat=1").expect("well-formed");
-        assert_eq!(work.perform().await, "filled 1 MB of memory\nthe largest prime up to 100 is 97\nslept for 1 ms\n");
+        assert_eq!(
+            work.perform().await,
+            "filled 1 MB of memory\nthe largest prime up to 100 is 97\nslept for 1 ms\n"
+        );
     }
 }

@@ -80,13 +80,18 @@ impl Sockets {
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address)
-        .with_context(|| format!("cannot listen on {address}; end what uses it, or choose another address with {option}"))?;
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address}; end what uses it, or choose another address with {option}")
+    })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-async fn serve(options: UpOptions, loaded: platform_local::Loaded, sockets: Sockets) -> anyhow::Result<ExitCode> {
+async fn serve(
+    options: UpOptions,
+    loaded: platform_local::Loaded,
+    sockets: Sockets,
+) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;

@@ -31,7 +31,11 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         let now = self.0.context.clock.now();
-        self.0.state.lock().meter.finished(Origin::Direct, now);
+        let mut state = self.0.state.lock();
+        state.meter.finished(Origin::Direct, now);
+        if self.0.context.is_retiring() {
+            self.0.tell_of_fall(&mut state, now);
+        }
     }
 }
 

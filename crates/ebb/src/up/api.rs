@@ -43,7 +43,11 @@ pub(super) fn serve(
     orders: mpsc::Sender<RestartOrder>,
 ) -> anyhow::Result<JoinHandle<()>> {
     let listener = tokio::net::TcpListener::from_std(listener).context("listening for the API")?;
-    let router = Router::new().route("/v1/restart/{part}", post(restart)).with_state(orders).fallback(forward).with_state(current);
+    let router = Router::new()
+        .route("/v1/restart/{part}", post(restart))
+        .with_state(orders)
+        .fallback(forward)
+        .with_state(current);
     Ok(tokio::spawn(async move {
         // Serving ends only by abort: accept errors are retried within.
         let _ = axum::serve(listener, router).await;
@@ -55,15 +59,26 @@ async fn forward(State(current): State<CurrentRouter>, request: Request) -> Resp
     router.oneshot(request).await.into_response()
 }
 
-async fn restart(Path(part): Path<String>, State(orders): State<mpsc::Sender<RestartOrder>>) -> (StatusCode, String) {
+async fn restart(
+    Path(part): Path<String>,
+    State(orders): State<mpsc::Sender<RestartOrder>>,
+) -> (StatusCode, String) {
     let part = match part.as_str() {
         "autoscaler" => Part::Autoscaler,
         "activator" => Part::Activator,
-        unknown => return (StatusCode::NOT_FOUND, format!("{unknown:?} cannot be restarted; autoscaler and activator can\n")),
+        unknown => {
+            return (
+                StatusCode::NOT_FOUND,
+                format!("{unknown:?} cannot be restarted; autoscaler and activator can\n"),
+            );
+        }
     };
     let (done, outcome) = oneshot::channel();
     if orders.try_send(RestartOrder { part, done }).is_err() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "other restarts are under way, or everything is stopping\n".to_owned());
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "other restarts are under way, or everything is stopping\n".to_owned(),
+        );
     }
     match outcome.await {
         Ok(Ok(())) => (StatusCode::OK, "rebuilt\n".to_owned()),

@@ -40,7 +40,11 @@ struct RunningActivator {
 
 impl Parts {
     /// Starts the supervisor, an activator and an autoscaler.
-    pub(super) async fn start(options: &UpOptions, loaded: Loaded, requests: TcpListener) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        options: &UpOptions,
+        loaded: Loaded,
+        requests: TcpListener,
+    ) -> anyhow::Result<Self> {
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::Metrics::register(&metrics);
@@ -98,7 +102,8 @@ impl Parts {
     /// Starts an activator, waits until it knows what the old one knows, then lets the old one finish what it holds.
     pub(super) async fn restart_activator(&mut self) -> anyhow::Result<()> {
         self.activators_started += 1;
-        let new = start_activator(self.activators_started, &self.requests, self.clock, &self.activator_metrics)?;
+        let new =
+            start_activator(self.activators_started, &self.requests, self.clock, &self.activator_metrics)?;
         self.platform.set_activators(vec![self.activator.facts.clone(), new.facts.clone()]);
         new.activator.synced().await;
         let old = std::mem::replace(&mut self.activator, new);
@@ -132,7 +137,8 @@ fn start_activator(
     metrics: &activator::Metrics,
 ) -> anyhow::Result<RunningActivator> {
     let link = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listening for the activator's link")?;
-    let facts = ActivatorFacts { name: ReplicaName::new(&format!("activator-{number}")), link: link.local_addr()? };
+    let facts =
+        ActivatorFacts { name: ReplicaName::new(&format!("activator-{number}")), link: link.local_addr()? };
     let config = ActivatorConfig {
         name: facts.name.clone(),
         workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8),
@@ -140,8 +146,12 @@ fn start_activator(
         clock,
         metrics: metrics.clone(),
     };
-    let listeners = Listeners { requests: requests.try_clone().context("lending the listening socket")?, link };
-    Ok(RunningActivator { activator: Activator::start(config, listeners).context("starting the activator")?, facts })
+    let listeners =
+        Listeners { requests: requests.try_clone().context("lending the listening socket")?, link };
+    Ok(RunningActivator {
+        activator: Activator::start(config, listeners).context("starting the activator")?,
+        facts,
+    })
 }
 
 fn start_autoscaler(platform: &Arc<LocalPlatform>, config: AutoscalerConfig) -> Autoscaler {
