@@ -124,7 +124,7 @@ async fn run_http1<S: Service>(
         let is_close_delimited = Rc::clone(&is_close_delimited);
         service_fn(move |request: Request<Incoming>| {
             is_close_delimited.set(request.version() == Version::HTTP_10);
-            if rules.is_ambiguous(request.headers()) {
+            if rules.is_ambiguous(&request) {
                 connection.retire();
             }
             let (connection, drain, rules) = (Rc::clone(&connection), drain.clone(), rules.clone());

@@ -10,8 +10,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
-use http::{Response, StatusCode};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{Request, Response, StatusCode};
+use http_body::Body;
 
 use crate::refusal::{Reason, Refusal, RequestKind};
 
@@ -44,13 +45,17 @@ struct Counts {
     requests_with_length: AtomicUsize,
     /// Responses with a status of [`AUTOMATIC`] that are the service's, and not yet written.
     own_refusals: AtomicUsize,
+    /// Whether the last request had a body, so that its client may still be sending.
+    had_body: AtomicBool,
     /// What follows is not HTTP.
     is_over: AtomicBool,
 }
 
 impl HeadRules {
     /// Notes a request. Returns whether its connection must end with it.
-    pub(super) fn is_ambiguous(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_ambiguous<B: Body>(&self, request: &Request<B>) -> bool {
+        self.0.had_body.store(!request.body().is_end_stream(), Ordering::Relaxed);
+        let headers = request.headers();
         if headers.contains_key(CONTENT_LENGTH) {
             self.0.requests_with_length.fetch_add(1, Ordering::Relaxed);
         }
@@ -62,6 +67,11 @@ impl HeadRules {
     /// Whether another protocol is spoken from now on.
     pub(super) fn are_over(&self) -> bool {
         self.0.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client may still be sending when its last request is answered.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.0.had_body.load(Ordering::Relaxed)
     }
 
     /// Notes a response of the service.
@@ -135,8 +145,11 @@ mod tests {
 
     use super::*;
 
-    fn headers(names: &[HeaderName]) -> HeaderMap {
-        names.iter().map(|name| (name.clone(), HeaderValue::from_static("1"))).collect()
+    /// A request as hyper shows it to the service.
+    fn shown(header: HeaderName) -> Request<crate::Body> {
+        let mut request = Request::new(crate::Body::empty());
+        request.headers_mut().insert(header, HeaderValue::from_static("1"));
+        request
     }
 
     #[test]
@@ -147,7 +160,7 @@ mod tests {
             let mut lines = LengthLines::new(rules.clone());
             head.chunks(piece).for_each(|bytes| lines.read(bytes));
             // hyper shows the service one of the two.
-            assert!(rules.is_ambiguous(&headers(&[TRANSFER_ENCODING])), "in pieces of {piece}");
+            assert!(rules.is_ambiguous(&shown(TRANSFER_ENCODING)), "in pieces of {piece}");
         }
     }
 
@@ -157,9 +170,9 @@ mod tests {
         let mut lines = LengthLines::new(rules.clone());
         for _ in 0..3 {
             lines.read(b"POST / HTTP/1.1\r\nContent-Length: 0\r\nX-Content-Length: 4\r\n\r\n");
-            assert!(!rules.is_ambiguous(&headers(&[CONTENT_LENGTH])));
+            assert!(!rules.is_ambiguous(&shown(CONTENT_LENGTH)));
             lines.read(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
-            assert!(!rules.is_ambiguous(&headers(&[TRANSFER_ENCODING])));
+            assert!(!rules.is_ambiguous(&shown(TRANSFER_ENCODING)));
         }
     }
 

@@ -18,8 +18,8 @@ use super::head_rules::{HeadRules, LengthLines};
 /// What an HTTP/2 connection begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long a client may go on sending after we closed our side. Closing the other side while bytes arrive resets the connection, and a client that
-/// sees the reset first never reads its answer. A client that reads while it writes stops within a round trip.
+/// How long a client that may be in the middle of a body has to notice that we closed our side. Closing the other side while bytes arrive resets the
+/// connection, and a client that sees the reset first never reads its answer. One that reads while it writes closes within a round trip.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the first bytes of a connection say.
@@ -55,7 +55,7 @@ pub(crate) struct Socket {
     rules: Option<(HeadRules, LengthLines)>,
     /// What was put in the place of an answer and is not yet written.
     replacement: Vec<u8>,
-    /// Since when more came than was wanted, after our side was closed.
+    /// The limit of what is going on after our side was closed.
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
@@ -78,33 +78,25 @@ impl Socket {
         self
     }
 
-    /// Whether HTTP/1.1 is spoken.
-    fn obeys(&self) -> bool {
-        self.rules.as_ref().is_some_and(|(rules, _)| !rules.are_over())
+    /// Whether a client of HTTP/1.1 may still be sending.
+    fn lingers(&self) -> bool {
+        self.rules.as_ref().is_some_and(|(rules, _)| rules.may_be_sending() && !rules.are_over())
     }
 
-    /// Throws away what the client still sends, until it stops or the limit is reached.
+    /// Throws away what the client still sends, until it closes or the limit is reached.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // First of all, or a client that never pauses would never let the timer be heard.
-        if let Some(limit) = &mut self.lingering
-            && limit.as_mut().poll(context).is_ready()
-        {
+        // The limit first, or a client that never pauses would never let it be heard.
+        let limit = self.lingering.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
+        if limit.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         let mut unwanted = [0; 8 * 1024];
         loop {
             let mut buffer = ReadBuf::new(&mut unwanted);
-            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    self.lingering.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
-                }
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => break,
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {}
+                Ok(()) | Err(_) => return Poll::Ready(()),
             }
-        }
-        match &mut self.lingering {
-            Some(limit) => limit.as_mut().poll(context),
-            None => Poll::Ready(()),
         }
     }
 
@@ -202,7 +194,7 @@ impl AsyncWrite for Socket {
             ready!(self.poll_replacement(context))?;
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
         }
-        if self.obeys() { self.poll_linger(context).map(Ok) } else { Poll::Ready(Ok(())) }
+        if self.lingers() { self.poll_linger(context).map(Ok) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_write_vectored(
