@@ -218,9 +218,15 @@ impl RawClient {
 
     /// Reads until the server closes; a reset counts as that.
     pub(crate) async fn read_rest(&mut self) -> String {
+        let (Ok(rest) | Err(rest)) = self.read_to_close().await;
+        rest
+    }
+
+    /// Reads until the server closes in order; or, as an error, what came before a reset.
+    pub(crate) async fn read_to_close(&mut self) -> Result<String, String> {
         let mut rest = Vec::new();
-        // What arrived before a reset is kept.
-        let _ = within("the end of the connection", self.0.read_to_end(&mut rest)).await;
-        String::from_utf8_lossy(&rest).into_owned()
+        let closed = within("the end of the connection", self.0.read_to_end(&mut rest)).await;
+        let rest = String::from_utf8_lossy(&rest).into_owned();
+        if closed.is_ok() { Ok(rest) } else { Err(rest) }
     }
 }

@@ -14,6 +14,7 @@ mod headers;
 mod interim;
 mod queueing;
 mod refusals;
+mod semantics;
 mod timers;
 mod trailers;
 mod websocket;

@@ -1,10 +1,13 @@
 //! The three timers of a revision: each names itself, and what had begun breaks off visibly.
 
+use futures_util::StreamExt;
 use http::Method;
 use http_body_util::BodyExt;
 use tests::Ebb;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{Answer, Client, PROTOCOLS, Protocol, empty, get, next_data};
+use crate::websocket;
 use crate::world::{ROUTINGS, warm, within};
 
 /// A request that takes far longer than any limit here.
@@ -34,10 +37,24 @@ async fn assert_breaks_off(ebb: &Ebb) {
     }
 }
 
+/// A WebSocket that says nothing is closed by the limits that still hold for it.
+async fn assert_closes_a_websocket(ebb: &Ebb) {
+    for routing in ROUTINGS {
+        let mut socket = websocket::connect(ebb, &routing.host()).await;
+        websocket::expect_echo(&mut socket, Message::text("begun")).await;
+        let end = within("the end of the socket", socket.next()).await;
+        assert!(end.is_none_or(|end| end.is_err()), "{routing:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_limit_of_a_whole_request() {
     let ebb = warm(|service| service.spec("timeoutSeconds: 1")).await;
-    tokio::join!(assert_names_itself(&ebb, "request-timeout", "timeoutSeconds"), assert_breaks_off(&ebb));
+    tokio::join!(
+        assert_names_itself(&ebb, "request-timeout", "timeoutSeconds"),
+        assert_breaks_off(&ebb),
+        assert_closes_a_websocket(&ebb)
+    );
     for routing in ROUTINGS {
         let mut client = Client::connect(&ebb, Protocol::Http2).await;
         let mut request = Protocol::Http2.request(Method::POST, &routing.host(), SLOW, empty());
@@ -57,5 +74,9 @@ async fn the_limit_for_the_start_of_a_response() {
 #[tokio::test]
 async fn the_limit_of_silence() {
     let ebb = warm(|service| service.spec("idleTimeoutSeconds: 1")).await;
-    tokio::join!(assert_names_itself(&ebb, "idle-timeout", "idleTimeoutSeconds"), assert_breaks_off(&ebb));
+    tokio::join!(
+        assert_names_itself(&ebb, "idle-timeout", "idleTimeoutSeconds"),
+        assert_breaks_off(&ebb),
+        assert_closes_a_websocket(&ebb)
+    );
 }

@@ -1,5 +1,7 @@
 //! WebSockets: a connection that stops speaking HTTP is carried byte for byte.
 
+use std::time::Duration;
+
 use futures_util::{SinkExt, StreamExt};
 use tests::Ebb;
 use tokio::net::TcpStream;
@@ -8,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::world::{ROUTINGS, cold, warm, within};
 
-async fn connect(ebb: &Ebb, host: &str) -> WebSocketStream<TcpStream> {
+pub(crate) async fn connect(ebb: &Ebb, host: &str) -> WebSocketStream<TcpStream> {
     let stream = TcpStream::connect(ebb.requests).await.expect("ebb listens");
     let url = format!("ws://{host}/websocket");
     let shaken = within("the switch of protocols", tokio_tungstenite::client_async(url, stream)).await;
@@ -17,7 +19,7 @@ async fn connect(ebb: &Ebb, host: &str) -> WebSocketStream<TcpStream> {
     socket
 }
 
-async fn expect_echo(socket: &mut WebSocketStream<TcpStream>, message: Message) {
+pub(crate) async fn expect_echo(socket: &mut WebSocketStream<TcpStream>, message: Message) {
     socket.send(message.clone()).await.expect("the socket is open");
     let echoed = within("an echo", socket.next()).await.expect("the socket is open");
     assert!(
@@ -56,7 +58,7 @@ async fn a_websocket_outlives_the_limit_for_the_start_of_a_response() {
     for routing in ROUTINGS {
         let mut socket = connect(&ebb, &routing.host()).await;
         expect_echo(&mut socket, Message::text("before")).await;
-        tokio::time::sleep(std::time::Duration::from_millis(1300)).await;
+        tokio::time::sleep(Duration::from_millis(1300)).await;
         expect_echo(&mut socket, Message::text("after")).await;
         close(socket).await;
     }

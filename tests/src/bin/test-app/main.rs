@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -161,13 +161,18 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     Ok(response)
 }
 
-/// Sends the body back once all of it is there.
+/// Sends the body back once all of it is there; to HEAD, only its length.
 async fn whole(request: Request<Incoming>) -> Response<Body> {
-    match request.into_body().collect().await.map(http_body_util::Collected::to_bytes) {
-        Ok(body) if body.is_empty() => Response::new(full("ok\n")),
-        Ok(body) => Response::new(full(body)),
-        Err(_) => status(StatusCode::BAD_REQUEST),
-    }
+    let is_head = request.method() == Method::HEAD;
+    let body = match request.into_body().collect().await.map(http_body_util::Collected::to_bytes) {
+        Ok(body) if body.is_empty() => Bytes::from_static(b"ok\n"),
+        Ok(body) => body,
+        Err(_) => return status(StatusCode::BAD_REQUEST),
+    };
+    let length = HeaderValue::from(body.len());
+    let mut response = Response::new(full(if is_head { Bytes::new() } else { body }));
+    response.headers_mut().insert("content-length", length);
+    response
 }
 
 fn probe(state: &State) -> Response<Body> {

@@ -1,7 +1,7 @@
 //! An app made of prepared bytes: it says what no HTTP library lets one say, and shows a request exactly as it arrived.
 //!
-//! Every connection carries one exchange. What the client still sends afterwards is read and thrown away: closing earlier would make the
-//! kernel reset the connection, and the answer with it.
+//! Every connection carries one exchange. What the client still sends afterwards is read and thrown away, but where the contrary is asked for: closing
+//! earlier makes the kernel reset the connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,12 +20,13 @@ const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 /// | `/continue-then-404` | 100, then, after the body, 404 |
 /// | `/refuse-expectation` | 417 before the body |
 /// | `/refuse-upload` | 413 before the body |
+/// | `/refuse-upload-rudely` | the same, and the connection is closed with the body unread, which resets it |
 /// | `/trailers` | 200 in chunks with an announced trailer `x-checksum` |
 /// | any other | 200 with the head of the request |
 pub(crate) async fn serve(mut stream: TcpStream) {
     let Some((head, begun_body)) = read_head(&mut stream).await else { return };
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let answer = match path.split('?').next().unwrap_or_default() {
+    let path = head.split([' ', '?']).nth(1).unwrap_or_default();
+    let answer = match path {
         "/early-hints" => {
             let hints = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n";
             format!("{hints}{}", plain("404 Not Found", "nothing here\n"))
@@ -39,12 +40,15 @@ pub(crate) async fn serve(mut stream: TcpStream) {
             None => return,
         },
         "/refuse-expectation" => plain("417 Expectation Failed", "unexpected\n"),
-        "/refuse-upload" => plain("413 Content Too Large", "too large\n"),
+        "/refuse-upload" | "/refuse-upload-rudely" => plain("413 Content Too Large", "too large\n"),
         "/trailers" => trailers(),
         _ => plain("200 OK", &head),
     };
     // Whoever is gone needs no answer.
     let _ = stream.write_all(answer.as_bytes()).await;
+    if path == "/refuse-upload-rudely" {
+        return;
+    }
     let _ = stream.shutdown().await;
     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
 }

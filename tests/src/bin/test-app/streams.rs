@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use tokio::sync::mpsc;
@@ -51,13 +51,17 @@ impl Streams {
     }
 }
 
-/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`.
+/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`;
+/// HTTP/1.1 must announce them, and over HTTP/2 nobody does.
 pub(crate) fn echo(request: Request<Incoming>) -> Response<Body> {
     let content_type = request.headers().get("content-type").cloned();
+    let is_http1 = request.version() == Version::HTTP_11;
     let echo = Echo { incoming: request.into_body(), trailers: Some(HeaderMap::new()) };
     let mut response = Response::new(echo.boxed_unsync());
     let headers = response.headers_mut();
-    headers.insert("trailer", HeaderValue::from_static("grpc-status, x-echoed"));
+    if is_http1 {
+        headers.insert("trailer", HeaderValue::from_static("grpc-status, x-echoed"));
+    }
     if let Some(content_type) = content_type {
         headers.insert("content-type", content_type);
     }
