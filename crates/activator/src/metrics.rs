@@ -142,8 +142,10 @@ impl Metrics {
 
     /// The handles of one revision, which forgets them when it is dropped.
     pub(crate) fn of_revision(&self, name: &RevisionName) -> RevisionMetrics {
-        let labels =
-            RevisionLabels { namespace: name.namespace().to_owned(), revision: name.as_str().to_owned() };
+        let labels = RevisionLabels {
+            namespace: name.namespace().to_owned(),
+            revision: format!("{}/{}", name.kind(), name.name()),
+        };
         RevisionMetrics {
             requests: self.requests.get_or_create_owned(&labels),
             direct_requests: self.direct_requests.get_or_create_owned(&labels),

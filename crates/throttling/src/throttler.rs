@@ -115,11 +115,11 @@ impl Throttler {
         Ok(ticket)
     }
 
-    /// A request that went past the queue to a pod that never started it joins those that are tried again. It was held already, so the depth
-    /// does not refuse it.
+    /// A request that went past the queue to a pod that never started it takes its turn here. It was held already, so the depth does not refuse it; and
+    /// it is no retry of the queue's, so it does not draw on the budget: the pod that refused it rests.
     pub fn rejoin(&mut self, arrived: Timestamp) -> Ticket {
         let ticket = self.next_ticket.draw();
-        self.retries.insert(ticket, arrived);
+        self.fresh.insert(ticket, arrived);
         ticket
     }
 
