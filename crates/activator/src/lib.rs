@@ -14,9 +14,12 @@ mod link;
 mod metering;
 mod metrics;
 mod outgoing;
+mod program;
 mod replay;
 mod revision;
 mod stack;
+#[cfg(test)]
+mod vectors;
 mod workers;
 
 use std::io;
@@ -38,6 +41,7 @@ use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners};
 pub use metrics::Metrics;
+pub use program::main_from_env;
 
 /// How long idle connections of clients are left open in a drain: who uses one in that time is told to reconnect instead of meeting a closed socket.
 const LINGER: Duration = Duration::from_secs(1);

@@ -1,3 +1,7 @@
-//! `ebb-activator`: the activator as a program of its own.
+//! The activator as a program of its own.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    activator::main_from_env()
+}

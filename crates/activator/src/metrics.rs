@@ -182,3 +182,30 @@ impl RevisionMetrics {
         self.all.waits.remove(&self.labels);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_documented() {
+        let registry = MetricsRegistry::default();
+        let metrics = Metrics::register(&registry);
+        metrics.count_refusal(Reason::QueueFull);
+        let _of_one =
+            metrics.of_revision(&RevisionName::parse("default/service/hello").expect("three parts"));
+        let manual = include_str!("../../../docs/metrics.md");
+        let text = registry.encode();
+        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        let mut count = 0;
+        for (name, kind) in names {
+            let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+            assert!(
+                manual.contains(&format!("| `{name}` | {kind} |")),
+                "{name} ({kind}) is not in docs/metrics.md"
+            );
+            count += 1;
+        }
+        assert_eq!(count, 12);
+    }
+}

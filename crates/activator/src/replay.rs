@@ -54,6 +54,8 @@ struct State {
     /// What was read, while it may be needed again.
     kept: Vec<Bytes>,
     kept_bytes: usize,
+    /// The end of a piece that was read and may not be kept: sent next, and then there is no other attempt.
+    rest: Option<Bytes>,
     trailers: Option<HeaderMap>,
     is_read: bool,
     keeping: Keeping,
@@ -80,6 +82,7 @@ impl Replay {
             size,
             kept: Vec::new(),
             kept_bytes: 0,
+            rest: None,
             trailers: None,
             is_read: false,
             keeping: Keeping::Everything,
@@ -115,19 +118,29 @@ impl Replay {
 }
 
 impl State {
-    /// Keeps a piece if it may be needed again and there is room.
-    fn keep(&mut self, piece: &Bytes) {
+    /// Keeps what was read, and returns what of it is to be sent now. On HTTP/2 a queue-proxy that has not admitted a request takes exactly as much as may
+    /// be kept, so a piece that reaches across the limit is divided there: its end is asked for only by a pod that has begun.
+    fn keep(&mut self, mut piece: Bytes) -> Bytes {
         if self.keeping != Keeping::Everything {
-            return;
+            return piece;
         }
-        let is_within = self.kept_bytes + piece.len() <= self.context.limits.replay_bytes_per_request;
-        if is_within && self.context.reserve_replay(piece.len()) {
-            self.kept_bytes += piece.len();
-            self.kept.push(piece.clone());
-        } else {
-            self.keeping = Keeping::TooMuch;
-            self.forget();
+        let room = self.context.limits.replay_bytes_per_request - self.kept_bytes;
+        let fits = piece.len().min(room);
+        if (fits == 0 && !piece.is_empty()) || !self.context.reserve_replay(fits) {
+            self.exceed();
+            return piece;
         }
+        let head = piece.split_to(fits);
+        self.rest = Some(piece).filter(|rest| !rest.is_empty());
+        self.kept_bytes += head.len();
+        self.kept.push(head.clone());
+        head
+    }
+
+    /// More goes out than may be kept.
+    fn exceed(&mut self) {
+        self.keeping = Keeping::TooMuch;
+        self.forget();
     }
 
     fn forget(&mut self) {
@@ -176,28 +189,44 @@ impl HttpBody for Attempt {
         }
         if state.keeping != Keeping::Everything && !state.kept.is_empty() {
             state.forget();
+            this.position = 0;
+        }
+        if let Some(rest) = state.rest.take() {
+            if state.keeping == Keeping::Everything {
+                state.exceed();
+            }
+            return Poll::Ready(Some(Ok(Frame::data(rest))));
         }
         if state.is_read {
             let trailers = if this.are_trailers_sent { None } else { state.trailers.clone() };
             this.are_trailers_sent = true;
             return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
         }
-        let polled = Pin::new(&mut state.source).poll_frame(context);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(piece) = frame.data_ref() {
-                    state.keep(piece);
-                    this.position = state.kept.len();
-                } else if let Some(trailers) = frame.trailers_ref() {
+        let frame = match Pin::new(&mut state.source).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(None) => {
+                state.is_read = true;
+                return Poll::Ready(None);
+            }
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+            Poll::Pending => return Poll::Pending,
+        };
+        let frame = match frame.into_data() {
+            Ok(piece) => {
+                let piece = state.keep(piece);
+                this.position = state.kept.len();
+                Frame::data(piece)
+            }
+            Err(other) => {
+                if let Some(trailers) = other.trailers_ref() {
                     state.trailers = Some(trailers.clone());
                     state.is_read = true;
                     this.are_trailers_sent = true;
                 }
+                other
             }
-            Poll::Ready(None) => state.is_read = true,
-            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
-        }
-        polled
+        };
+        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {

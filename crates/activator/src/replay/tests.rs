@@ -73,6 +73,22 @@ fn a_body_beyond_the_limit_goes_out_once() {
 }
 
 #[test]
+fn a_piece_across_the_limit_is_divided_there() {
+    let limits = Limits { replay_bytes_per_request: 6, ..Limits::default() };
+    let context = context(limits);
+    let replay = Replay::new(source(&["1234", "5678", "9"]), &context);
+    for _ in 0..2 {
+        let mut refused = replay.attempt(None).expect("the limit is not exceeded yet");
+        let pieces = [next(&mut refused), next(&mut refused)].map(|frame| frame.and_then(Result::ok));
+        let pieces = pieces.map(|frame| frame.and_then(|frame| frame.into_data().ok()).expect("data"));
+        assert_eq!(pieces, ["1234", "56"], "as much as an HTTP/2 window of that size takes");
+    }
+    assert_eq!(read(replay.attempt(None).expect("all is there")).expect("it reads").0, "123456789");
+    assert!(replay.attempt(None).is_none());
+    assert_eq!(context.metrics.replay_bytes.get(), 0);
+}
+
+#[test]
 fn the_activators_own_limit_counts_too_and_is_given_back() {
     let limits = Limits { replay_bytes_in_all: 8, ..Limits::default() };
     let context = context(limits);

@@ -5,4 +5,5 @@
 mod link;
 mod requests;
 mod retries;
+mod streams;
 mod world;

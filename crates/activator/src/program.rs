@@ -1,0 +1,190 @@
+//! `ebb-activator`: the activator as a program of its own, configured by its environment.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use runtime::{Clock, Colours, LogFormat, MetricsRegistry, StopRequests, metrics_router, start_logs};
+use vocabulary::ReplicaName;
+
+use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
+
+/// The configuration is unusable.
+const EXIT_BAD_CONFIG: u8 = 2;
+/// It could not start, or was told twice to stop.
+const EXIT_FAILED: u8 = 1;
+/// How long held requests may take in a drain: Knative's termination grace period for activators.
+const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
+
+/// What the environment says.
+#[derive(Debug, PartialEq, Eq)]
+struct ProgramConfig {
+    name: ReplicaName,
+    requests: SocketAddr,
+    link: SocketAddr,
+    admin: SocketAddr,
+    metrics: SocketAddr,
+    workers: usize,
+    log: String,
+}
+
+impl ProgramConfig {
+    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_WORKERS` and `EBB_LOG`. Returns every problem at
+    /// once.
+    fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
+        let mut problems = Vec::new();
+        let name = ["POD_NAME", "HOSTNAME"]
+            .iter()
+            .find_map(|key| environment.get(*key))
+            .filter(|name| !name.is_empty());
+        if name.is_none() {
+            problems.push("POD_NAME is not set; it names this activator among the others".to_owned());
+        }
+        let mut address = |key: &str, default: &str| {
+            let text = environment.get(key).map_or(default, String::as_str);
+            text.parse().unwrap_or_else(|_| {
+                problems
+                    .push(format!("{key} is {text:?}; write an address with a port, such as \"{default}\""));
+                SocketAddr::from(([0, 0, 0, 0], 0))
+            })
+        };
+        let requests = address("ACTIVATOR_REQUESTS_ADDRESS", "0.0.0.0:8012");
+        let link = address("ACTIVATOR_LINK_ADDRESS", "0.0.0.0:8024");
+        let admin = address("ACTIVATOR_ADMIN_ADDRESS", "0.0.0.0:8022");
+        let metrics = address("ACTIVATOR_METRICS_ADDRESS", "0.0.0.0:9091");
+        let workers = match environment.get("ACTIVATOR_WORKERS").map(|text| (text, text.parse::<usize>())) {
+            None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Some((_, Ok(workers @ 1..=1024))) => workers,
+            Some((text, _)) => {
+                problems.push(format!("ACTIVATOR_WORKERS is {text:?}; write a number from 1 to 1024"));
+                1
+            }
+        };
+        let log = environment.get("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
+        match name {
+            Some(name) if problems.is_empty() => {
+                Ok(Self { name: ReplicaName::new(name), requests, link, admin, metrics, workers, log })
+            }
+            Some(_) | None => Err(problems),
+        }
+    }
+}
+
+/// What `ebb-activator` does: serve until asked to stop, then drain.
+pub fn main_from_env() -> ExitCode {
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = match ProgramConfig::read(&environment.collect()) {
+        Ok(config) => config,
+        Err(problems) => {
+            for problem in problems {
+                eprintln!("error: {problem}");
+            }
+            return ExitCode::from(EXIT_BAD_CONFIG);
+        }
+    };
+    match run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn run(config: ProgramConfig) -> anyhow::Result<()> {
+    start_logs(LogFormat::Text, &config.log, Colours::Off)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
+    let mut stop_requests = StopRequests::listen()?;
+    let registry = MetricsRegistry::default();
+    let listeners = Listeners { requests: bind(config.requests)?, link: bind(config.link)? };
+    let activator_config = ActivatorConfig {
+        name: config.name,
+        workers: config.workers,
+        limits: Limits::default(),
+        clock: Clock::start(),
+        metrics: Metrics::register(&registry),
+    };
+    let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let pages =
+        [(config.admin, admin_router(Arc::clone(&is_ready))), (config.metrics, metrics_router(registry))];
+    for (address, router) in pages {
+        let listener = tokio::net::TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("listening on {address}"))?;
+        // Ends with the process, after everything else.
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+    tokio::select! {
+        () = async { activator.synced().await; is_ready.store(true, Ordering::Relaxed); std::future::pending().await } => {}
+        _ = stop_requests.next() => {}
+    }
+    is_ready.store(false, Ordering::Relaxed);
+    tracing::info!("draining");
+    tokio::select! {
+        () = activator.drained(DRAIN_PATIENCE) => Ok(()),
+        _ = stop_requests.next() => anyhow::bail!("asked twice to stop; what was held is cut off"),
+    }
+}
+
+/// Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could not tell an unknown
+/// host from one it has not heard of.
+fn admin_router(is_ready: Arc<AtomicBool>) -> Router {
+    let ready = move || async move {
+        if is_ready.load(Ordering::Relaxed) {
+            (StatusCode::OK, "ready\n")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining\n")
+        }
+    };
+    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/ready", get(ready))
+}
+
+fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener: io::Result<TcpListener> = TcpListener::bind(address);
+    listener.with_context(|| format!("listening on {address}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_problem_of_the_environment_is_named_at_once() {
+        let wrong = [("ACTIVATOR_LINK_ADDRESS", "8024"), ("ACTIVATOR_WORKERS", "none")];
+        let problems = ProgramConfig::read(&environment(&wrong)).expect_err("three things are wrong");
+        assert_eq!(
+            problems,
+            [
+                "POD_NAME is not set; it names this activator among the others",
+                "ACTIVATOR_LINK_ADDRESS is \"8024\"; write an address with a port, such as \"0.0.0.0:8024\"",
+                "ACTIVATOR_WORKERS is \"none\"; write a number from 1 to 1024",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_ports_are_the_documented_ones() {
+        let config =
+            ProgramConfig::read(&environment(&[("HOSTNAME", "activator-0")])).expect("a name is enough");
+        let ports =
+            [config.requests, config.link, config.admin, config.metrics].map(|address| address.port());
+        assert_eq!(ports, [8012, 8024, 8022, 9091]);
+    }
+}
