@@ -181,8 +181,12 @@ impl Stack {
         };
         drop(expecting);
         let answered = match answered {
-            Ok(response) => {
+            Ok(mut response) => {
                 in_flight.outcome = Outcome::Answered;
+                // Only we say these: an app that said "not started" would have its request sent elsewhere again and again.
+                for ours in [names::EBB_NOT_STARTED, names::EBB_ERROR] {
+                    response.headers_mut().remove(ours);
+                }
                 let hop = Hop { upgrade: forwarded.upgrade, timers, drain: &self.drain };
                 hop.respond(response, in_flight).map_err(Failure::Refused)
             }

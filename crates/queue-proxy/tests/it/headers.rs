@@ -148,6 +148,21 @@ fn h17_an_app_that_breaks_its_body_off_breaks_the_clients_too() {
 }
 
 #[test]
+fn an_app_cannot_speak_in_our_name() {
+    run(async {
+        let port = scripted(|mut stream, _| async move {
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nebb-not-started: 1\r\nebb-error: queue-full\r\n\r\n";
+            stream.write_all(head).await.expect("open");
+        })
+        .await;
+        let proxy = Proxy::start(port, &[]).await;
+        let answer = proxy.get("/", &[("ebb-hop-key", HOP_KEY)]).await;
+        let said = (answer.header("ebb-not-started"), answer.header("ebb-error"));
+        assert_eq!((answer.status, said), (200, ("-", "-")));
+    });
+}
+
+#[test]
 fn h25_connect_and_ambiguous_requests_are_refused_and_the_connection_closed() {
     run(async {
         let app = App::hello().await;
