@@ -5,3 +5,4 @@ mod faults;
 mod lifecycle;
 mod main_job;
 mod no_lost_request;
+mod system_vectors;

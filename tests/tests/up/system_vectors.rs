@@ -1,0 +1,115 @@
+//! The system-level vectors P of the reference behaviour, end to end.
+
+use std::time::Duration;
+
+use tests::{ConfigMap, Ebb, Service};
+
+fn from_zero(name: &str) -> Service {
+    Service::new(name).scaling("initial-scale", "0")
+}
+
+fn zero_allowed() -> ConfigMap {
+    ConfigMap::short().set("allow-zero-initial-scale", "true")
+}
+
+/// P1: constant concurrency of n times the target keeps n … ⌈⌈n / 0.7⌉ × 1.1⌉ pods ready, without a dip on the way.
+#[tokio::test]
+async fn p1_pods_follow_a_constant_concurrency() {
+    const N: usize = 4;
+    const MOST: usize = 7;
+    let service = from_zero("constant")
+        .scaling("target", "6")
+        .scaling("target-utilization-percentage", "70")
+        .scaling("window", "30s");
+    let ebb = Ebb::up(&[service], &zero_allowed()).await;
+    let load = ebb.load("constant").path("/?sleep=500");
+    let mut traffic = tokio::spawn(async move { load.closed_loop(6 * N, Duration::from_secs(30)).await });
+    let mut seen = 0;
+    let tally = loop {
+        tokio::select! {
+            tally = &mut traffic => break tally.expect("the load ends"),
+            () = tokio::time::sleep(Duration::from_secs(2)) => {
+                let revision = ebb.revision("constant").await.expect("ebb answers");
+                assert!(revision.ready() + 1 >= seen, "fell from {seen}: {}", revision.decisions());
+                assert!(revision.ready() <= MOST, "{} pods: {}", revision.ready(), revision.decisions());
+                seen = seen.max(revision.ready().min(N));
+            }
+        }
+    };
+    tally.assert_all_answered();
+    assert_eq!(seen, N);
+}
+
+/// P2: up, down to zero, up again, with the other algorithm too (the linear one is the main job).
+#[tokio::test]
+async fn p2_weighted_windows_reach_zero_and_come_back() {
+    let ebb = Ebb::up(
+        &[from_zero("weighted").scaling("metric-aggregation-algorithm", "weighted-exponential")],
+        &zero_allowed(),
+    )
+    .await;
+    for _ in 0..2 {
+        ebb.load("weighted")
+            .path("/?sleep=50")
+            .steady(20, Duration::from_secs(3))
+            .await
+            .assert_all_answered();
+        ebb.until_pods("weighted", 0).await;
+    }
+}
+
+/// P3: with a target burst capacity of 7, one pod at concurrency 7 lacks room (−4), two at 12 have some (1).
+#[tokio::test]
+async fn p3_excess_burst_capacity_decides_who_serves() {
+    let service = Service::new("burst")
+        .scaling("min-scale", "1")
+        .scaling("target", "10")
+        .scaling("target-utilization-percentage", "70")
+        .scaling("target-burst-capacity", "7");
+    let ebb = Ebb::up(&[service], &ConfigMap::short().set("routing-dwell", "0s")).await;
+    ebb.until_pods("burst", 1).await;
+    let load = ebb.load("burst").path("/?sleep=200");
+    let seven = tokio::spawn({
+        let load = load.clone();
+        async move { load.closed_loop(7, Duration::from_secs(30)).await }
+    });
+    ebb.until("burst", "the activator in the path of one pod", |revision| {
+        revision.wanted() == 1
+            && revision.field("routing") == "through_activator"
+            && last_decision_field(revision, "excess_burst_capacity") == Some(-4)
+    })
+    .await;
+    let five_more = tokio::spawn(async move { load.closed_loop(5, Duration::from_secs(24)).await });
+    ebb.until("burst", "two pods that serve directly", |revision| {
+        revision.ready() == 2
+            && revision.field("routing") == "direct"
+            && last_decision_field(revision, "excess_burst_capacity") == Some(1)
+    })
+    .await;
+    seven.await.expect("the load ends").assert_all_answered();
+    five_more.await.expect("the load ends").assert_all_answered();
+}
+
+fn last_decision_field(revision: &tests::Revision, name: &str) -> Option<i64> {
+    revision.field("decisions").as_array()?.last()?[name].as_i64()
+}
+
+/// P6: with an activation scale of 5, one request after zero asks for five pods.
+#[tokio::test]
+async fn p6_one_request_after_zero_activates_five_pods() {
+    let ebb = Ebb::up(&[from_zero("activated").scaling("activation-scale", "5")], &zero_allowed()).await;
+    ebb.until_pods("activated", 0).await;
+    ebb.load("activated").one().await.assert_all_answered();
+    ebb.until("activated", "five pods", |revision| revision.wanted() == 5 && revision.ready() == 5).await;
+}
+
+/// P5, P8: the lower bound of a live revision is followed up and down to zero, with target burst capacity 0.
+#[tokio::test]
+async fn p5_p8_an_edited_min_scale_is_followed_to_zero() {
+    let service = Service::new("edited").scaling("target-burst-capacity", "0").scaling("window", "6s");
+    let ebb = Ebb::up(&[service.clone().scaling("min-scale", "1")], &ConfigMap::short()).await;
+    for count in [1, 2, 3, 0] {
+        ebb.rewrite(&service.clone().scaling("min-scale", &count.to_string()));
+        ebb.until_pods("edited", count).await;
+    }
+}
