@@ -107,8 +107,26 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     not_built_yet("N5", "several autoscalers"),
     not_built_yet("N6", "several autoscalers"),
     not_built_yet("N7", "several autoscalers"),
+    replaced(
+        "N9",
+        "links",
+        "one report with both requests: nothing was said early that would have to be taken back",
+    ),
+    replaced("N10", "links", "the present count at once, then the plain values {2, 2} and {2, 0}"),
+    replaced(
+        "N11",
+        "links",
+        "the plain values {1, 1}, {0, 0}; an idle second is said by the frame, and 1 present at once again",
+    ),
+    replaced("N12", "links", "the plain values {1.5, 2}"),
     // O: the HPA class.
     not_built_yet("O1 … O8", "class hpa"),
+    // P: end to end; the others are tests of the real executable (`tests/tests/up/system_vectors.rs`).
+    plumbing(
+        "P7",
+        "a rolling update is the same revision; pods are replaced one for one, each when its successor is ready",
+    ),
+    not_built_yet("P10", "several autoscalers"),
 ];
 
 #[cfg(test)]

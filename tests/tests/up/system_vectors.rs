@@ -113,3 +113,20 @@ async fn p5_p8_an_edited_min_scale_is_followed_to_zero() {
         ebb.until_pods("edited", count).await;
     }
 }
+
+/// P4: with an unlimited target burst capacity the activator always serves, and an idle revision is gone within the grace period and 15 s.
+#[tokio::test]
+async fn p4_an_idle_revision_behind_the_activator_ends() {
+    let service = Service::new("behind").scaling("target-burst-capacity", "-1").scaling("window", "6s");
+    let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    ebb.until_pods("behind", 1).await;
+    assert_eq!(ebb.until_pods("behind", 0).await.field("routing"), "through_activator");
+}
+
+/// P9: three initial pods without any traffic, and fewer once they have been ready.
+#[tokio::test]
+async fn p9_initial_pods_start_without_traffic_and_then_leave() {
+    let ebb = Ebb::up(&[Service::new("initial").scaling("initial-scale", "3")], &ConfigMap::short()).await;
+    ebb.until_pods("initial", 3).await;
+    ebb.until_pods("initial", 0).await;
+}
