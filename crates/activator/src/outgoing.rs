@@ -41,15 +41,15 @@ pub(crate) struct Sending {
 
 impl Outgoing {
     /// Ends the client's hop and begins ours: what only our own hops may say is removed, the trace of the way is extended. A client's `Expect` travels
-    /// under another name, because on this hop the header is ours.
+    /// under another name, because on this hop the header is ours. Its `100 Continue` comes when the queue-proxy asks for the body, which it does when the
+    /// app did: asking earlier would hide that the app refuses.
     pub(crate) fn new(forwarded: Forwarded, client: IpAddr, context: &Arc<Context>) -> Self {
         let Forwarded { mut request, protocol, .. } = forwarded;
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);
         set_forwarded(&mut head.headers, ClientAddress(client));
-        let client_expects = head.headers.remove(EXPECT).is_some();
-        if client_expects {
+        if head.headers.remove(EXPECT).is_some() {
             head.headers.insert(names::EBB_EXPECT, HeaderValue::from_static("1"));
         }
         let body = (!body.is_empty()).then(|| Replay::new(body, context));
@@ -59,7 +59,7 @@ impl Outgoing {
             uri: head.uri,
             version: head.version,
             headers: head.headers,
-            is_gated: body.is_some() && !client_expects && protocol == Protocol::Http1,
+            is_gated: body.is_some() && protocol == Protocol::Http1,
             body,
         }
     }
