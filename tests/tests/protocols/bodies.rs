@@ -42,5 +42,6 @@ async fn a_mebibyte_waits_with_its_request_for_the_first_pod() {
         let answer = Answer::read(client.post(&routing.host(), "/", full(body.clone())).await).await;
         assert_eq!(answer.status, 200, "{routing:?} {protocol:?}: {}", answer.reason());
         assert!(answer.body == body, "{routing:?} {protocol:?}: {} bytes", answer.body.len());
+        assert!(answer.header("server-timing").starts_with("ebb-wait;dur="), "{routing:?} {protocol:?}");
     }
 }

@@ -5,6 +5,7 @@
 //! something must arrive before something else is sent, the test sends the latter only after it saw the former. Time appears as deadlines alone.
 
 mod bodies;
+mod broken;
 mod client;
 mod early;
 mod events;

@@ -3,7 +3,7 @@
 use http::Method;
 
 use crate::client::{Answer, Client, PROTOCOLS, Protocol, RawClient, empty, get};
-use crate::world::{ROUTINGS, warm};
+use crate::world::{ROUTINGS, cold, warm};
 
 #[tokio::test]
 async fn a_host_that_nobody_serves_is_named_unknown() {
@@ -49,6 +49,20 @@ async fn what_is_not_for_a_proxy_like_this_is_refused() {
             let seen = client.read_rest().await;
             assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {seen}");
             assert!(seen.contains("\r\nebb-error: bad-request"), "{request}: {seen}");
+        }
+    }
+}
+
+/// Who waits for a pod to the end of its time is told so, and what the revision waits for.
+#[tokio::test]
+async fn a_request_that_no_pod_took_in_time_says_what_it_waited_for() {
+    let ebb = cold(|service| service.args(&["--start-delay-ms", "60000"]).spec("timeoutSeconds: 1")).await;
+    for routing in ROUTINGS {
+        for protocol in PROTOCOLS {
+            let answer = get(&ebb, protocol, &routing.host(), "/").await;
+            assert_eq!((answer.status, answer.reason()), (504, "no-ready-pod"), "{routing:?} {protocol:?}");
+            let detail = answer.header("ebb-error");
+            assert!(detail.contains("timeoutSeconds") && detail.contains("pod"), "{routing:?}: {detail}");
         }
     }
 }

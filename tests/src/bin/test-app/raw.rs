@@ -21,6 +21,10 @@ const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 /// | `/refuse-expectation` | 417 before the body |
 /// | `/refuse-upload` | 413 before the body |
 /// | `/refuse-upload-rudely` | the same, and the connection is closed with the body unread, which resets it |
+/// | `/short` | 200 with fewer bytes than it promises |
+/// | `/unterminated` | 200 in chunks, without the last one |
+/// | `/nothing` | none: the connection is closed |
+/// | `/garbage` | something that is not HTTP |
 /// | `/trailers` | 200 in chunks with an announced trailer `x-checksum` |
 /// | any other | 200 with the head of the request |
 pub(crate) async fn serve(mut stream: TcpStream) {
@@ -41,6 +45,10 @@ pub(crate) async fn serve(mut stream: TcpStream) {
         },
         "/refuse-expectation" => plain("417 Expectation Failed", "unexpected\n"),
         "/refuse-upload" | "/refuse-upload-rudely" => plain("413 Content Too Large", "too large\n"),
+        "/short" => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n7 bytes".to_owned(),
+        "/unterminated" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n7 bytes\r\n".to_owned(),
+        "/nothing" => String::new(),
+        "/garbage" => "SSH-2.0-not-a-web-server\r\n".to_owned(),
         "/trailers" => trailers(),
         _ => plain("200 OK", &head),
     };
