@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
         memory::measure(&options, &mut report)?;
     }
     if let Some(path) = &options.svg {
-        tests::bench::plot::bars(path, "CPU time per request, HAProxy = 1", &bars, 1.0)?;
+        tests::bench::plot::bars(path, "CPU time per request, HAProxy = 1", &bars, Some(1.0))?;
     }
     report.finish(options.json.as_deref())
 }

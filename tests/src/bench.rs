@@ -10,6 +10,7 @@
 pub mod api;
 pub mod clock;
 pub mod executables;
+pub mod executions;
 pub mod h2load;
 pub mod machine;
 pub mod options;
@@ -18,6 +19,7 @@ pub mod process;
 pub mod proxies;
 pub mod report;
 pub mod statistics;
+pub mod up;
 pub mod wrk;
 
 pub use options::Options;

@@ -65,12 +65,22 @@ impl Ebb {
 
     /// The same with further arguments.
     pub async fn up_with(services: &[Service], config: &ConfigMap, arguments: &[&str]) -> Self {
+        Self::up_as(&executable(), services, config, arguments).await
+    }
+
+    /// The same with another executable.
+    pub async fn up_as(
+        executable: &Path,
+        services: &[Service],
+        config: &ConfigMap,
+        arguments: &[&str],
+    ) -> Self {
         let files = tempfile::tempdir().expect("a temporary folder can be made");
         for service in services {
             write(&service_file(files.path(), service.name()), &service.yaml());
         }
         write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
-        let mut command = Command::new(executable());
+        let mut command = Command::new(executable);
         command.args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]).args(arguments);
         for service in services {
             command.arg("-f").arg(service_file(files.path(), service.name()));

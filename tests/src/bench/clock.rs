@@ -9,6 +9,11 @@ pub fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has a monotonic clock").into()
 }
 
+/// How long `before` is ago; nothing if it is yet to come.
+pub fn since(before: Duration) -> Duration {
+    now().saturating_sub(before)
+}
+
 /// Milliseconds, for reports.
 pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3

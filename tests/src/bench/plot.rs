@@ -51,8 +51,8 @@ const COLOURS: [RGBColor; 6] = [
     RGBColor(110, 110, 110),
 ];
 
-/// Draws bars below each other, with a line where a limit is.
-pub fn bars(path: &Path, title: &str, bars: &[Bar], limit: f64) -> anyhow::Result<()> {
+/// Draws bars below each other, with a line where a limit is, if there is one.
+pub fn bars(path: &Path, title: &str, bars: &[Bar], limit: Option<f64>) -> anyhow::Result<()> {
     let rows = u32::try_from(bars.len())?;
     let root = SVGBackend::new(path, (WIDTH, rows * BAR_HEIGHT + 90)).into_drawing_area();
     draw_bars(&root, title, bars, limit).map_err(|error| anyhow!("drawing {}: {error}", path.display()))
@@ -62,11 +62,16 @@ fn draw_bars(
     root: &DrawingArea<SVGBackend<'_>, Shift>,
     title: &str,
     bars: &[Bar],
-    limit: f64,
+    limit: Option<f64>,
 ) -> Result<(), Box<dyn std::error::Error>> {
     root.fill(&WHITE)?;
     let rows = i32::try_from(bars.len())?;
-    let end = bars.iter().map(|bar| bar.most).filter(|value| value.is_finite()).fold(limit, f64::max) * 1.05;
+    let end = bars
+        .iter()
+        .map(|bar| bar.most)
+        .filter(|value| value.is_finite())
+        .fold(limit.unwrap_or(0.0), f64::max)
+        * 1.05;
     let mut chart = ChartBuilder::on(root)
         .caption(title, ("sans-serif", 18))
         .margin(10)
@@ -75,7 +80,7 @@ fn draw_bars(
         .build_cartesian_2d(0.0..end, 0..rows)?;
     chart.configure_mesh().disable_y_mesh().disable_y_axis().draw()?;
     for (row, bar) in (0..rows).rev().zip(bars) {
-        let colour = if bar.median <= limit { COLOURS[0] } else { COLOURS[1] };
+        let colour = if limit.is_none_or(|limit| bar.median <= limit) { COLOURS[0] } else { COLOURS[1] };
         chart.draw_series([Rectangle::new([(0.0, row), (bar.median, row + 1)], colour.mix(0.7).filled())])?;
         let (_, top) = chart.backend_coord(&(0.0, row + 1));
         let middle = top + i32::try_from(BAR_HEIGHT)? / 2;
@@ -87,7 +92,9 @@ fn draw_bars(
             ("sans-serif", 13),
         ))?;
     }
-    chart.draw_series([PathElement::new([(limit, 0), (limit, rows)], BLACK.stroke_width(2))])?;
+    if let Some(limit) = limit {
+        chart.draw_series([PathElement::new([(limit, 0), (limit, rows)], BLACK.stroke_width(2))])?;
+    }
     root.present()?;
     Ok(())
 }

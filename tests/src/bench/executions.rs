@@ -1,0 +1,118 @@
+//! When programs are executed, seen from outside: the kernel says when an executable is opened, to the microsecond, where `/proc` knows only
+//! hundredths of a second.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+
+use super::clock;
+
+/// How long the end of a watch may take.
+const CHECK_EVERY: u16 = 100;
+
+/// One start of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// Which of the watched executables, by its place in their list.
+    pub program: usize,
+    /// When.
+    pub at: Duration,
+}
+
+/// Notes each start of some executables until it is dropped.
+#[derive(Debug)]
+pub struct Executions {
+    seen: Arc<Mutex<Vec<Execution>>>,
+    is_over: Arc<AtomicBool>,
+    watching: Option<JoinHandle<()>>,
+}
+
+impl Executions {
+    /// Copies these executables into `folder`, so that nobody else starts them, and watches the copies. Returns where they are.
+    pub fn watch(originals: &[&Path], folder: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
+        let mut copies = Vec::new();
+        let mut watches = Vec::new();
+        for original in originals {
+            let copy = folder.join(original.file_name().context("an executable has a name")?);
+            std::fs::copy(original, &copy).with_context(|| format!("copying {}", original.display()))?;
+            watches.push(inotify.add_watch(&copy, AddWatchFlags::IN_OPEN)?);
+            copies.push(copy);
+        }
+        let seen = Arc::default();
+        let is_over = Arc::default();
+        let task = Watcher { inotify, watches, seen: Arc::clone(&seen), is_over: Arc::clone(&is_over) };
+        let watching = thread::Builder::new().name("executions".to_owned()).spawn(move || task.run())?;
+        Ok((Self { seen, is_over, watching: Some(watching) }, copies))
+    }
+
+    /// What was started since the last call, in order.
+    pub fn take(&self) -> Vec<Execution> {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Executions {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(watching) = self.watching.take() {
+            // If it panicked, whatever was missing has been noticed already.
+            let _ = watching.join();
+        }
+    }
+}
+
+struct Watcher {
+    inotify: Inotify,
+    watches: Vec<WatchDescriptor>,
+    seen: Arc<Mutex<Vec<Execution>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watcher {
+    fn run(self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let mut sources = [PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN)];
+            // A timeout or a signal only means another look.
+            let _ = poll(&mut sources, PollTimeout::from(CHECK_EVERY));
+            let at = clock::now();
+            let Ok(events) = self.inotify.read_events() else { continue };
+            let programs =
+                events.iter().filter_map(|event| self.watches.iter().position(|watch| *watch == event.wd));
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.extend(programs.map(|program| Execution { program, at }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn each_start_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (executions, copies) = Executions::watch(&[Path::new("/bin/true")], folder.path()).unwrap();
+        let before = clock::now();
+        for _ in 0..2 {
+            assert!(Command::new(&copies[0]).status().unwrap().success());
+        }
+        let mut seen = Vec::new();
+        super::super::api::until(Duration::from_secs(10), || {
+            seen.extend(executions.take());
+            anyhow::ensure!(seen.len() == 2, "{seen:?}");
+            Ok(())
+        })
+        .unwrap();
+        assert!(seen.iter().all(|execution| execution.program == 0 && execution.at > before), "{seen:?}");
+    }
+}
