@@ -42,7 +42,24 @@ fn built(name: &str, variable: &str) -> PathBuf {
         "{} is missing; run `cargo test --workspace`, which builds it, or set ${variable}",
         path.display()
     );
+    if let Some(newer) = newer_source(&path) {
+        panic!("{} is older than {newer}; run `cargo test --workspace`, which builds it", path.display());
+    }
     path
+}
+
+/// A source file that is newer than the executable, by the list of them that cargo keeps beside it. `cargo test -p tests` alone does not build the
+/// executable, and a test of an old one proves nothing.
+fn newer_source(executable: &Path) -> Option<String> {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let built = modified(executable)?;
+    let list = std::fs::read_to_string(executable.with_extension("d")).ok()?;
+    let (_, sources) = list.split_once(": ")?;
+    sources
+        .trim()
+        .split(' ')
+        .find(|source| modified(Path::new(source)).is_some_and(|at| at > built))
+        .map(str::to_owned)
 }
 
 /// A running `ebb up`. Dropping it kills it at once, and with it everything it started.
