@@ -75,8 +75,13 @@ impl Body {
     /// Marks every byte (and the end) of this body on the clock of its request.
     #[must_use]
     pub fn with_activity(mut self, activity: Option<Activity>) -> Self {
-        self.activity = activity;
+        self.note_activity(activity);
         self
+    }
+
+    /// [`Body::with_activity`] in place.
+    pub fn note_activity(&mut self, activity: Option<Activity>) {
+        self.activity = activity;
     }
 
     /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame counts as activity.

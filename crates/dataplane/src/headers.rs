@@ -58,6 +58,13 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 
+impl ClientAddress {
+    /// The address as it is written.
+    pub fn to_value(self) -> HeaderValue {
+        HeaderValue::try_from(self.0.to_canonical().to_string()).expect("an address is header text")
+    }
+}
+
 /// Whether the sender asks to speak another protocol on this connection, and which. `h2c` does not count: who wants HTTP/2 here begins with
 /// it, and a client that merely offers it is served over HTTP/1.1.
 pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
@@ -73,6 +80,10 @@ pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
 /// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te: trailers` stays (it says what
 /// the client can read), and so does `Trailer` (it announces what the body ends with).
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    // One look at each name is far cheaper than one search per name that is hardly ever there.
+    if !headers.keys().any(|name| is_hop_by_hop(name.as_str())) {
+        return;
+    }
     if headers.contains_key(CONNECTION) {
         remove_named_by_connection(headers);
     }
@@ -91,6 +102,20 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
             headers.insert(TE, HeaderValue::from_static("trailers"));
         }
     }
+}
+
+fn is_hop_by_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "transfer-encoding"
+            | "upgrade"
+            | "te"
+    )
 }
 
 fn remove_named_by_connection(headers: &mut HeaderMap) {
@@ -132,23 +157,38 @@ pub fn strip_internal(headers: &mut HeaderMap) {
     }
 }
 
+/// Removes from a response what only we say: an app must not be able to refuse in our name.
+pub fn strip_refusal(headers: &mut HeaderMap) {
+    if headers.keys().any(|name| name.as_str().starts_with("ebb-")) {
+        headers.remove(names::EBB_NOT_STARTED);
+        headers.remove(names::EBB_ERROR);
+    }
+}
+
 /// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when only those are there, then appends
 /// the sender to `X-Forwarded-For` (in this order, as Knative does: the last hop is in the latter only).
 pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
+    set_forwarded_for(headers, &sender.to_value());
+}
+
+/// [`set_forwarded`] with the sender's address as it is written, from [`ClientAddress::to_value`].
+pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
+    let is_known = |name: &HeaderName| {
+        matches!(name.as_str(), "forwarded" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
+    };
+    if !headers.keys().any(is_known) {
+        headers.insert(X_FORWARDED_FOR, sender.clone());
+        return;
+    }
     if headers.get(FORWARDED).is_none_or(HeaderValue::is_empty)
         && let Some(forwarded) = forwarded_from_parts(headers)
     {
         headers.insert(FORWARDED, forwarded);
     }
-    let sender = sender.0.to_canonical();
-    let value = if headers.contains_key(X_FORWARDED_FOR) {
-        let known: Vec<&str> =
-            headers.get_all(X_FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
-        HeaderValue::try_from(format!("{}, {sender}", known.join(", ")))
-    } else {
-        HeaderValue::try_from(sender.to_string())
-    };
-    headers.insert(X_FORWARDED_FOR, value.expect("header text and an address are header text"));
+    let mut known: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
+    known.push(sender.as_bytes());
+    let value = HeaderValue::from_bytes(&known.join(&b", "[..])).expect("header text joined is header text");
+    headers.insert(X_FORWARDED_FOR, value);
 }
 
 /// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which we follow it on purpose: nobody
@@ -212,6 +252,10 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
 pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();
+    if !is_http2 && !is_changed && request.uri().authority().is_none() && request.headers().contains_key(HOST)
+    {
+        return;
+    }
     let host = host
         .or_else(|| {
             request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())

@@ -25,7 +25,7 @@ pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use drain::Drain;
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, names, remove_hop_by_hop, set_forwarded,
-    set_host, strip_internal,
+    set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};

@@ -5,11 +5,12 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use pin_project_lite::pin_project;
 use runtime::Clock;
 use tokio::time::Sleep;
 use vocabulary::{RequestTimeouts, Timestamp};
@@ -60,6 +61,28 @@ pub struct Timers {
     sleep: Option<Armed>,
 }
 
+pin_project! {
+    /// Work under the limits of [`Timers`]. A type of its own, because an async function would hold the work twice.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Limited<'t, Work> {
+        timers: &'t mut Timers,
+        #[pin]
+        work: Work,
+    }
+}
+
+impl<Work: Future> Future for Limited<'_, Work> {
+    type Output = Result<Work::Output, Expired>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.work.poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        this.timers.poll_expired(context).map(Err)
+    }
+}
+
 #[derive(Debug)]
 struct Armed {
     at: Timestamp,
@@ -98,15 +121,8 @@ impl Timers {
     }
 
     /// Runs `work` until it is done or a timer fires; then it is dropped.
-    pub async fn limit<Work: Future>(&mut self, work: Work) -> Result<Work::Output, Expired> {
-        let mut work = pin!(work);
-        poll_fn(|context| {
-            if let Poll::Ready(output) = work.as_mut().poll(context) {
-                return Poll::Ready(Ok(output));
-            }
-            self.poll_expired(context).map(Err)
-        })
-        .await
+    pub fn limit<Work: Future>(&mut self, work: Work) -> Limited<'_, Work> {
+        Limited { timers: self, work }
     }
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
@@ -160,6 +176,7 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::time::Duration;
 
     use super::*;

@@ -112,15 +112,19 @@ impl Upstreams {
     ///
     /// A request that a reused connection lost before a byte of it was written goes out again on another one; so does one without a body
     /// whose method may be repeated, if no byte of a response was seen. Every other failure is the caller's to judge.
-    pub async fn send(
+    pub fn send(
         &self,
         to: SocketAddr,
         protocol: Protocol,
-        request: Request<Body>,
-    ) -> Result<Response<Body>, SendError> {
-        match protocol {
-            Protocol::Http1 => http1::send(&self.0, to, request).await,
-            Protocol::Http2 => http2::send(&self.0, to, request).await,
+        request: impl Into<Box<Request<Body>>>,
+    ) -> impl Future<Output = Result<Response<Body>, SendError>> {
+        // A request is large, and futures that hold one are copied as often as they are nested. It is boxed for its whole way.
+        let request = request.into();
+        async move {
+            match protocol {
+                Protocol::Http1 => http1::send(&self.0, to, request).await,
+                Protocol::Http2 => http2::send(&self.0, to, request).await,
+            }
         }
     }
 
@@ -281,8 +285,8 @@ fn is_repeatable(request: &Request<Body>) -> bool {
 }
 
 /// A second copy of a request without a body.
-fn copy_of(request: &Request<Body>) -> Request<Body> {
-    let mut copy = Request::new(Body::empty());
+fn copy_of(request: &Request<Body>) -> Box<Request<Body>> {
+    let mut copy = Box::new(Request::new(Body::empty()));
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.version_mut() = request.version();

@@ -1,21 +1,25 @@
-//! The way of a request through the queue-proxy: one function, [`Stack::call`], with its stages in the order in which a request meets them.
+//! The way of a request through the queue-proxy, its stages in the order in which it meets them: [`Stack::begin`] up to the queue, which needs no
+//! waiting, [`Stack::finish`] from there on.
 
 mod expect;
 pub(crate) mod gate;
 mod refusals;
 
 use std::cell::Cell;
+use std::future::{Future, ready};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AsyncBreaker, Body, ClientAddress, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
-    Refusal, RequestKind, SendErrorKind, Service, Timers, Upstreams, framing_problem, names, set_forwarded,
-    set_host, strip_internal,
+    Abort, AsyncBreaker, Body, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol, Refusal,
+    RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem, names,
+    set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
+use futures_util::future::Either;
 use http::header::HeaderValue;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 use runtime::Clock;
 use throttling::Origin;
 use vocabulary::{RequestTimeouts, Routing};
@@ -98,43 +102,117 @@ struct Admission {
     origin: Origin,
     /// `ebb-no-queue`: now or never.
     is_impatient: bool,
+    /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
+    is_kubelet: bool,
     kind: RequestKind,
 }
 
 type Answer = Response<Held<Option<InFlight>>>;
 
+/// A request that was let in, on its way to a slot and to the app.
+struct Begun {
+    request: Box<Request<Body>>,
+    protocol: Protocol,
+    upgrade: Option<OnUpgrade>,
+    admission: Admission,
+    in_flight: InFlight,
+    timers: Timers,
+    /// While a body is held back: there is no response yet.
+    expecting: Option<Rc<()>>,
+}
+
 impl Service for Stack {
     type Body = Held<Option<InFlight>>;
 
-    async fn call(
+    /// What needs no waiting happens before there is a future: a future is copied about, and all that it holds with it.
+    fn call(
         self: Rc<Self>,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         connection: Rc<Connection>,
-    ) -> Result<Answer, Abort> {
+    ) -> impl Future<Output = Result<Answer, Abort>> + 'static {
+        match self.begin(request, &connection) {
+            Ok(begun) => Either::Left(self.finish(begun)),
+            Err(answer) => Either::Right(ready(Ok(answer))),
+        }
+    }
+}
+
+impl Stack {
+    /// The stages up to the queue. An error is the answer.
+    #[expect(
+        clippy::result_large_err,
+        reason = "it is moved once, and boxing it would cost every refusal an allocation"
+    )]
+    fn begin(&self, mut request: Request<Incoming>, connection: &Connection) -> Result<Begun, Answer> {
         // Who sent this? Without proof, headers that only our hops may set are removed before anything looks at them (L12).
-        let sender = self.sender_of(&mut request, &connection);
+        let sender = self.sender_of(&mut request, connection);
         // A probe is answered from what is known, before anything is allocated for it.
         if sender == Sender::Hop && gate::is_probe(request.headers()) {
-            return Ok(gate::answer(request.headers(), self.health.state()).map(Self::without_guard));
+            return Err(gate::answer(request.headers(), self.health.state()).map(Self::without_guard));
         }
         // What two servers could read in two ways goes no further, and neither does the connection.
         if let Some(refusal) = framing_problem(&request) {
             connection.retire();
             self.metrics.refuse(refusal.reason);
-            return Ok(refusal.into_response(RequestKind::of(&request)).map(Self::without_guard));
+            return Err(refusal.into_response(RequestKind::of(&request)).map(Self::without_guard));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
-            return Ok(Response::new(Self::without_guard(Body::empty())));
+            return Err(Response::new(Self::without_guard(Body::empty())));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == Sender::Client && self.settings.routing() == Routing::ThroughActivator {
             connection.retire();
         }
-        self.serve(sender, request, &connection).await
+        // From here on it is load, and its clocks run.
+        let timers = Timers::start(self.timeouts, self.clock);
+        let admission = admission_of(sender, &request);
+        let in_flight = self.count(&admission);
+        // Its hop ends, the app's begins.
+        prepare_headers(sender, &mut request, connection);
+        let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
+        let mut request = Box::new(request);
+        let host = if sender == Sender::Hop { original_host(&mut request) } else { None };
+        set_host(&mut request, host, &self.app.host);
+        let expecting = expect::hold_body(&mut request);
+        request.body_mut().note_activity(timers.activity());
+        Ok(Begun { request, protocol, upgrade, admission, in_flight, timers, expecting })
     }
-}
 
-impl Stack {
+    /// The stages from the queue on.
+    async fn finish(self: Rc<Self>, begun: Begun) -> Result<Answer, Abort> {
+        let Begun { request, protocol, upgrade, admission, mut in_flight, mut timers, expecting } = begun;
+        let exchange = async {
+            in_flight.permit = self.admit(&admission).await?;
+            self.send(protocol, request).await
+        };
+        let answered = match timers.limit(exchange).await {
+            Ok(answered) => answered,
+            Err(expired) => Err(Failure::Refused(refusals::expired(expired, self.timeouts))),
+        };
+        drop(expecting);
+        let failure = match answered {
+            Ok(mut response) => {
+                in_flight.outcome = Outcome::Answered;
+                // An app that said "not started" would have its request sent elsewhere again and again.
+                strip_refusal(response.headers_mut());
+                match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
+                    Ok(response) => return Ok(response),
+                    Err(refusal) => Failure::Refused(refusal),
+                }
+            }
+            Err(failure) => {
+                if let Failure::Refused(refusal) = &failure {
+                    in_flight.outcome = Outcome::Refused(refusal.reason);
+                }
+                failure
+            }
+        };
+        match failure {
+            Failure::ClientGone => Err(Abort),
+            Failure::Refused(refusal) => Ok(refusal.into_response(admission.kind).map(Self::without_guard)),
+        }
+    }
+
     fn sender_of(&self, request: &mut Request<Incoming>, connection: &Connection) -> Sender {
         if self.settings.is_vouched_for(request.headers()) {
             connection.mark_as_hop();
@@ -146,69 +224,18 @@ impl Stack {
         }
     }
 
-    /// Counts the request, starts its clocks, and sees it through.
-    async fn serve(
-        &self,
-        sender: Sender,
-        mut request: Request<Incoming>,
-        connection: &Connection,
-    ) -> Result<Answer, Abort> {
-        let mut timers = Timers::start(self.timeouts, self.clock);
-        let admission = admission_of(sender, &request);
-        let is_kubelet = request.headers().get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty());
-        let mut in_flight = InFlight {
+    fn count(&self, admission: &Admission) -> InFlight {
+        InFlight {
             permit: None,
-            counted: (!is_kubelet).then(|| self.load.arrive(admission.origin)),
+            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.origin)),
             metrics: Rc::clone(&self.metrics),
             outcome: Outcome::Cancelled,
-        };
-        prepare_headers(sender, &mut request, ClientAddress(connection.peer().ip()));
-        let mut forwarded = Forwarded::new(request);
-        let host = original_host(&mut forwarded.request);
-        set_host(&mut forwarded.request, host, &self.app.host);
-        let expecting = expect::hold_body(&mut forwarded.request);
-        let activity = timers.activity();
-        let request = forwarded.request.map(|body| body.with_activity(activity));
-        let exchange = async {
-            if !is_kubelet {
-                in_flight.permit = self.admit(&admission).await?;
-            }
-            self.send(forwarded.protocol, request).await
-        };
-        let answered = match timers.limit(exchange).await {
-            Ok(answered) => answered,
-            Err(expired) => Err(Failure::Refused(refusals::expired(expired, self.timeouts))),
-        };
-        drop(expecting);
-        let answered = match answered {
-            Ok(mut response) => {
-                in_flight.outcome = Outcome::Answered;
-                // Only we say these: an app that said "not started" would have its request sent elsewhere again and again.
-                for ours in [names::EBB_NOT_STARTED, names::EBB_ERROR] {
-                    response.headers_mut().remove(ours);
-                }
-                let hop = Hop { upgrade: forwarded.upgrade, timers, drain: &self.drain };
-                hop.respond(response, in_flight).map_err(Failure::Refused)
-            }
-            Err(failure) => {
-                if let Failure::Refused(refusal) = &failure {
-                    in_flight.outcome = Outcome::Refused(refusal.reason);
-                }
-                Err(failure)
-            }
-        };
-        match answered {
-            Ok(response) => Ok(response),
-            Err(Failure::ClientGone) => Err(Abort),
-            Err(Failure::Refused(refusal)) => {
-                Ok(refusal.into_response(admission.kind).map(Self::without_guard))
-            }
         }
     }
 
     /// A slot of the app, after a wait if need be. `None` when the app has no limit.
     async fn admit(&self, admission: &Admission) -> Result<Option<Permit>, Failure> {
-        let Some(breaker) = &self.breaker else { return Ok(None) };
+        let Some(breaker) = self.breaker.as_ref().filter(|_| !admission.is_kubelet) else { return Ok(None) };
         if let Some(permit) = breaker.try_admit() {
             return Ok(Some(permit));
         }
@@ -221,31 +248,41 @@ impl Stack {
     }
 
     /// Sends the request to the app, on whichever loopback address it listens.
-    async fn send(&self, protocol: Protocol, request: Request<Body>) -> Result<Response<Body>, Failure> {
-        let App { upstreams, address, .. } = &self.app;
-        let error = match upstreams.send(address.get(), protocol, request).await {
-            Ok(response) => return Ok(response),
-            Err(error) => error,
-        };
-        let error = match (error.kind.clone(), error.request) {
-            (SendErrorKind::ConnectRefused, Some(unsent)) => {
-                let other = self.app.other_address();
-                match upstreams.send(other, protocol, *unsent).await {
-                    Ok(response) => {
-                        address.set(other);
-                        return Ok(response);
-                    }
-                    // What the usual address said is what people want to read, unless this one heard the request.
-                    Err(second) if second.started == dataplane::Started::No => (error.kind, error.started),
-                    Err(second) => (second.kind, second.started),
+    async fn send(
+        &self,
+        protocol: Protocol,
+        mut request: Box<Request<Body>>,
+    ) -> Result<Response<Body>, Failure> {
+        let usual = self.app.address.get();
+        let mut to = usual;
+        loop {
+            let error = match self.app.upstreams.send(to, protocol, request).await {
+                Ok(response) => {
+                    self.app.address.set(to);
+                    return Ok(response);
                 }
-            }
-            (kind, _) => (kind, error.started),
-        };
-        Err(match error {
-            (SendErrorKind::RequestBody, _) => Failure::ClientGone,
-            (kind, started) => Failure::Refused(refusals::unanswered(&kind, started)),
-        })
+                Err(error) => error,
+            };
+            request = match error {
+                SendError { kind: SendErrorKind::ConnectRefused, request: Some(unsent), .. }
+                    if to == usual =>
+                {
+                    unsent
+                }
+                SendError { kind: SendErrorKind::RequestBody, .. } => return Err(Failure::ClientGone),
+                // What the usual address said is what people want to read, unless the other one heard the request.
+                SendError { started: Started::No, .. } if to != usual => {
+                    return Err(Failure::Refused(refusals::unanswered(
+                        &SendErrorKind::ConnectRefused,
+                        Started::No,
+                    )));
+                }
+                SendError { kind, started, .. } => {
+                    return Err(Failure::Refused(refusals::unanswered(&kind, started)));
+                }
+            };
+            to = self.app.other_address();
+        }
     }
 
     fn without_guard(body: Body) -> Held<Option<InFlight>> {
@@ -262,19 +299,21 @@ enum Failure {
 
 fn admission_of(sender: Sender, request: &Request<Incoming>) -> Admission {
     let headers = request.headers();
-    let is_proxied = headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+    let is_hop = sender == Sender::Hop;
+    let is_proxied = is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
     Admission {
         sender,
         origin: if is_proxied { Origin::Proxied } else { Origin::Direct },
-        is_impatient: headers.contains_key(names::EBB_NO_QUEUE),
+        is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
+        is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
         kind: RequestKind::of(request),
     }
 }
 
 /// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is removed.
-fn prepare_headers(sender: Sender, request: &mut Request<Incoming>, address: ClientAddress) {
+fn prepare_headers(sender: Sender, request: &mut Request<Incoming>, connection: &Connection) {
     let headers = request.headers_mut();
-    set_forwarded(headers, address);
+    set_forwarded_for(headers, connection.forwarded_for());
     if sender == Sender::Hop {
         for ends_here in
             [names::KNATIVE_SERVING_REVISION, names::KNATIVE_SERVING_NAMESPACE, names::EBB_NO_QUEUE]

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 
 use super::head_rules::HeadRules;
@@ -20,12 +21,14 @@ use super::socket::{Reset, Socket, Spoken};
 use super::{Abort, ServerLimits, Service};
 use crate::body::BodyError;
 use crate::drain::{Drain, Phase};
+use crate::headers::ClientAddress;
 use crate::watch::Watch;
 
 /// What a service may know about the connection that a request came on, and ask of it.
 #[derive(Debug)]
 pub struct Connection {
     peer: SocketAddr,
+    forwarded_for: HeaderValue,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -36,12 +39,23 @@ pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Connection {
     pub(super) fn new(peer: SocketAddr) -> Self {
-        Self { peer, is_retired: Cell::default(), is_from_hop: Cell::default(), waker: RefCell::default() }
+        Self {
+            peer,
+            forwarded_for: ClientAddress(peer.ip()).to_value(),
+            is_retired: Cell::default(),
+            is_from_hop: Cell::default(),
+            waker: RefCell::default(),
+        }
     }
 
     /// The other end.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// The other end's address as it is added to `X-Forwarded-For`.
+    pub fn forwarded_for(&self) -> &HeaderValue {
+        &self.forwarded_for
     }
 
     /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`, HTTP/2 gets GOAWAY. Nothing that
@@ -127,15 +141,12 @@ async fn run_http1<S: Service>(
             if rules.is_ambiguous(&request) {
                 connection.retire();
             }
-            let (connection, drain, rules) = (Rc::clone(&connection), drain.clone(), rules.clone());
             let answer = Rc::clone(&service).call(request, Rc::clone(&connection));
-            async move {
-                let mut response = answer.await?;
-                if connection.is_retired.get() || drain.is_draining() {
-                    say_close(&mut response);
-                }
-                rules.responded(&response);
-                Ok::<_, Abort>(response)
+            Answering {
+                answer,
+                connection: Rc::clone(&connection),
+                drain: drain.clone(),
+                rules: rules.clone(),
             }
         })
     };
@@ -166,6 +177,35 @@ async fn run_http1<S: Service>(
         reset.request();
     }
     served
+}
+
+pin_project! {
+    /// The answer to an HTTP/1.1 request, with what the connection has to say in it. A type of its own, because an async block would hold
+    /// the service's future twice, and that is large.
+    struct Answering<Answer> {
+        #[pin]
+        answer: Answer,
+        connection: Rc<Connection>,
+        drain: Drain,
+        rules: HeadRules,
+    }
+}
+
+impl<Answer, B> Future for Answering<Answer>
+where
+    Answer: Future<Output = Result<Response<B>, Abort>>,
+{
+    type Output = Result<Response<B>, Abort>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.answer.poll(context))?;
+        if this.connection.is_retired.get() || this.drain.is_draining() {
+            say_close(&mut response);
+        }
+        this.rules.responded(&response);
+        Poll::Ready(Ok(response))
+    }
 }
 
 /// The last response of a connection says so. A switch of protocols keeps its own `Connection`.

@@ -66,8 +66,8 @@ pub enum SendErrorKind {
 
 impl SendError {
     /// A failure before anything was written.
-    pub(super) fn not_started(kind: SendErrorKind, request: Request<Body>) -> Self {
-        Self { kind, started: Started::No, request: Some(Box::new(request)) }
+    pub(super) fn not_started(kind: SendErrorKind, request: Box<Request<Body>>) -> Self {
+        Self { kind, started: Started::No, request: Some(request) }
     }
 
     /// What hyper says about a request that was handed to a connection.
@@ -75,7 +75,7 @@ impl SendError {
         tracing::debug!(error = %Chain(error), "a request got no response");
         let (kind, started) = classify(error);
         match recovered {
-            Some(request) => Self::not_started(SendErrorKind::Closed, request),
+            Some(request) => Self::not_started(SendErrorKind::Closed, Box::new(request)),
             None => Self { kind, started, request: None },
         }
     }

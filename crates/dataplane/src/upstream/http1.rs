@@ -96,13 +96,13 @@ async fn settle(pool: Weak<Pool>, address: SocketAddr, mut connection: Http1Conn
 pub(super) async fn send(
     pool: &Rc<Pool>,
     to: SocketAddr,
-    mut request: Request<Body>,
+    mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
     *request.version_mut() = Version::HTTP_11;
     while let Some(connection) = take_live(pool, to).await {
         let copy = is_repeatable(&request).then(|| copy_of(&request));
         match send_on(pool, to, connection, request).await {
-            Err(SendError { request: Some(unsent), .. }) => request = *unsent,
+            Err(SendError { request: Some(unsent), .. }) => request = unsent,
             Err(error) => match copy {
                 Some(copy) if error.is_lost_connection() => request = copy,
                 Some(_) | None => return Err(error),
@@ -152,9 +152,9 @@ async fn send_on(
     pool: &Rc<Pool>,
     to: SocketAddr,
     mut connection: Http1Connection,
-    request: Request<Body>,
+    request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
-    match connection.sender.try_send_request(request).await {
+    match connection.sender.try_send_request(*request).await {
         Ok(response) => {
             let lease = Http1Lease { pool: Rc::downgrade(pool), address: to, connection: Some(connection) };
             Ok(with_lease(response, Lease::Http1(lease)))

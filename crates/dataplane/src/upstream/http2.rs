@@ -89,7 +89,7 @@ impl fmt::Debug for Http2Lease {
 pub(super) async fn send(
     pool: &Rc<Pool>,
     to: SocketAddr,
-    mut request: Request<Body>,
+    mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
     *request.version_mut() = Version::HTTP_2;
     let mut attempt = 1;
@@ -108,17 +108,17 @@ pub(super) async fn send(
         }
         attempt += 1;
         request = match (error, copy) {
-            (SendError { request: Some(unsent), .. }, _) => *unsent,
+            (SendError { request: Some(unsent), .. }, _) => unsent,
             (error, Some(copy)) if error.started == Started::No => copy,
             (error, _) => return Err(error),
         };
     }
 }
 
-async fn send_on(shared: Rc<Shared>, request: Request<Body>) -> Result<Response<Body>, SendError> {
+async fn send_on(shared: Rc<Shared>, request: Box<Request<Body>>) -> Result<Response<Body>, SendError> {
     let lease = Http2Lease::new(shared);
     let mut sender = lease.0.sender.clone();
-    match sender.try_send_request(request).await {
+    match sender.try_send_request(*request).await {
         Ok(response) => Ok(with_lease(response, Lease::Http2(lease))),
         Err(mut error) => {
             let unsent = error.take_message();
