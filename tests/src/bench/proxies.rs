@@ -90,7 +90,7 @@ fn port(ports: &Value, name: &str) -> anyhow::Result<u16> {
 pub fn queue_proxy(ebb: &Path, target: Target, limit: u32, place: Place<'_>) -> anyhow::Result<Server> {
     let mut command = Command::new(ebb);
     command.arg("queue-proxy").env_clear().envs(queue_proxy_environment(target.port, limit));
-    let name = format!("queue-proxy-{limit}-{:?}", target.protocol);
+    let name = format!("queue-proxy-{}-{limit}", target.port);
     let mut process = Process::start(command, &name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;
     serves(Server { port: port(&ports, "requests")?, process }, target.protocol)

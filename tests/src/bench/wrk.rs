@@ -26,6 +26,8 @@ pub enum Requests {
     Get,
     /// POST of this many bytes.
     Post(usize),
+    /// The same to this host.
+    PostTo(String, usize),
     /// GET for each of these hosts in turn.
     Hosts(Vec<String>),
 }
@@ -57,7 +59,10 @@ impl Wrk {
     pub fn new(folder: &Path, name: &str, requests: &Requests) -> anyhow::Result<Self> {
         let setup = match requests {
             Requests::Get => String::new(),
-            Requests::Post(bytes) => format!("wrk.method = \"POST\"\nwrk.body = string.rep(\"x\", {bytes})"),
+            Requests::Post(bytes) => posting(*bytes),
+            Requests::PostTo(host, bytes) => {
+                format!("{}\nwrk.headers[\"Host\"] = {host:?}", posting(*bytes))
+            }
             Requests::Hosts(hosts) => rotating(hosts),
         };
         let script = folder.join(format!("{name}.lua"));
@@ -106,6 +111,10 @@ impl Wrk {
         let Some(line) = line else { bail!("wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr)) };
         seen(line)
     }
+}
+
+fn posting(bytes: usize) -> String {
+    format!("wrk.method = \"POST\"\nwrk.body = string.rep(\"x\", {bytes})")
 }
 
 /// Precomputed requests, for building one costs more than sending it.
