@@ -13,13 +13,24 @@ pub(crate) struct PanicState {
     mode: Mode,
     /// The count that is held. Outside panic it has no effect.
     most: PodCount,
+    cause: Cause,
+}
+
+/// Why there is panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any moment above the average adds pods; but
+    /// nothing has happened, and a restart must not change the count at a steady load. So this one only holds.
+    Found,
+    /// Far more pods were needed than were ready.
+    Alarm,
 }
 
 impl PanicState {
     /// A fresh decider with more than one pod starts in panic, so that a restart cannot shrink a running revision for one stable window.
     pub(crate) fn starting(count: PodCount, now: Timestamp) -> Self {
         let mode = if count > PodCount::ONE { Mode::Panic { since: now } } else { Mode::Stable };
-        Self { mode, most: count }
+        Self { mode, most: count, cause: Cause::Found }
     }
 
     pub(crate) fn mode(self) -> Mode {
@@ -30,9 +41,21 @@ impl PanicState {
         matches!(self.mode, Mode::Panic { .. })
     }
 
+    /// Whether it is only there to hold the count that was found at the start.
+    pub(crate) fn only_holds(self) -> bool {
+        self.is_panicking() && self.cause == Cause::Found
+    }
+
+    /// The pods that a need is compared with. Those that were found count until they can have been heard of: right after a start nobody is known to
+    /// be ready.
+    pub(crate) fn providing(self, ready: PodCount) -> PodCount {
+        if self.only_holds() { ready.max(self.most) } else { ready }
+    }
+
     /// Enters or extends panic.
     pub(crate) fn alarm(&mut self, now: Timestamp) {
         self.mode = Mode::Panic { since: now };
+        self.cause = Cause::Alarm;
     }
 
     /// Leaves panic if more than a stable window (strictly) has passed since it was entered or last extended.
@@ -40,7 +63,7 @@ impl PanicState {
         if let Mode::Panic { since } = self.mode
             && since + stable_window < now
         {
-            *self = Self { mode: Mode::Stable, most: PodCount::ZERO };
+            *self = Self { mode: Mode::Stable, most: PodCount::ZERO, cause: Cause::Alarm };
         }
     }
 

@@ -48,16 +48,24 @@ pub(super) fn evaluate(
     now: Timestamp,
 ) -> Evaluation {
     let mut reasons = Reasons::default();
-    let needs = needs(spec, demand, &mut reasons);
+    let needs = needs(spec, demand, panic.providing(demand.ready), &mut reasons);
     let stable_count = limited(spec, demand.ready, needs.stable, &mut reasons);
 
     // Compared as the load was, not as the limits leave it.
-    if needs.panic / demand.ready.as_f64().max(1.0) >= spec.panic_threshold {
+    if needs.panic / panic.providing(demand.ready).as_f64().max(1.0) >= spec.panic_threshold {
         panic.alarm(now);
     } else {
         panic.calm(spec.stable_window, now);
     }
-    if panic.is_panicking() {
+    if panic.only_holds() {
+        let held = panic.hold(stable_count);
+        reasons.step(Stage::Panic, Some(held), || {
+            format!(
+                "the {held} that were found at the start stay for {}",
+                format_duration(spec.stable_window)
+            )
+        });
+    } else if panic.is_panicking() {
         let panic_count = limited(spec, demand.ready, needs.panic, &mut Reasons::default());
         let stage = if needs.panic_is_surge { Stage::Surge } else { Stage::Panic };
         reasons.step(stage, Some(stable_count.max(panic_count)), || panic_text(spec, demand, needs));
@@ -71,7 +79,7 @@ pub(super) fn evaluate(
 }
 
 /// Load divided by the target, in both windows; present counts replace what is smaller.
-fn needs(spec: &ScalingSpec, demand: Demand, reasons: &mut Reasons) -> Needs {
+fn needs(spec: &ScalingSpec, demand: Demand, providing: PodCount, reasons: &mut Reasons) -> Needs {
     let mut stable = (demand.stable / spec.target_per_pod).ceil();
     let window_need = (demand.panic / spec.target_per_pod).ceil();
     reasons.step(Stage::StableWindow, Some(PodCount::truncated_from(stable)), || {
@@ -84,7 +92,7 @@ fn needs(spec: &ScalingSpec, demand: Demand, reasons: &mut Reasons) -> Needs {
         )
     });
     let surge = demand.surge.map_or(0.0, PodCount::as_f64);
-    if demand.ready == PodCount::ZERO && surge > stable {
+    if providing == PodCount::ZERO && surge > stable {
         stable = surge;
         reasons.step(Stage::Surge, demand.surge, || {
             format!("what is here right now needs {surge}; none is ready")

@@ -72,14 +72,35 @@ fn single_decisions_are_those_of_the_reference() {
     }
 }
 
+/// Where Knative's would add a pod for every moment above the average, though nothing but a restart has happened.
+#[test]
+fn the_panic_of_a_start_only_holds_until_there_is_an_alarm() {
+    let spec = spec("target=14 total=20");
+    let now = Timestamp::from_secs(1000);
+    for (ready, stable, panic, expected) in [
+        // A noisy moment, before and after the pods were heard.
+        ("3", "36", "43", 3),
+        ("0", "36", "43", 3),
+        // The stable window pushes it, as in any panic.
+        ("3", "50", "43", 4),
+        // Twice what is there is an alarm.
+        ("3", "36", "71", 6),
+    ] {
+        let mut decider = Decider::new(&spec, PodCount::new(3), now);
+        let verdict = decider.decide(&spec, &observed(ready, stable, panic), now + Duration::from_secs(2));
+        assert_eq!(verdict.desired, PodCount::new(expected), "{ready} {stable} {panic}: {verdict:?}");
+    }
+}
+
 fn check_decisions(row: &str) {
     let [id, settings, evaluations] = row.split('|').map(str::trim).collect::<Vec<_>>().try_into().unwrap();
     let spec = spec(settings);
     let mut now = Timestamp::from_secs(1000);
     let mut decider = Decider::new(&spec, PodCount::ZERO, now);
     if let (Some(panicking), Some(most)) = (setting(settings, "panicking"), setting(settings, "most")) {
-        decider.panic =
-            PanicState::starting(pods(most), now - Duration::from_secs_f64(panicking.parse().unwrap()));
+        let since = now - Duration::from_secs_f64(panicking.parse().unwrap());
+        decider.panic = PanicState::starting(pods(most), since);
+        decider.panic.alarm(since);
     }
     for evaluation in evaluations.split(';') {
         let (given, expected) = evaluation.split_once("->").unwrap();
