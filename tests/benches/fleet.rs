@@ -1,0 +1,267 @@
+//! What the control loop costs at the size that we promise: thousands of revisions over real links, and a restart among them.
+//!
+//! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts; another plays all queue-proxies and an
+//! activator, each pod on a loopback address of its own. Both are this executable again.
+
+mod fleet {
+    pub(super) mod autoscaler;
+    pub(super) mod pods;
+    pub(super) mod shape;
+}
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+use tests::bench::machine::{self, Cores};
+use tests::bench::plot::{Chart, Line, charts};
+use tests::bench::process::{Process, cpu_time, memory};
+use tests::bench::report::Met;
+use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
+
+use fleet::{autoscaler, pods, shape::Shape};
+
+/// Says which part a process plays, and for which shape.
+const ROLE: &str = "FLEET_ROLE";
+const SHAPE: &str = "FLEET_SHAPE";
+const PODS_PORT: &str = "FLEET_PODS_PORT";
+const ACTIVATOR_PORT: &str = "FLEET_ACTIVATOR_PORT";
+const EPOCH: &str = "FLEET_EPOCH";
+
+/// How long linking may take before the benchmark gives up.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+fn main() -> anyhow::Result<()> {
+    match std::env::var(ROLE).as_deref() {
+        Ok("pods") => pods::play(setting(SHAPE)?.parse()?),
+        Ok("autoscaler") => autoscaler::play(&autoscaler::Settings {
+            shape: setting(SHAPE)?.parse()?,
+            pods: setting(PODS_PORT)?.parse()?,
+            activator: setting(ACTIVATOR_PORT)?.parse()?,
+            epoch: setting(EPOCH)?.parse()?,
+        }),
+        Ok(other) => bail!("{ROLE} is {other:?}"),
+        Err(_) => measure(),
+    }
+}
+
+fn setting(name: &str) -> anyhow::Result<String> {
+    std::env::var(name).with_context(|| format!("reading {name}"))
+}
+
+fn measure() -> anyhow::Result<()> {
+    let options = Options::read();
+    let files = machine::raise_open_files()?;
+    let rounds = options.rounds(10, 2);
+    let mut report = Report::new("fleet", options.quick, rounds);
+    let shapes = options.choose(
+        [
+            Shape { revisions: 10_000, pods_each: 1, busy_each: 10 },
+            Shape { revisions: 1000, pods_each: 10, busy_each: 1 },
+        ],
+        [
+            Shape { revisions: 300, pods_each: 1, busy_each: 10 },
+            Shape { revisions: 30, pods_each: 10, busy_each: 1 },
+        ],
+    );
+    let mut lines = Vec::new();
+    for shape in shapes.into_iter().filter(|shape| options.includes(&shape.to_string())) {
+        let needed = u64::from(shape.pods()) + 100;
+        ensure!(
+            files >= needed,
+            "{needed} open files are needed and {files} allowed; raise the limit (ulimit -Hn)"
+        );
+        let seen = Stage::set(shape)?.play(&options, rounds).with_context(|| shape.to_string())?;
+        lines.push(seen.line(shape));
+        seen.fill(&mut report, shape);
+    }
+    if let Some(path) = &options.svg {
+        let chart = Chart { title: "The autoscaler's CPU".to_owned(), unit: "cores".to_owned(), lines };
+        charts(path, &[chart])?;
+    }
+    report.finish(options.json.as_deref())
+}
+
+/// Both processes, and who may run where.
+struct Stage {
+    shape: Shape,
+    cores: Cores,
+    folder: tempfile::TempDir,
+    /// Ends with the stage.
+    _pods: Process,
+    ports: Value,
+}
+
+/// What one shape showed.
+struct Seen {
+    linked_after: Duration,
+    relinked_after: Duration,
+    cores: Samples,
+    window: Duration,
+    rss: f64,
+    pss: f64,
+    /// How the revisions were found after the start and after the restart.
+    found: [String; 2],
+    met: [Met; 2],
+}
+
+impl Stage {
+    fn set(shape: Shape) -> anyhow::Result<Self> {
+        let cores = Cores::divide()?;
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env(ROLE, "pods").env(SHAPE, shape.to_string());
+        let mut pods = Process::start(command, "pods", folder.path(), &cores.load)?;
+        let ports = serde_json::from_str(&pods.first_line()?)?;
+        Ok(Self { shape, cores, folder, _pods: pods, ports })
+    }
+
+    fn play(&self, options: &Options, rounds: usize) -> anyhow::Result<Seen> {
+        let window = options.turn(10);
+        let first = self.start_autoscaler(1)?;
+        let linked_after = self.linked(&first)?;
+        // Windows fill and buffers settle.
+        thread::sleep(window * 2);
+        let mut cores = Samples::new();
+        for _ in 0..rounds {
+            let (began, before) = (clock::now(), cpu_time(first.process.pid())?);
+            thread::sleep(window);
+            let used = cpu_time(first.process.pid())?.saturating_sub(before);
+            cores.push(used.as_secs_f64() / clock::since(began).as_secs_f64());
+        }
+        let held = memory(first.process.pid())?;
+        let (found, met) = self.judge(&first)?;
+        drop(first);
+        api::until(PATIENCE, || {
+            let links = self.links()?;
+            ensure!(links == 0, "{links} links are still up");
+            Ok(())
+        })?;
+        let second = self.start_autoscaler(2)?;
+        let relinked_after = self.linked(&second)?;
+        thread::sleep(options.choose(Duration::from_secs(10), Duration::from_secs(3)));
+        let (found_again, met_again) = self.judge(&second)?;
+        Ok(Seen {
+            linked_after,
+            relinked_after,
+            cores,
+            window,
+            rss: held.rss,
+            pss: held.pss,
+            found: [found, found_again],
+            met: [met, met_again],
+        })
+    }
+
+    fn start_autoscaler(&self, epoch: u64) -> anyhow::Result<Autoscaler> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .env(ROLE, "autoscaler")
+            .env(SHAPE, self.shape.to_string())
+            .env(PODS_PORT, self.ports["pods"].to_string())
+            .env(ACTIVATOR_PORT, self.ports["activator"].to_string())
+            .env(EPOCH, epoch.to_string());
+        let started = clock::now();
+        let folder: &Path = self.folder.path();
+        let mut process =
+            Process::start(command, &format!("autoscaler-{epoch}"), folder, &self.cores.contestant)?;
+        let ports: Value = serde_json::from_str(&process.first_line()?)?;
+        let port = ports["api"].as_u64().and_then(|port| u16::try_from(port).ok()).context("a port")?;
+        Ok(Autoscaler { process, api: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), started })
+    }
+
+    fn links(&self) -> anyhow::Result<u64> {
+        let port =
+            self.ports["control"].as_u64().and_then(|port| u16::try_from(port).ok()).context("a port")?;
+        let links = api::get(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "localhost", "/links")?;
+        Ok(links.trim().parse()?)
+    }
+
+    /// How long after its start an autoscaler had all links.
+    fn linked(&self, autoscaler: &Autoscaler) -> anyhow::Result<Duration> {
+        api::until(PATIENCE, || {
+            let links = self.links()?;
+            ensure!(links == u64::from(self.shape.pods()), "{links} links are up");
+            Ok(())
+        })
+        .with_context(|| autoscaler.process.log())?;
+        Ok(clock::since(autoscaler.started))
+    }
+
+    /// Whether every revision has the count that its load calls for, and none was ever asked to change.
+    fn judge(&self, autoscaler: &Autoscaler) -> anyhow::Result<(String, Met)> {
+        let list = api::get_json(autoscaler.api, "/v1/revisions")?;
+        let revisions = list["revisions"].as_array().context("a list of revisions")?;
+        let expected = u64::from(self.shape.pods_each);
+        // In the order of their names, which is that of their numbers.
+        let is_right = |(index, revision): &(u32, &Value)| {
+            // An idle revision is kept at its lower bound, whatever its load calls for.
+            let is_busy = index.is_multiple_of(self.shape.busy_each);
+            let decided = |desired| desired == expected || (!is_busy && desired < expected);
+            revision["desired"].as_u64().is_some_and(decided) && revision["wanted"] == expected
+        };
+        let right = (0..).zip(revisions).filter(is_right).count();
+        let changes: u64 = api::get(autoscaler.api, "localhost", "/bench/changes")?.trim().parse()?;
+        let all = usize::try_from(self.shape.revisions)?;
+        let met = Met::from(right == all && revisions.len() == all && changes == 0);
+        Ok((format!("{right} of {all} right, {changes} changes of a count"), met))
+    }
+}
+
+struct Autoscaler {
+    process: Process,
+    api: SocketAddr,
+    started: Duration,
+}
+
+impl Seen {
+    fn line(&self, shape: Shape) -> Line {
+        let step = self.window.as_secs_f64();
+        let times = std::iter::successors(Some(step), |time| Some(time + step));
+        Line { label: shape.to_string(), points: times.zip(self.cores.0.iter().copied()).collect() }
+    }
+
+    fn fill(&self, report: &mut Report, shape: Shape) {
+        let name = shape.to_string();
+        let mut table = Table::new(&name, &["", "found"]);
+        table.row([
+            "links up after the start, s".to_owned(),
+            format!("{:.1}", self.linked_after.as_secs_f64()),
+        ]);
+        table.row([format!("CPU, cores, in windows of {:?}", self.window), self.cores.summary(3)]);
+        table.row([
+            "memory, MB: resident (its share)".to_owned(),
+            format!("{:.0} ({:.0})", self.rss, self.pss),
+        ]);
+        table.row(["decisions".to_owned(), self.found[0].clone()]);
+        table.row([
+            "links up after a restart, s".to_owned(),
+            format!("{:.1}", self.relinked_after.as_secs_f64()),
+        ]);
+        table.row(["decisions after it".to_owned(), self.found[1].clone()]);
+        report.table(table);
+        report.measured(&name, "autoscaler", "cores", &self.cores);
+        report.measured(&name, "autoscaler", "RSS MB", &Samples(vec![self.rss]));
+        let seconds = self.relinked_after.as_secs_f64();
+        report.measured(&name, "autoscaler", "links up after a restart, s", &Samples(vec![seconds]));
+        report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), 0.5));
+        report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, 300.0));
+        report.goal(Goal::at_most(&format!("{name}: seconds to all links after a restart"), seconds, 25.0));
+        let right = "every count right and unchanged";
+        report.goal(Goal::holds(&format!("{name}: {right}"), self.found[0].clone(), self.met[0]));
+        report.goal(Goal::holds(
+            &format!("{name}: {right} after a restart"),
+            self.found[1].clone(),
+            self.met[1],
+        ));
+        report.note(format!(
+            "Noise ({name}): the windows' CPU is within {:.3} … {:.3} cores.",
+            self.cores.least(),
+            self.cores.most()
+        ));
+    }
+}

@@ -1,0 +1,134 @@
+//! Runs the real autoscaler on made-up facts.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute, Metrics};
+use axum::routing::get;
+use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use runtime::{Clock, MetricsRegistry};
+use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use vocabulary::{HopKey, PodCount, ReplicaName, RequestTimeouts};
+
+use crate::fleet::shape::Shape;
+
+/// What the process is told.
+pub(crate) struct Settings {
+    pub(crate) shape: Shape,
+    /// Where all pods take links, each on its own address.
+    pub(crate) pods: u16,
+    /// Where the activator does.
+    pub(crate) activator: u16,
+    pub(crate) epoch: u64,
+}
+
+/// Tells the facts once, and counts orders that would change a replica count.
+struct Facts {
+    events: Mutex<Option<mpsc::Receiver<PlatformEvent>>>,
+    wanted: PodCount,
+    changes: AtomicU64,
+}
+
+impl Platform for Facts {
+    fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        events.expect("one autoscaler subscribes once")
+    }
+
+    fn execute(&self, command: PlatformCommand) {
+        if let PlatformCommand::ScaleTo { count, .. } = command
+            && count != self.wanted
+        {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs until it is killed.
+pub(crate) fn play(settings: &Settings) -> anyhow::Result<()> {
+    tests::bench::machine::raise_open_files()?;
+    // As many as `ebb up` gives to everything but requests.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: &Settings) -> anyhow::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    println!("{}", serde_json::json!({ "api": listener.local_addr()?.port() }));
+    let (sender, events) = mpsc::channel(1024);
+    let wanted = PodCount::new(settings.shape.pods_each);
+    let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: AtomicU64::new(0) });
+    let config = AutoscalerConfig {
+        epoch: settings.epoch,
+        clock: Clock::start(),
+        metrics: Metrics::register(&MetricsRegistry::default()),
+        dial: DialRoute::default(),
+    };
+    let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
+    let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());
+    let router = autoscaler.router().route("/bench/changes", changes);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    tell(settings, &sender).await?;
+    // The subscription ends with its sender.
+    std::future::pending::<()>().await;
+    drop(sender);
+    autoscaler.stop().await;
+    Ok(())
+}
+
+async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformEvent>) -> anyhow::Result<()> {
+    let cluster = Arc::new(ClusterConfig::default());
+    let annotations = [("target", "10"), ("min-scale", "1")]
+        .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
+    let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
+    let checked = RevisionSettings::parse(&annotations, &cluster);
+    let settings_of_revision = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
+    events.send(PlatformEvent::ConfigChanged(Arc::clone(&cluster))).await?;
+    for index in 0..settings.shape.revisions {
+        let facts = revision(index, settings.shape, settings_of_revision.clone());
+        events.send(PlatformEvent::RevisionChanged(Arc::new(facts))).await?;
+        let first = index * settings.shape.pods_each;
+        let pods = (first..first + settings.shape.pods_each).map(|pod| facts_of_pod(pod, settings.pods));
+        let revision = Shape::revision(index);
+        events.send(PlatformEvent::PodsChanged { revision, pods: pods.collect() }).await?;
+    }
+    let link = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.activator));
+    let activators = vec![ActivatorFacts { name: ReplicaName::new("activator-1"), link }];
+    events.send(PlatformEvent::ActivatorsChanged(activators)).await?;
+    events.send(PlatformEvent::Synced).await?;
+    Ok(())
+}
+
+fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFacts {
+    RevisionFacts {
+        name: Shape::revision(index),
+        settings,
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        progress_deadline: Duration::from_secs(600),
+        hosts: vec![format!("revision-{index:05}.default.example.com")],
+        hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
+        wanted: PodCount::new(shape.pods_each),
+        template: format!("revision-{index:05}-00001"),
+    }
+}
+
+fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
+    let address = SocketAddr::from((Shape::address(pod), port));
+    PodFacts {
+        name: Shape::pod(pod),
+        phase: PodPhase::Running,
+        leaving: false,
+        platform_ready: None,
+        requests: Some(address),
+        link: Some(address),
+        outdated: false,
+        trouble: None,
+        details: BTreeMap::new(),
+    }
+}

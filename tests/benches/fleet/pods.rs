@@ -1,0 +1,156 @@
+//! Plays every queue-proxy and one activator.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use link::{ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport};
+use tests::bench::clock;
+use tokio::net::{TcpListener, TcpStream};
+use vocabulary::{BootId, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Sample};
+
+use crate::fleet::shape::Shape;
+
+/// Seconds that a pod remembers when it is dialled.
+const HISTORY: u64 = 60;
+
+/// Every pod has run for as long as this process and an hour.
+fn second() -> u64 {
+    clock::now().as_secs() + 3600
+}
+
+/// Serves until it is killed.
+pub(crate) fn play(shape: Shape) -> anyhow::Result<()> {
+    tests::bench::machine::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(shape))
+}
+
+async fn serve(shape: Shape) -> anyhow::Result<()> {
+    let pods = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
+    let activator = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let control = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let ports = serde_json::json!({
+        "pods": pods.local_addr()?.port(),
+        "activator": activator.local_addr()?.port(),
+        "control": control.local_addr()?.port(),
+    });
+    println!("{ports}");
+    let links = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&links);
+    let router =
+        Router::new().route("/links", get(async move || counted.load(Ordering::Relaxed).to_string()));
+    tokio::spawn(async move { axum::serve(control, router).await });
+    tokio::spawn(accept_activator_links(activator));
+    loop {
+        let (stream, _) = pods.accept().await?;
+        let IpAddr::V4(address) = stream.local_addr()?.ip() else { continue };
+        let links = Arc::clone(&links);
+        tokio::spawn(async move {
+            let _counted = Counted::one_more(links);
+            play_pod(shape, Shape::pod_at(address), stream).await;
+        });
+    }
+}
+
+/// A link that is up.
+struct Counted(Arc<AtomicU64>);
+
+impl Counted {
+    fn one_more(links: Arc<AtomicU64>) -> Self {
+        links.fetch_add(1, Ordering::Relaxed);
+        Self(links)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
+    let (mut reader, mut writer) = link::accept::<PodOrder, PodReport>(stream);
+    let current = second();
+    let sample = |second| Sample { second, load: shape.load(pod, second) };
+    let hello = PodHello {
+        pod: Shape::pod(pod),
+        boot: BootId(u64::from(pod)),
+        state: PodState::Ready,
+        detail: String::new(),
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        current_second: current,
+        history: (current - HISTORY..current).map(sample).collect(),
+    };
+    // The autoscaler speaks first; without that the connection is no link.
+    if !matches!(reader.next().await, Ok(Some(_))) || writer.send(&PodReport::Hello(hello)).await.is_err() {
+        return;
+    }
+    // Pods do not tick together.
+    tokio::time::sleep(Duration::from_millis(u64::from(pod) * 7 % 1000)).await;
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    let mut next = current;
+    loop {
+        tokio::select! {
+            order = reader.next() => if !matches!(order, Ok(Some(_))) { return },
+            _ = ticks.tick() => {
+                if writer.send(&PodReport::Load(sample(next))).await.is_err() {
+                    return;
+                }
+                next += 1;
+            }
+        }
+    }
+}
+
+/// What an activator acts upon, which outlives its links.
+type Routings = Arc<Mutex<BTreeMap<RevisionName, Routing>>>;
+
+async fn accept_activator_links(listener: TcpListener) {
+    let routings = Routings::default();
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(play_activator(stream, Arc::clone(&routings)));
+    }
+}
+
+async fn play_activator(stream: TcpStream, routings: Routings) {
+    let (mut reader, mut writer) = link::accept::<ActivatorOrder, ActivatorReport>(stream);
+    let known = routings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let hello = ActivatorHello {
+        activator: ReplicaName::new("activator-1"),
+        boot: BootId(1),
+        current_second: second(),
+        history: Vec::new(),
+        present: Vec::new(),
+        routings: known.into_iter().collect(),
+    };
+    if writer.send(&ActivatorReport::Hello(hello)).await.is_err() {
+        return;
+    }
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        let report = tokio::select! {
+            order = reader.next() => match order {
+                Ok(Some(ActivatorOrder::Assign(assignment))) => {
+                    let revision = assignment.revision.clone();
+                    routings
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .insert(revision.clone(), assignment.routing);
+                    ActivatorReport::Acknowledged { revision, version: assignment.version }
+                }
+                Ok(Some(_)) => continue,
+                Ok(None) | Err(_) => return,
+            },
+            _ = ticks.tick() => ActivatorReport::Loads { second: second(), loads: Vec::new() },
+        };
+        if writer.send(&report).await.is_err() {
+            return;
+        }
+    }
+}

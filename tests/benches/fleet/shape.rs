@@ -1,0 +1,77 @@
+//! How many revisions, pods and loads there are, and how they are called: what both processes must agree on.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use anyhow::Context;
+use vocabulary::{Concurrency, Load, PodName, RequestRate, RevisionName};
+
+/// The load of a busy pod wobbles around this: of 7 that are aimed at, so that as many pods are needed as there are.
+const BUSY: f64 = 6.5;
+
+/// A fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) revisions: u32,
+    pub(crate) pods_each: u32,
+    /// Every how many revisions one has traffic.
+    pub(crate) busy_each: u32,
+}
+
+impl Shape {
+    pub(crate) fn pods(self) -> u32 {
+        self.revisions * self.pods_each
+    }
+
+    pub(crate) fn revision(index: u32) -> RevisionName {
+        RevisionName::new("default", "service", &format!("revision-{index:05}")).expect("a well-formed name")
+    }
+
+    pub(crate) fn pod(index: u32) -> PodName {
+        PodName::new(&format!("pod-{index:05}"))
+    }
+
+    /// 127.1.0.1 and up.
+    pub(crate) fn address(pod: u32) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)) + pod)
+    }
+
+    pub(crate) fn pod_at(address: Ipv4Addr) -> u32 {
+        u32::from(address) - u32::from(Self::address(0))
+    }
+
+    /// What a pod measured in one of its seconds.
+    pub(crate) fn load(self, pod: u32, second: u64) -> Load {
+        if !(pod / self.pods_each).is_multiple_of(self.busy_each) {
+            return Load::default();
+        }
+        let wobble = [-0.2, -0.1, 0.0, 0.1, 0.2][usize::try_from((u64::from(pod) + second) % 5).unwrap_or(0)];
+        Load {
+            concurrency: Concurrency::clamped(BUSY + wobble),
+            request_rate: RequestRate::clamped(10.0 * (BUSY + wobble)),
+            ..Load::default()
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} revisions x {} pods, 1 of {} busy",
+            self.revisions, self.pods_each, self.busy_each
+        )
+    }
+}
+
+impl FromStr for Shape {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let words: Vec<&str> = text.split([' ', ',']).collect();
+        let number = |index: usize| words.get(index)?.parse().ok();
+        let shape = || Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)? });
+        shape().with_context(|| format!("{text:?} is no shape"))
+    }
+}
