@@ -16,9 +16,14 @@ pub struct Service {
 impl Service {
     /// A service that runs the test app.
     pub fn new(name: &str) -> Self {
+        Self::running(name, &[&crate::ebb::test_app()])
+    }
+
+    /// A service that runs this.
+    pub fn running(name: &str, command: &[&str]) -> Self {
         Self {
             name: name.to_owned(),
-            command: vec![crate::ebb::test_app()],
+            command: command.iter().map(ToString::to_string).collect(),
             annotations: Vec::new(),
             env: Vec::new(),
             spec: Vec::new(),
@@ -26,7 +31,7 @@ impl Service {
         }
     }
 
-    /// Runs this instead of the test app.
+    /// Runs this instead.
     #[must_use]
     pub fn command(mut self, command: &[&str]) -> Self {
         self.command = command.iter().map(ToString::to_string).collect();

@@ -68,7 +68,7 @@ pub fn asleep() -> ConfigMap {
 
 /// A service that runs the benchmarks' app.
 pub fn service(name: &str, app: &Path) -> Service {
-    Service::new(name).command(&[&app.to_string_lossy()])
+    Service::running(name, &[&app.to_string_lossy()])
 }
 
 /// The executables under test: `ebb` and the app.
