@@ -1,6 +1,6 @@
 //! Sockets under throttling: how requests get in, how they get out again, and what happens to them in between.
 //!
-//! Everything here lives on one thread: a current-thread runtime with a `LocalSet` owns its sockets, its pool and its counters, so the hot
+//! Everything here lives on one thread: a current-thread runtime with local tasks owns its sockets, its pool and its counters, so the hot
 //! path takes no lock and boxes no future. A process that wants more cores runs several such threads that share nothing but the listening
 //! socket.
 //!
@@ -13,6 +13,7 @@ mod headers;
 mod proxy;
 mod refusal;
 mod server;
+mod small_writes;
 mod timers;
 mod upgrade;
 mod upstream;

@@ -88,7 +88,7 @@ impl Probe {
         }
     }
 
-    /// Asks once. Must run inside a `LocalSet`.
+    /// Asks once. Must run where local tasks can be spawned.
     pub async fn ask(&self) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
         match tokio::time::timeout(limit, check::ask(&self.check)).await {

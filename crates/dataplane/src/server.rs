@@ -79,7 +79,7 @@ impl Default for ServerLimits {
     }
 }
 
-/// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as tasks of the `LocalSet` that this runs in. Fails
+/// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as local tasks. Fails
 /// only if the listener cannot be registered with the runtime.
 pub async fn serve<S: Service>(
     listener: TcpListener,

@@ -20,6 +20,7 @@ use std::time::Duration;
 use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use runtime::Clock;
+use vocabulary::Timestamp;
 
 pub use error::{SendError, SendErrorKind, Started};
 
@@ -202,8 +203,8 @@ impl Pool {
     }
 
     /// The most recently used idle connection to `address`. Those before it that were idle for too long are closed by the sweep.
-    fn take_idle(&self, address: SocketAddr) -> Option<Http1Connection> {
-        let oldest = self.clock.now() - self.limits.idle;
+    fn take_idle(&self, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
+        let oldest = now - self.limits.idle;
         let mut hosts = self.hosts.borrow_mut();
         let idle = &mut hosts.get_mut(&address)?.idle;
         while let Some(connection) = idle.pop() {
@@ -298,7 +299,7 @@ fn with_lease(response: Response<Incoming>, lease: Lease) -> Response<Body> {
     response.map(|incoming| Body::from(incoming).with_lease(lease))
 }
 
-/// Runs hyper's tasks on the current `LocalSet`.
+/// Runs hyper's tasks on the current thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LocalExecutor;
 

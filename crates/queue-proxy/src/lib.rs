@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use runtime::{Clock, Colours, LogFormat, StopRequests, start_logs};
-use tokio::task::LocalSet;
+use tokio::runtime::{Builder, LocalOptions};
 
 /// The configuration is unusable.
 pub const EXIT_BAD_CONFIG: u8 = 2;
@@ -81,9 +81,11 @@ pub fn main(environment: &Environment) -> ExitCode {
 }
 
 fn run(config: Config) -> anyhow::Result<Ended> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
-    LocalSet::new().block_on(&runtime, async {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .context("starting the runtime")?;
+    runtime.block_on(async {
         let stop = StopRequests::listen()?;
         let bound = bind(config, Clock::start())?;
         bound.announce();

@@ -51,14 +51,13 @@ impl LoadBook {
         }
     }
 
-    /// A request arrived; it counts until the returned value is dropped.
-    pub(crate) fn arrive(self: &Rc<Self>, origin: Origin) -> Counted {
-        let arrived_at = self.clock.now();
+    /// A request arrived just now, at `arrived_at`; it counts until the returned value is dropped.
+    pub(crate) fn arrive(self: &Rc<Self>, origin: Origin, arrived_at: Timestamp) -> Counted {
         self.meter.borrow_mut().arrived(origin, arrived_at);
         if origin == Origin::Direct {
             self.look_for_surge();
         }
-        Counted { book: Rc::clone(self), origin, arrived_at }
+        Counted { book: Rc::clone(self), origin, arrived_at, is_ended: false }
     }
 
     /// A request waits for a slot until the returned value is dropped.
@@ -173,9 +172,9 @@ impl LoadBook {
         }
     }
 
-    fn finish(&self, origin: Origin) {
+    fn finish(&self, origin: Origin, now: Timestamp) {
         let mut meter = self.meter.borrow_mut();
-        meter.finished(origin, self.clock.now());
+        meter.finished(origin, now);
         let present = meter.present();
         drop(meter);
         if present.in_flight == 0 {
@@ -205,17 +204,28 @@ pub(crate) struct Counted {
     book: Rc<LoadBook>,
     origin: Origin,
     arrived_at: Timestamp,
+    is_ended: bool,
 }
 
 impl Counted {
-    pub(crate) fn age(&self) -> Duration {
-        self.book.clock.now().saturating_since(self.arrived_at)
+    /// The request ended. Returns how long it took.
+    pub(crate) fn end(mut self) -> Duration {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Duration {
+        self.is_ended = true;
+        let now = self.book.clock.now();
+        self.book.finish(self.origin, now);
+        now.saturating_since(self.arrived_at)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.book.finish(self.origin);
+        if !self.is_ended {
+            self.finish();
+        }
     }
 }
 
@@ -240,14 +250,18 @@ mod tests {
         Rc::new(LoadBook::new(Clock::start()))
     }
 
+    fn arrive(book: &Rc<LoadBook>, origin: Origin) -> Counted {
+        book.arrive(origin, book.clock.now())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn every_second_has_its_number_and_its_load() {
         let book = book();
         let keeping = book.keep();
         let using = async {
-            let _held = book.arrive(Origin::Direct);
+            let _held = arrive(&book, Origin::Direct);
             book.completed(0).await;
-            let proxied = book.arrive(Origin::Proxied);
+            let proxied = arrive(&book, Origin::Proxied);
             book.completed(1).await;
             drop(proxied);
             book.completed(2).await;
@@ -277,23 +291,23 @@ mod tests {
     async fn a_rise_is_reported_from_the_threshold_on_and_only_while_it_grows() {
         let book = book();
         book.set_surge_threshold(Some(2));
-        let mut held = vec![book.arrive(Origin::Direct), book.arrive(Origin::Proxied)];
+        let mut held = vec![arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
         assert!(!book.is_risen(), "what an activator reports is not ours to report");
-        held.push(book.arrive(Origin::Direct));
+        held.push(arrive(&book, Origin::Direct));
         let _waiting = book.wait(Origin::Direct);
         assert_eq!(book.risen().await, PresentCount { in_flight: 2, waiting: 1 });
         assert!(!book.is_risen());
-        held.push(book.arrive(Origin::Direct));
+        held.push(arrive(&book, Origin::Direct));
         assert_eq!(book.risen().await.in_flight, 3);
         held.clear();
-        held.extend([book.arrive(Origin::Direct), book.arrive(Origin::Direct)]);
+        held.extend([arrive(&book, Origin::Direct), arrive(&book, Origin::Direct)]);
         assert!(book.is_risen(), "it fell below the threshold in between");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_emptiness_is_told() {
         let book = book();
-        let held = book.arrive(Origin::Direct);
+        let held = arrive(&book, Origin::Direct);
         let mut emptied = Box::pin(book.emptied());
         assert!(futures_util::poll!(&mut emptied).is_pending());
         drop(held);

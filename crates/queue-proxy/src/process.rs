@@ -127,7 +127,8 @@ impl Bound {
         }
     }
 
-    /// Serves until `stop` is asked for and the drain is done, or the app is beyond help. Must run inside a `LocalSet`.
+    /// Serves until `stop` is asked for and the drain is done, or the app is beyond help. Must run where local tasks can be
+    /// spawned.
     pub async fn run(self, mut stop: StopRequests) -> Ended {
         let leaving = CancellationToken::new();
         let running = self.run_until(leaving.clone());
@@ -148,7 +149,8 @@ impl Bound {
         }
     }
 
-    /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run inside a `LocalSet`.
+    /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run where local tasks can be
+    /// spawned.
     pub async fn run_until(self, leaving: CancellationToken) -> Ended {
         let parts = Parts {
             load: Rc::new(LoadBook::new(self.clock)),

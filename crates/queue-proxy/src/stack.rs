@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use runtime::Clock;
 use throttling::Origin;
-use vocabulary::{RequestTimeouts, Routing};
+use vocabulary::{RequestTimeouts, Routing, Timestamp};
 
 use crate::health::Health;
 use crate::load::{Counted, LoadBook};
@@ -90,8 +90,8 @@ pub(crate) struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         drop(self.permit.take());
-        if let Some(counted) = &self.counted {
-            self.metrics.ended(self.outcome, counted.age());
+        if let Some(counted) = self.counted.take() {
+            self.metrics.ended(self.outcome, counted.end());
         }
     }
 }
@@ -166,7 +166,7 @@ impl Stack {
         // From here on it is load, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
         let admission = admission_of(sender, &request);
-        let in_flight = self.count(&admission);
+        let in_flight = self.count(&admission, timers.started_at());
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
         let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
@@ -224,10 +224,10 @@ impl Stack {
         }
     }
 
-    fn count(&self, admission: &Admission) -> InFlight {
+    fn count(&self, admission: &Admission, arrived_at: Timestamp) -> InFlight {
         InFlight {
             permit: None,
-            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.origin)),
+            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.origin, arrived_at)),
             metrics: Rc::clone(&self.metrics),
             outcome: Outcome::Cancelled,
         }

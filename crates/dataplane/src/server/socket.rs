@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::small_writes::poll_write_pieces;
+
 use super::head_rules::{HeadRules, LengthLines};
 
 /// What an HTTP/2 connection begins with.
@@ -207,7 +209,7 @@ impl AsyncWrite for Socket {
         if self.is_replaced(slices.first().map(|head| &**head).unwrap_or_default()) {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        poll_write_pieces(&mut self.stream, context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

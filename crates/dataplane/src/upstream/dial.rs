@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
+use crate::small_writes::poll_write_pieces;
 
 pub(super) type Io = TokioIo<Outward>;
 
@@ -70,7 +71,7 @@ impl AsyncWrite for Outward {
         if self.is_deaf {
             return Poll::Ready(Ok(length));
         }
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        let written = poll_write_pieces(&mut self.stream, context, slices);
         self.heard(written, length)
     }
 

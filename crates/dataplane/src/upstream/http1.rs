@@ -2,16 +2,20 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response, Version};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::client::conn::http1;
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
 use super::{Lease, Opened, Pool, SendError, SendErrorKind, copy_of, dial, is_repeatable, with_lease};
-use crate::body::Body;
+use crate::body::{Body, BodyError};
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
 /// busy elsewhere and had not asked the kernel.
@@ -22,7 +26,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection that is not in use.
 pub(super) struct Http1Connection {
-    sender: http1::SendRequest<Body>,
+    sender: http1::SendRequest<SentBody>,
     task: AbortOnDrop,
     pub(super) idle_since: Timestamp,
     /// See the host's.
@@ -118,9 +122,10 @@ pub(super) async fn send(
 
 /// An idle connection that the peer has not closed, as far as the kernel knows.
 async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
+    let now = pool.clock.now();
     loop {
-        let connection = pool.take_idle(to)?;
-        if pool.clock.now().saturating_since(connection.idle_since) <= TRUSTED_IDLE {
+        let connection = pool.take_idle(to, now)?;
+        if now.saturating_since(connection.idle_since) <= TRUSTED_IDLE {
             return Some(connection);
         }
         // Yielding lets the runtime ask the kernel for news and the connection's task hear of them.
@@ -141,7 +146,7 @@ async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, Sen
 }
 
 /// Moves the bytes of one connection. What fails is told to the request that it fails for.
-async fn run(connection: http1::Connection<dial::Io, Body>, opened: Opened) {
+async fn run(connection: http1::Connection<dial::Io, SentBody>, opened: Opened) {
     let _opened = opened;
     if let Err(error) = connection.with_upgrades().await {
         tracing::trace!(%error, "an upstream connection ended");
@@ -154,14 +159,53 @@ async fn send_on(
     mut connection: Http1Connection,
     request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
-    match connection.sender.try_send_request(*request).await {
+    match connection.sender.try_send_request(request.map(SentBody::from)).await {
         Ok(response) => {
             let lease = Http1Lease { pool: Rc::downgrade(pool), address: to, connection: Some(connection) };
             Ok(with_lease(response, Lease::Http1(lease)))
         }
         Err(mut error) => {
-            let unsent = error.take_message();
+            let unsent = error.take_message().map(|request| request.map(Body::from));
             Err(SendError::from_hyper(error.error(), unsent))
         }
+    }
+}
+
+/// The body of a request on its way into a connection. hyper keeps room for 32 requests for each of its connections, whether they come or not, so
+/// every byte here counts 32 times.
+struct SentBody(Option<Box<Body>>);
+
+impl From<Body> for SentBody {
+    fn from(body: Body) -> Self {
+        Self((!body.is_empty()).then(|| Box::new(body)))
+    }
+}
+
+impl From<SentBody> for Body {
+    fn from(sent: SentBody) -> Self {
+        sent.0.map(|body| *body).unwrap_or_default()
+    }
+}
+
+impl HttpBody for SentBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.0 {
+            Some(body) => Pin::new(&mut **body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or(SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
