@@ -1,9 +1,13 @@
-//! What a report and a decision cost. Run with `cargo bench -p scaling`; the budgets are 150 ns for a report and 1 µs for a decision.
+//! What the parts of a report and a decision cost, with their allocations. Run with `cargo bench -p scaling`; the whole is measured against its goals
+//! by `cargo bench -p tests --bench decide`.
 
 use std::time::Duration;
 
 use scaling::{Aggregation, Averages, Collector, Decider, Observation, Reporter, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
+
+#[global_allocator]
+static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();
 
 fn main() {
     divan::main();
