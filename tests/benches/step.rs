@@ -141,7 +141,7 @@ fn play(options: &Options, step: Step, contestant: Contestant, round: usize) -> 
 /// Clients that keep asking for a time. Every request must be answered.
 fn clients(load: &Load, count: usize, time: Duration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let tally: Tally = runtime.block_on(load.closed_loop(count, time));
+    let tally: Tally = runtime.block_on(load.clone().with_own_connections().closed_loop(count, time));
     ensure!(tally.sent > 0 && tally.answered() == tally.sent, "not all were answered: {:?}", tally.outcomes);
     Ok(())
 }

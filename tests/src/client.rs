@@ -158,6 +158,13 @@ impl Load {
         self
     }
 
+    /// Shares no connection with other clones: for a runtime of its own, whose end is the end of the connections that it drives.
+    #[must_use]
+    pub fn with_own_connections(mut self) -> Self {
+        self.pool = Arc::default();
+        self
+    }
+
     /// Gives up on a request after this long.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {

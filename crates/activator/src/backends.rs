@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{UpstreamLimits, Upstreams};
+use dataplane::{LostRequests, UpstreamLimits, Upstreams};
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,7 +50,9 @@ impl Backends {
 
 /// A pool for one worker.
 pub(crate) fn pool(clock: Clock) -> Upstreams {
-    Upstreams::new(clock, UpstreamLimits { idle: IDLE, ..UpstreamLimits::default() })
+    let limits =
+        UpstreamLimits { idle: IDLE, lost_requests: LostRequests::Report, ..UpstreamLimits::default() };
+    Upstreams::new(clock, limits)
 }
 
 /// A worker's end: does what the link says until that ends.

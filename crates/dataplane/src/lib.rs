@@ -33,4 +33,4 @@ pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use timers::{Activity, Expired, Timers};
 pub use upgrade::relay;
-pub use upstream::{Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};
+pub use upstream::{LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};

@@ -44,6 +44,17 @@ impl Protocol {
     }
 }
 
+/// What becomes of a request that a reused connection lost after it was written and before a byte of an answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostRequests {
+    /// One without a body whose method may be repeated goes out once more, on a new connection: the peer is an app, and apps close idle connections
+    /// in the instant that they are used.
+    Repeat,
+    /// The failure is reported: the peer is one of our own hops, which never closes an idle connection first, so it has died with the request, and another
+    /// must not meet the same fate.
+    Report,
+}
+
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamLimits {
@@ -55,6 +66,8 @@ pub struct UpstreamLimits {
     pub connections_per_address: usize,
     /// How much of an HTTP/2 response a stream accepts before it is read, in bytes.
     pub stream_window: u32,
+    /// What becomes of a request that its connection lost.
+    pub lost_requests: LostRequests,
 }
 
 impl Default for UpstreamLimits {
@@ -65,6 +78,7 @@ impl Default for UpstreamLimits {
             idle: Duration::from_millis(1500),
             connections_per_address: 10_000,
             stream_window: 256 * 1024,
+            lost_requests: LostRequests::Repeat,
         }
     }
 }

@@ -28,7 +28,8 @@ pub(crate) async fn ask(api: &str, method: Method, path: &str) -> anyhow::Result
 }
 
 async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes> {
-    let uri: Uri = api
+    let url = if api.contains("://") { api.to_owned() } else { format!("http://{api}") };
+    let uri: Uri = url
         .parse()
         .with_context(|| format!("{api:?} is not a URL; write something like http://127.0.0.1:9000"))?;
     if uri.scheme_str() != Some("http") {

@@ -20,7 +20,7 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     if options.asking.output == OutputFormat::Json {
         output::print_json(&detail)?;
     } else {
-        anstream::print!("{}", text(&detail));
+        output::print_line(text(&detail).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -84,7 +84,7 @@ fn show(list: &RevisionList, format: OutputFormat) -> anyhow::Result<()> {
     for revision in &list.revisions {
         table.add_row(row(revision));
     }
-    anstream::println!("{table}");
+    output::print_line(&table.to_string())?;
     for problem in &list.problems {
         output::print_warning(&format!("{problem} (the last good configuration stays in force)"));
     }

@@ -35,6 +35,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Restart(options) => restart::run(&options),
     };
     done.unwrap_or_else(|error| {
+        if output::is_reader_gone(&error) {
+            return ExitCode::SUCCESS;
+        }
         output::print_error(&error);
         ExitCode::FAILURE
     })

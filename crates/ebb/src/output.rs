@@ -1,5 +1,7 @@
 //! How things are shown: errors once and whole, tables for people, JSON for programs.
 
+use std::io::{self, Write as _};
+
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
@@ -24,8 +26,20 @@ pub(crate) fn print_warning(warning: &str) {
 
 /// Prints JSON, indented.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    anstream::println!("{}", serde_json::to_string_pretty(value)?);
+    print_line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints a line. It fails when the reader has gone (`ebb get --watch | head`), which [`is_reader_gone`] recognises.
+pub(crate) fn print_line(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
     Ok(())
+}
+
+/// Whether the error says that nobody reads what we print: a reason to end, not to complain.
+pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// A table without lines, as `kubectl` prints them.

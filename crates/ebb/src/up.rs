@@ -42,7 +42,10 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    start_logs(&options)?;
+    if let Err(error) = start_logs(&options) {
+        output::print_problem(&format!("--log: {error}"));
+        return Ok(ExitCode::from(2));
+    }
     runtime()?.block_on(serve(options, loaded, sockets))
 }
 

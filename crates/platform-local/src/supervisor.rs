@@ -31,6 +31,7 @@ use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, Reading, Trouble};
+use crate::pod::PodMessage;
 use crate::watch::Watched;
 use fleet::{Fleet, PodNews};
 use logs::LogSink;
@@ -246,6 +247,9 @@ impl Supervisor {
     fn take_news(&mut self, pod: &PodName, news: &PodNews) {
         if let PodNews::Ended(_) = news {
             self.processes.remove(pod);
+        }
+        if let PodNews::Said(PodMessage::Failed { reason }) = news {
+            tracing::warn!(%pod, reason, "a pod failed");
         }
         self.fleet.note(pod, news, self.clock.now());
     }

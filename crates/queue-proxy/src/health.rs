@@ -90,7 +90,11 @@ impl Health {
             return;
         }
         if self.state.get() != state {
-            info!(from = ?self.state.get(), to = ?state, detail, "the pod's state changed");
+            if detail.is_empty() {
+                info!(from = ?self.state.get(), to = ?state, "the pod's state changed");
+            } else {
+                info!(from = ?self.state.get(), to = ?state, detail, "the pod's state changed");
+            }
         }
         self.state.set(state);
         self.detail.replace(detail);

@@ -45,7 +45,7 @@ impl Linked {
             };
             tokio::select! {
                 accepted = acceptor.accept() => {
-                    info!("the autoscaler called");
+                    debug!("the autoscaler called");
                     self.obey(&accepted.first);
                     call = Some(accepted);
                 }

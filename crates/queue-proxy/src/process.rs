@@ -12,7 +12,7 @@ use runtime::{Clock, StopRequests};
 use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use vocabulary::BootId;
 
 use crate::config::{Announce, Config};
@@ -117,7 +117,7 @@ impl Bound {
     /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries than our error.
     pub fn announce(&self) {
         let announcement = self.announcement();
-        info!(?announcement, "listening");
+        debug!(?announcement, "listening");
         if self.config.announce == Announce::Stdout {
             let line = serde_json::to_string(&announcement).expect("five numbers are JSON");
             let mut stdout = std::io::stdout();

@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::time::uptime;
 
 /// How a log line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,9 +20,7 @@ pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::
         .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
-        LogFormat::Text => {
-            lines.with_timer(uptime()).with_ansi(colours == Colours::On).with_target(false).try_init()
-        }
+        LogFormat::Text => lines.with_ansi(colours == Colours::On).with_target(false).try_init(),
         LogFormat::Json => lines.json().try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("logging was started twice: {error}"))

@@ -130,7 +130,7 @@ impl Decider {
     /// The steps up to the delay, once, or with silent reporters twice: the count moves only as far as both answers agree.
     fn weigh(&self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Evaluation {
         let Observation { ready, wanted, averages, .. } = *observation;
-        let surge = observation.present_count.map(|present| surge::need(spec, present));
+        let surge = observation.present_count.map(|present| surge::need(spec, present, ready));
         let demand = Demand { ready, stable: averages.stable, panic: averages.panic, surge };
         let low = steps::evaluate(spec, demand, self.panic, now);
         if !averages.is_open() || low.wants() > wanted {

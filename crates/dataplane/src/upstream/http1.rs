@@ -14,7 +14,10 @@ use hyper::client::conn::http1;
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{Lease, Opened, Pool, SendError, SendErrorKind, copy_of, dial, is_repeatable, with_lease};
+use super::{
+    Lease, LostRequests, Opened, Pool, SendError, SendErrorKind, Started, copy_of, dial, is_repeatable,
+    with_lease,
+};
 use crate::body::{Body, BodyError};
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
@@ -104,11 +107,12 @@ pub(super) async fn send(
 ) -> Result<Response<Body>, SendError> {
     *request.version_mut() = Version::HTTP_11;
     while let Some(connection) = take_live(pool, to).await {
-        let copy = is_repeatable(&request).then(|| copy_of(&request));
+        let may_repeat = pool.limits.lost_requests == LostRequests::Repeat && is_repeatable(&request);
+        let copy = may_repeat.then(|| copy_of(&request));
         match send_on(pool, to, connection, request).await {
             Err(SendError { request: Some(unsent), .. }) => request = unsent,
             Err(error) => match copy {
-                Some(copy) if error.is_lost_connection() => request = copy,
+                Some(copy) if error.is_lost_connection() => return repeat(pool, to, copy).await,
                 Some(_) | None => return Err(error),
             },
             answered => return answered,
@@ -118,6 +122,20 @@ pub(super) async fn send(
         Ok(connection) => send_on(pool, to, connection, request).await,
         Err(kind) => Err(SendError::not_started(kind, request)),
     }
+}
+
+/// Sends a request that a connection lost once more, on a connection that nobody can have been about to close. Whatever comes of it, the request may have
+/// been begun before, so it is never said to be unstarted: the next hop would repeat it in turn.
+async fn repeat(
+    pool: &Rc<Pool>,
+    to: SocketAddr,
+    request: Box<Request<Body>>,
+) -> Result<Response<Body>, SendError> {
+    let sent = match connect(pool, to).await {
+        Ok(connection) => send_on(pool, to, connection, request).await,
+        Err(kind) => Err(SendError::not_started(kind, request)),
+    };
+    sent.map_err(|error| SendError { started: Started::Perhaps, request: None, ..error })
 }
 
 /// An idle connection that the peer has not closed, as far as the kernel knows.

@@ -148,3 +148,46 @@ fn a_dropped_exchange_is_closed_at_the_peer() {
         }
     });
 }
+
+/// An app that dies of `/die`, as far as a connection can tell, and answers everything else; counts how often it was asked to die.
+async fn mortal_app() -> (SocketAddr, Rc<Cell<u32>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let deaths = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&deaths);
+    tokio::task::spawn_local(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let deaths = Rc::clone(&counted);
+            tokio::task::spawn_local(async move {
+                let mut head = vec![0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut head).await {
+                    if head[..length].starts_with(b"GET /die") {
+                        deaths.set(deaths.get() + 1);
+                        return;
+                    }
+                    let answered = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+                    answered.expect("the client reads");
+                }
+            });
+        }
+    });
+    (address, deaths)
+}
+
+#[test]
+fn a_lost_request_is_repeated_at_most_once_and_never_said_to_be_unstarted() {
+    run(async {
+        for (lost_requests, executed) in [(LostRequests::Repeat, 2), (LostRequests::Report, 1)] {
+            let (address, deaths) = mortal_app().await;
+            let upstreams = pool(UpstreamLimits { lost_requests, ..UpstreamLimits::default() });
+            exchange(&upstreams, address, Protocol::Http1).await;
+            let mut deadly = request(Protocol::Http1);
+            *deadly.uri_mut() = "/die".parse().expect("a path");
+            let error = upstreams.send(address, Protocol::Http1, deadly).await.expect_err("no answer");
+            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+            assert!(error.request.is_none(), "nobody may send it again");
+            assert_eq!(deaths.get(), executed, "{lost_requests:?}");
+        }
+    });
+}

@@ -311,19 +311,34 @@ fn between_ticks_the_count_never_falls() {
 fn a_rate_cannot_be_told_from_a_queue_so_it_asks_for_one_pod() {
     let spec = spec("rps target=140");
     for (present, expected) in [(0.0, 0), (1.0, 1), (5000.0, 1)] {
-        assert_eq!(surge::need(&spec, present).value(), expected);
+        assert_eq!(surge::need(&spec, present, PodCount::ZERO).value(), expected);
+    }
+}
+
+#[test]
+fn what_the_ready_pods_can_take_is_no_surge() {
+    for (settings, present, ready, expected) in [
+        // One request at a limit of one: the windows may call for a second pod, a single request does not.
+        ("target=0.7 total=1", 1.0, 1, 0),
+        ("target=0.7 total=1", 2.0, 1, 3),
+        ("target=0.7 total=1", 1.0, 0, 2),
+        ("target=7 total=10", 20.0, 2, 0),
+        ("target=7 total=10", 50.0, 2, 8),
+    ] {
+        let need = surge::need(&spec(settings), present, PodCount::new(ready));
+        assert_eq!(need, PodCount::new(expected), "{settings}: {present} at {ready}");
     }
 }
 
 #[test]
 fn a_pod_speaks_up_where_panic_would_start() {
     for (settings, ready, expected) in [
-        ("", 0, Some(71)),
-        ("", 1, Some(71)),
+        ("", 0, Some(101)),
+        ("", 1, Some(101)),
         ("", 2, Some(106)),
         ("", 10, Some(134)),
-        ("target=7", 1, Some(8)),
-        ("target=7 threshold=1.1", 1, Some(8)),
+        ("target=7 total=10", 1, Some(11)),
+        ("target=7 total=10 threshold=1.1", 1, Some(11)),
         ("target=140 rps", 1, None),
         ("nosurge", 1, None),
     ] {
@@ -337,7 +352,8 @@ fn a_pod_speaks_up_where_panic_would_start() {
         if let Some(threshold) = expected {
             let pods = PodCount::new(ready).as_f64().max(1.0);
             let over = |each: u32| {
-                surge::need(&spec, f64::from(each) * pods).as_f64() / pods >= spec.panic_threshold
+                let need = surge::need(&spec, f64::from(each) * pods, PodCount::truncated_from(pods));
+                need.as_f64() / pods >= spec.panic_threshold
             };
             assert!(over(threshold) && !over(threshold - 1), "{settings} with {ready} ready");
         }

@@ -185,7 +185,7 @@ impl Revision {
             // Evaluating for a need that is already met could change nothing, and bursts are reported up to fifty times a second.
             let provided =
                 self.verdict.as_ref().map_or(PodCount::ZERO, |verdict| verdict.desired.min(self.wanted));
-            surge::need(&self.spec, present) > provided
+            surge::need(&self.spec, present, self.pods.counts().ready) > provided
         };
         let surges = self.spec.surge_evaluation && present > before && needs_more();
         if surges || self.is_poked_by(reporter, count.in_flight > 0) {

@@ -477,7 +477,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
         })
     };
     let mut world = World::new(spec());
-    assert_eq!(threshold(&world.create(1)), Some(Some(71)), "one pod panics above its target");
+    assert_eq!(threshold(&world.create(1)), Some(Some(101)), "more than one pod can take");
     assert_eq!(threshold(&world.pods(1)), None);
     assert_eq!(threshold(&world.edit(|spec| spec.surge_evaluation = false)), Some(None));
 }
