@@ -111,10 +111,12 @@ impl Bench {
                 self.executions.take();
                 let seen = journey::send(up.requests(), &format!("{name}.default.example.com"))
                     .with_context(|| format!("waking {name}"))?;
-                seen.split(&self.executions.take(), &mut wakes).with_context(|| format!("waking {name}"))?;
+                let executions = self.executions.take_with(journey::APP)?;
+                seen.split(&executions, &mut wakes).with_context(|| format!("waking {name}"))?;
                 thread::sleep(STAGGER.saturating_sub(clock::since(began)) / 2);
                 let seen = control::start_and_ask(&self.ebb, &self.app, folder)?;
-                seen.split(&self.executions.take(), &mut controls).context("starting by hand")?;
+                let executions = self.executions.take_with(journey::EBB)?;
+                seen.split(&executions, &mut controls).context("starting by hand")?;
                 thread::sleep(STAGGER.saturating_sub(clock::since(began)));
             }
         }

@@ -12,8 +12,8 @@ use tests::bench::executions::Execution;
 use crate::Stages;
 
 /// Places in the list of watched executables.
-const EBB: usize = 0;
-const APP: usize = 1;
+pub(crate) const EBB: usize = 0;
+pub(crate) const APP: usize = 1;
 /// Longer than any wake.
 const PATIENCE: Duration = Duration::from_secs(60);
 

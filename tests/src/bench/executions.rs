@@ -8,14 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
-use super::clock;
+use super::{api, clock};
 
 /// How long the end of a watch may take.
 const CHECK_EVERY: u16 = 100;
+/// How late a note may be on a busy machine.
+const LATE: Duration = Duration::from_secs(5);
 
 /// One start of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,20 @@ impl Executions {
         let task = Watcher { inotify, watches, seen: Arc::clone(&seen), is_over: Arc::clone(&is_over) };
         let watching = thread::Builder::new().name("executions".to_owned()).spawn(move || task.run())?;
         Ok((Self { seen, is_over, watching: Some(watching) }, copies))
+    }
+
+    /// The same, once a program is among it: whoever notes executions may be late.
+    pub fn take_with(&self, program: usize) -> anyhow::Result<Vec<Execution>> {
+        let mut taken = Vec::new();
+        api::until(LATE, || {
+            taken.extend(self.take());
+            ensure!(
+                taken.iter().any(|execution| execution.program == program),
+                "the program was not executed"
+            );
+            Ok(())
+        })?;
+        Ok(taken)
     }
 
     /// What was started since the last call, in order.
@@ -107,9 +123,9 @@ mod tests {
             assert!(Command::new(&copies[0]).status().unwrap().success());
         }
         let mut seen = Vec::new();
-        super::super::api::until(Duration::from_secs(10), || {
+        api::until(Duration::from_secs(10), || {
             seen.extend(executions.take());
-            anyhow::ensure!(seen.len() == 2, "{seen:?}");
+            ensure!(seen.len() == 2, "{seen:?}");
             Ok(())
         })
         .unwrap();

@@ -78,7 +78,7 @@ fn draw_bars(
         .x_label_area_size(30)
         .y_label_area_size(330)
         .build_cartesian_2d(0.0..end, 0..rows)?;
-    chart.configure_mesh().disable_y_mesh().disable_y_axis().draw()?;
+    chart.configure_mesh().disable_y_mesh().disable_y_axis().label_style(("sans-serif", 15)).draw()?;
     for (row, bar) in (0..rows).rev().zip(bars) {
         let colour = if limit.is_none_or(|limit| bar.median <= limit) { COLOURS[0] } else { COLOURS[1] };
         chart.draw_series([Rectangle::new([(0.0, row), (bar.median, row + 1)], colour.mix(0.7).filled())])?;
@@ -88,8 +88,8 @@ fn draw_bars(
         root.draw(&PathElement::new([(across(bar.least), middle), (across(bar.most), middle)], BLACK))?;
         root.draw(&Text::new(
             format!("{}  {:.2}", bar.label, bar.median),
-            (10, middle - 6),
-            ("sans-serif", 13),
+            (10, middle - 7),
+            ("sans-serif", 16),
         ))?;
     }
     if let Some(limit) = limit {
@@ -127,13 +127,23 @@ fn draw_chart(
         .x_label_area_size(35)
         .y_label_area_size(50)
         .build_cartesian_2d(0.0..end, 0.0..top)?;
-    context.configure_mesh().x_desc("seconds").y_desc(&chart.unit).light_line_style(WHITE).draw()?;
+    context
+        .configure_mesh()
+        .x_desc("seconds")
+        .y_desc(&chart.unit)
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 15))
+        .draw()?;
     for (line, colour) in chart.lines.iter().zip(COLOURS.into_iter().cycle()) {
         context
             .draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(2)))?
             .label(&line.label)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
-    context.configure_series_labels().background_style(WHITE.mix(0.8)).draw()?;
+    context
+        .configure_series_labels()
+        .background_style(WHITE.mix(0.8))
+        .label_font(("sans-serif", 15))
+        .draw()?;
     Ok(())
 }
