@@ -47,7 +47,7 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub(crate) api: SocketAddr,
     /// What follows NAME.NAMESPACE. in the hosts.
-    #[arg(long, default_value = "example.com")]
+    #[arg(long, default_value = "example.com", value_parser = domain)]
     pub(crate) domain: String,
     /// What is logged: a level (error, warn, info, debug, trace), also per part, such as "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
@@ -58,6 +58,20 @@ pub(crate) struct UpOptions {
     /// Links are dialled through this relay, which is told the real address in a first line: for tests of what crosses a network.
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub(crate) link_relay: Option<SocketAddr>,
+}
+
+/// Reads a name of the DNS; a host in any other form could never match.
+fn domain(text: &str) -> Result<String, String> {
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if text.split('.').all(is_label) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
+            .to_owned())
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -112,7 +126,7 @@ pub(crate) struct LintOptions {
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
     /// What follows NAME.NAMESPACE. in the hosts.
-    #[arg(long, default_value = "example.com")]
+    #[arg(long, default_value = "example.com", value_parser = domain)]
     pub(crate) domain: String,
 }
 
@@ -142,5 +156,14 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_domain_is_a_name_of_the_dns() {
+        assert_eq!(domain("Example.COM").as_deref(), Ok("example.com"));
+        assert_eq!(domain("localhost").as_deref(), Ok("localhost"));
+        for text in ["", "a b/", "a..b", ".a", "a.", "-a", "a-.b", "a:80"] {
+            assert!(domain(text).is_err(), "{text}");
+        }
     }
 }

@@ -36,7 +36,8 @@ impl EventLoop {
 
     fn problems_changed(&mut self, problems: Vec<String>) {
         for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
-            tracing::warn!(problem, "configuration refused; the last good one stays");
+            // The platform, which read it, warns; this is for whoever follows the autoscaler alone.
+            tracing::debug!(problem, "configuration refused; the last good one stays");
         }
         self.metrics.problems(problems.len());
         self.problems = problems;
