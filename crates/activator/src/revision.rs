@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
+use prometheus_client::metrics::counter::Counter;
 use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, Load, PresentCount, RevisionName, Timestamp, Version};
@@ -141,13 +142,29 @@ impl Revision {
 
     /// A request that goes through the queue arrived.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<(Counted, Turn), Refused> {
+        let arrive = |throttler: &mut Throttler, now| {
+            throttler.arrive(now).map_err(|full| Refused::RevisionQueueFull { limit: full.depth })
+        };
+        self.join(arrive, &self.metrics.requests)
+    }
+
+    /// A request that went past the queue was not started by its pod: it joins those that are tried again.
+    pub(crate) fn rejoin(self: &Arc<Self>, arrived: Timestamp) -> Result<(Counted, Turn), Refused> {
+        self.join(|throttler, _| Ok(throttler.rejoin(arrived)), &self.metrics.retries)
+    }
+
+    /// A request takes the place in the queue that `queue` gives it, is part of the load from now on, and counts in `joined`.
+    fn join(
+        self: &Arc<Self>,
+        queue: impl FnOnce(&mut Throttler, Timestamp) -> Result<Ticket, Refused>,
+        joined: &Counter,
+    ) -> Result<(Counted, Turn), Refused> {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
         if state.is_gone {
             return Err(Refused::Gone);
         }
-        let ticket =
-            state.throttler.arrive(now).map_err(|full| Refused::RevisionQueueFull { limit: full.depth })?;
+        let ticket = queue(&mut state.throttler, now)?;
         self.activate(&mut state, now);
         state.meter.arrived(Origin::Direct, now);
         // From here on the guard counts the request out again, whatever happens.
@@ -155,25 +172,7 @@ impl Revision {
         let turn = self.turn(&mut state, ticket, now);
         self.tell_of_growth(&mut state, now);
         drop(state);
-        self.metrics.requests.inc();
-        Ok((counted, turn?))
-    }
-
-    /// A request that went past the queue was not started by its pod: it joins those that are tried again.
-    pub(crate) fn rejoin(self: &Arc<Self>, arrived: Timestamp) -> Result<(Counted, Turn), Refused> {
-        let now = self.context.clock.now();
-        let mut state = self.state.lock();
-        if state.is_gone {
-            return Err(Refused::Gone);
-        }
-        let ticket = state.throttler.rejoin(arrived);
-        self.activate(&mut state, now);
-        state.meter.arrived(Origin::Direct, now);
-        let counted = Counted::new(self);
-        let turn = self.turn(&mut state, ticket, now);
-        self.tell_of_growth(&mut state, now);
-        drop(state);
-        self.metrics.retries.inc();
+        joined.inc();
         Ok((counted, turn?))
     }
 
