@@ -86,11 +86,7 @@ impl Outgoing {
         if let Some(gate) = &gate {
             headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
             let gate = gate.clone();
-            hyper::ext::on_informational(&mut request, move |response| {
-                if response.status() == http::StatusCode::CONTINUE {
-                    gate.open();
-                }
-            });
+            dataplane::on_continue(&mut request, move || gate.open());
         }
         Some(Sending { request, gate })
     }

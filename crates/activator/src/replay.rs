@@ -18,7 +18,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::context::Context;
 
-/// Holds a body back until the next hop asks for it. Shared with hyper's callback, which may be called from anywhere.
+/// Holds a body back until the next hop asks for it. Sendable because it travels with its request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate(Arc<GateState>);
 

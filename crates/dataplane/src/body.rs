@@ -1,6 +1,6 @@
 //! What travels after the head of a request or a response.
 //!
-//! One concrete type instead of a boxed one: nearly every body is hyper's own, streamed through as it is read. Around it a body may carry
+//! One concrete type instead of a boxed one: nearly every body is streamed through as it is read. Around it a body may carry
 //! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
 
 use std::cell::RefCell;
@@ -11,11 +11,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
+use hyper::body::Incoming as HyperBody;
 use thiserror::Error;
 
 use crate::timers::{Activity, Expired, Timers};
-use crate::upstream::Lease;
+use crate::upgrade::AppStream;
+use crate::upstream::{Http2Lease, Incoming, IncomingError};
 use crate::watch::{self, SharedTimers};
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
@@ -25,6 +26,9 @@ pub enum BodyError {
     /// The peer that sent it failed.
     #[error("the sender of the body failed")]
     Peer(#[source] hyper::Error),
+    /// The same, on a connection of ours.
+    #[error("the sender of the body failed: {0}")]
+    Upstream(#[source] IncomingError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
     Expired(Expired),
@@ -43,7 +47,7 @@ pub struct Body {
     activity: Option<Activity>,
     timers: Option<SharedTimers>,
     /// Declared last: the connection returns to the pool after the body is gone.
-    lease: Option<Lease>,
+    lease: Option<Http2Lease>,
 }
 
 #[derive(Default)]
@@ -51,7 +55,10 @@ enum Kind {
     #[default]
     Empty,
     Full(Bytes),
-    Incoming(Incoming),
+    Hyper(HyperBody),
+    Incoming(Box<Incoming>),
+    /// No body: what follows the head is another protocol.
+    Switched(Box<AppStream>),
     Custom(CustomBody),
 }
 
@@ -94,17 +101,20 @@ impl Body {
         self
     }
 
-    /// Holds on to the connection that this body is read from.
-    pub(crate) fn with_lease(mut self, lease: Lease) -> Self {
+    /// Holds on to the HTTP/2 connection that this body is read from.
+    pub(crate) fn with_lease(mut self, lease: Http2Lease) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// The connection is not one that can be used again (it was upgraded).
-    pub(crate) fn drop_lease(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            lease.discard();
-        }
+    /// A connection on which another protocol is spoken from now on.
+    pub(crate) fn switched(stream: AppStream) -> Self {
+        Self::from(Kind::Switched(Box::new(stream)))
+    }
+
+    /// That connection.
+    pub(crate) fn into_switched(self) -> Option<AppStream> {
+        if let Kind::Switched(stream) = self.kind { Some(*stream) } else { None }
     }
 
     /// Whether nothing will come, known without reading.
@@ -119,10 +129,16 @@ impl From<Kind> for Body {
     }
 }
 
+impl From<HyperBody> for Body {
+    fn from(incoming: HyperBody) -> Self {
+        // A body of size 0 must be sent as "no body", or replay-safety and HTTP/2's END_STREAM would change.
+        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Hyper(incoming) })
+    }
+}
+
 impl From<Incoming> for Body {
     fn from(incoming: Incoming) -> Self {
-        // A body of size 0 must be sent as "no body", or replay-safety and HTTP/2's END_STREAM would change.
-        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Incoming(incoming) })
+        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Incoming(Box::new(incoming)) })
     }
 }
 
@@ -131,7 +147,9 @@ impl fmt::Debug for Body {
         let kind = match &self.kind {
             Kind::Empty => "Empty",
             Kind::Full(_) => "Full",
+            Kind::Hyper(_) => "Hyper",
             Kind::Incoming(_) => "Incoming",
+            Kind::Switched(_) => "Switched",
             Kind::Custom(_) => "Custom",
         };
         formatter.debug_tuple("Body").field(&kind).finish()
@@ -148,13 +166,16 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.kind {
-            Kind::Empty => Poll::Ready(None),
+            Kind::Empty | Kind::Switched(_) => Poll::Ready(None),
             Kind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(context).map_err(BodyError::Peer),
+            Kind::Hyper(incoming) => Pin::new(incoming).poll_frame(context).map_err(BodyError::Peer),
+            Kind::Incoming(incoming) => {
+                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Upstream)
+            }
             Kind::Custom(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
@@ -176,8 +197,9 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Empty => true,
+            Kind::Empty | Kind::Switched(_) => true,
             Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Hyper(incoming) => incoming.is_end_stream(),
             Kind::Incoming(incoming) => incoming.is_end_stream(),
             Kind::Custom(source) => source.is_end_stream(),
         }
@@ -185,8 +207,9 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Empty | Kind::Switched(_) => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Kind::Hyper(incoming) => incoming.size_hint(),
             Kind::Incoming(incoming) => incoming.size_hint(),
             Kind::Custom(source) => source.size_hint(),
         }

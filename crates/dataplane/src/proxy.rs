@@ -104,11 +104,10 @@ impl Hop<'_> {
         let Self { upgrade, mut timers, drain } = self;
         timers.response_started();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let app = response.extensions_mut().remove::<OnUpgrade>();
+            let app = std::mem::take(response.body_mut()).into_switched();
             let (Some(client), Some(app)) = (upgrade, app) else {
                 return Err(Refusal::new(Reason::UpstreamReset, "an unrequested switch of protocols"));
             };
-            response.body_mut().drop_lease();
             relay((client, app), timers, guard, drain);
             keep_upgrade_headers(&mut response);
             return Ok(response.map(|_| Held::new(Body::empty(), None)));

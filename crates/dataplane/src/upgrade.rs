@@ -4,9 +4,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::{Buf, Bytes};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::net::TcpStream;
 
 use crate::drain::Drain;
 use crate::timers::{Activity, Timers};
@@ -16,7 +18,12 @@ const BUFFER_BYTES: usize = 8 * 1024;
 
 /// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a timer fires (which closes
 /// both). `guard` is held as long. The stream counts as open in `drain`.
-pub fn relay<Guard: 'static>(sides: (OnUpgrade, OnUpgrade), timers: Timers, guard: Guard, drain: &Drain) {
+pub(crate) fn relay<Guard: 'static>(
+    sides: (OnUpgrade, AppStream),
+    timers: Timers,
+    guard: Guard,
+    drain: &Drain,
+) {
     let entered = drain.enter_upgraded();
     tokio::task::spawn_local(async move {
         let _held = (guard, entered);
@@ -30,11 +37,60 @@ pub fn relay<Guard: 'static>(sides: (OnUpgrade, OnUpgrade), timers: Timers, guar
     });
 }
 
-async fn carry((client, app): (OnUpgrade, OnUpgrade), activity: Option<Activity>) -> io::Result<(u64, u64)> {
-    let (client, app) = (client.await.map_err(io::Error::other)?, app.await.map_err(io::Error::other)?);
+async fn carry(
+    (client, mut app): (OnUpgrade, AppStream),
+    activity: Option<Activity>,
+) -> io::Result<(u64, u64)> {
+    let client = client.await.map_err(io::Error::other)?;
     let mut client = Noted { stream: TokioIo::new(client), activity };
-    let mut app = TokioIo::new(app);
     copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
+}
+
+/// The app's side of a connection that has switched, with what was read of it already.
+#[derive(Debug)]
+pub(crate) struct AppStream {
+    stream: TcpStream,
+    unread: Bytes,
+}
+
+impl AppStream {
+    pub(crate) fn new(stream: TcpStream, unread: Bytes) -> Self {
+        Self { stream, unread }
+    }
+}
+
+impl AsyncRead for AppStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.unread.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, buffer);
+        }
+        let length = self.unread.len().min(buffer.remaining());
+        buffer.put_slice(&self.unread[..length]);
+        self.unread.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for AppStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// A stream whose bytes count as activity, in both directions.

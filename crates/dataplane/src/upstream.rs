@@ -18,11 +18,13 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use http::{Method, Request, Response, Version};
-use hyper::body::Incoming;
 use runtime::Clock;
 use vocabulary::Timestamp;
 
 pub use error::{SendError, SendErrorKind, Started};
+pub(crate) use http1::Incoming;
+pub use http1::{IncomingError, Malformed, on_continue};
+pub(crate) use http2::Http2Lease;
 
 use crate::body::Body;
 use http1::Http1Connection;
@@ -145,11 +147,13 @@ impl Upstreams {
 
     /// Closes the connections to `address` that no request uses; those in use close when they are done.
     pub fn close_idle(&self, address: SocketAddr) {
-        if let Some(host) = self.0.hosts.borrow_mut().get_mut(&address) {
-            host.idle.clear();
+        let closed = self.0.hosts.borrow_mut().get_mut(&address).map(|host| {
             host.http2.retire();
             host.generation += 1;
-        }
+            std::mem::take(&mut host.idle)
+        });
+        // Dropping a connection touches the map.
+        drop(closed);
         self.0.forget_if_unused(address);
     }
 
@@ -219,14 +223,12 @@ impl Pool {
     /// The most recently used idle connection to `address`. Those before it that were idle for too long are closed by the sweep.
     fn take_idle(&self, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
         let oldest = now - self.limits.idle;
-        let mut hosts = self.hosts.borrow_mut();
-        let idle = &mut hosts.get_mut(&address)?.idle;
-        while let Some(connection) = idle.pop() {
+        loop {
+            let connection = self.hosts.borrow_mut().get_mut(&address)?.idle.pop()?;
             if connection.idle_since >= oldest && connection.is_usable() {
                 return Some(connection);
             }
         }
-        None
     }
 
     /// Closes what was idle for too long. Returns whether anything idle is left.
@@ -239,7 +241,7 @@ impl Pool {
             expired.extend(host.idle.drain(..fresh_from));
             is_any_left |= !host.idle.is_empty();
         }
-        // Dropping a connection touches the map, so it happens outside the loop.
+        // Dropping a connection touches the map.
         drop(expired);
         is_any_left
     }
@@ -271,22 +273,6 @@ impl Drop for Opened {
     }
 }
 
-/// What a response body holds: the connection that it is read from.
-pub(crate) enum Lease {
-    Http1(http1::Http1Lease),
-    Http2(http2::Http2Lease),
-}
-
-impl Lease {
-    /// The connection has become something else and never returns to the pool.
-    pub(crate) fn discard(self) {
-        match self {
-            Self::Http1(lease) => lease.detach(),
-            Self::Http2(lease) => drop(lease),
-        }
-    }
-}
-
 /// Whether a request can be sent again without doing anything twice: it has no body, and its method says so.
 fn is_repeatable(request: &Request<Body>) -> bool {
     let method = request.method();
@@ -307,10 +293,6 @@ fn copy_of(request: &Request<Body>) -> Box<Request<Body>> {
     *copy.version_mut() = request.version();
     *copy.headers_mut() = request.headers().clone();
     copy
-}
-
-fn with_lease(response: Response<Incoming>, lease: Lease) -> Response<Body> {
-    response.map(|incoming| Body::from(incoming).with_lease(lease))
 }
 
 /// Runs hyper's tasks on the current thread.

@@ -79,11 +79,6 @@ impl SendError {
             None => Self { kind, started, request: None },
         }
     }
-
-    /// Whether not one byte of a response was seen and the connection is to blame.
-    pub(super) fn is_lost_connection(&self) -> bool {
-        self.kind == SendErrorKind::Closed
-    }
 }
 
 fn classify(error: &hyper::Error) -> (SendErrorKind, Started) {

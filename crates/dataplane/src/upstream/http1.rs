@@ -1,24 +1,40 @@
 //! HTTP/1.1 connections: one request at a time, kept for the next one.
+//!
+//! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task only, and a connection that waits costs its
+//! socket and nothing else. Only a request body that outlasts the head of its response gets a task of its own.
+
+mod decoder;
+mod exchange;
+mod head;
+mod incoming;
+mod upload;
+mod wire;
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Version};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::client::conn::http1;
+use http::{Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{
-    Lease, LostRequests, Opened, Pool, SendError, SendErrorKind, Started, copy_of, dial, is_repeatable,
-    with_lease,
-};
-use crate::body::{Body, BodyError};
+use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_repeatable};
+use crate::body::Body;
+use crate::upgrade::AppStream;
+use decoder::Decoder;
+use exchange::{Answered, Failed, exchange};
+use head::Framing;
+use upload::{Progress, Rest};
+use wire::Wire;
+
+pub use exchange::on_continue;
+pub use head::Malformed;
+pub(crate) use incoming::Incoming;
+pub use incoming::IncomingError;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
 /// busy elsewhere and had not asked the kernel.
@@ -29,8 +45,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection that is not in use.
 pub(super) struct Http1Connection {
-    sender: http1::SendRequest<SentBody>,
-    task: AbortOnDrop,
+    wire: Rc<Wire>,
     pub(super) idle_since: Timestamp,
     /// See the host's.
     pub(super) generation: u64,
@@ -38,50 +53,48 @@ pub(super) struct Http1Connection {
 
 impl Http1Connection {
     pub(super) fn is_usable(&self) -> bool {
-        self.sender.is_ready() && !self.sender.is_closed()
+        self.wire.is_quiet()
     }
 }
 
-/// The task that moves a connection's bytes. Dropping this closes the socket at once, whatever it is doing.
-struct AbortOnDrop(Option<JoinHandle<()>>);
+/// The task that sends the rest of a request body. Dropping this stops it.
+struct UploadTask(JoinHandle<bool>);
 
-impl AbortOnDrop {
-    fn detach(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for AbortOnDrop {
+impl Drop for UploadTask {
     fn drop(&mut self) {
-        if let Some(task) = self.0.take() {
-            task.abort();
-        }
+        self.0.abort();
     }
 }
 
-/// A connection in use. It returns to the pool when it is dropped and the exchange was completed; else it is closed.
+/// A connection whose response is being read. Unless [`Http1Lease::end`] is reached, it is closed.
 pub(crate) struct Http1Lease {
     pool: Weak<Pool>,
     address: SocketAddr,
-    connection: Option<Http1Connection>,
+    connection: Http1Connection,
+    is_kept_alive: bool,
+    upload: Option<UploadTask>,
 }
 
 impl Http1Lease {
-    /// The connection was upgraded: its task ends by handing the socket over.
-    pub(super) fn detach(mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.task.detach();
-        }
+    fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        self.connection.wire.poll_read(context)
     }
-}
 
-impl Drop for Http1Lease {
-    fn drop(&mut self) {
-        let (Some(pool), Some(connection)) = (self.pool.upgrade(), self.connection.take()) else { return };
-        if connection.is_usable() {
-            pool.put_idle(self.address, connection);
-        } else if !connection.sender.is_closed() {
-            tokio::task::spawn_local(settle(self.pool.clone(), self.address, connection));
+    /// Whether the request broke off.
+    fn is_broken_off(&self) -> bool {
+        self.connection.wire.is_broken_off()
+    }
+
+    /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used again.
+    fn end(self, rest: &Bytes) {
+        if !self.is_kept_alive || !rest.is_empty() {
+            return;
+        }
+        match self.upload {
+            Some(upload) => {
+                tokio::task::spawn_local(settle(self.pool, self.address, self.connection, upload));
+            }
+            None => put_idle(&self.pool, self.address, self.connection),
         }
     }
 }
@@ -92,11 +105,16 @@ impl fmt::Debug for Http1Lease {
     }
 }
 
-/// The response is done, the exchange is not quite: waits for the rest, then keeps the connection.
-async fn settle(pool: Weak<Pool>, address: SocketAddr, mut connection: Http1Connection) {
-    let settled = tokio::time::timeout(SETTLE_LIMIT, connection.sender.ready()).await;
-    if let (Ok(Ok(())), Some(pool)) = (settled, pool.upgrade()) {
+fn put_idle(pool: &Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
+    if let Some(pool) = pool.upgrade() {
         pool.put_idle(address, connection);
+    }
+}
+
+/// The response is done, the request is not quite: waits for the rest, then keeps the connection.
+async fn settle(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection, mut upload: UploadTask) {
+    if let Ok(Ok(true)) = tokio::time::timeout(SETTLE_LIMIT, &mut upload.0).await {
+        put_idle(&pool, address, connection);
     }
 }
 
@@ -105,23 +123,24 @@ pub(super) async fn send(
     to: SocketAddr,
     mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
-    *request.version_mut() = Version::HTTP_11;
     while let Some(connection) = take_live(pool, to).await {
-        let may_repeat = pool.limits.lost_requests == LostRequests::Repeat && is_repeatable(&request);
-        let copy = may_repeat.then(|| copy_of(&request));
-        match send_on(pool, to, connection, request).await {
-            Err(SendError { request: Some(unsent), .. }) => request = unsent,
-            Err(error) => match copy {
-                Some(copy) if error.is_lost_connection() => return repeat(pool, to, copy).await,
-                Some(_) | None => return Err(error),
-            },
-            answered => return answered,
+        let failed = match exchange(Rc::clone(&connection.wire), request).await {
+            Ok(answered) => return Ok(respond(pool, to, connection, answered)),
+            Err(failed) => failed,
+        };
+        if failed.progress == Progress::Whole {
+            request = failed.request;
+        } else if failed.is_silent
+            && failed.kind == SendErrorKind::Closed
+            && pool.limits.lost_requests == LostRequests::Repeat
+            && is_repeatable(&failed.request)
+        {
+            return repeat(pool, to, failed.request).await;
+        } else {
+            return Err(failed.into());
         }
     }
-    match connect(pool, to).await {
-        Ok(connection) => send_on(pool, to, connection, request).await,
-        Err(kind) => Err(SendError::not_started(kind, request)),
-    }
+    send_on_new(pool, to, request).await
 }
 
 /// Sends a request that a connection lost once more, on a connection that nobody can have been about to close. Whatever comes of it, the request may have
@@ -131,11 +150,34 @@ async fn repeat(
     to: SocketAddr,
     request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
-    let sent = match connect(pool, to).await {
-        Ok(connection) => send_on(pool, to, connection, request).await,
-        Err(kind) => Err(SendError::not_started(kind, request)),
-    };
+    let sent = send_on_new(pool, to, request).await;
     sent.map_err(|error| SendError { started: Started::Perhaps, request: None, ..error })
+}
+
+async fn send_on_new(
+    pool: &Rc<Pool>,
+    to: SocketAddr,
+    request: Box<Request<Body>>,
+) -> Result<Response<Body>, SendError> {
+    let connection = match connect(pool, to).await {
+        Ok(connection) => connection,
+        Err(kind) => return Err(SendError::not_started(kind, request)),
+    };
+    match exchange(Rc::clone(&connection.wire), request).await {
+        Ok(answered) => Ok(respond(pool, to, connection, answered)),
+        Err(failed) => Err(failed.into()),
+    }
+}
+
+impl From<Failed> for SendError {
+    fn from(failed: Failed) -> Self {
+        let Failed { kind, progress, request, .. } = failed;
+        match progress {
+            Progress::Whole => Self::not_started(kind, request),
+            Progress::Read => Self { kind, started: Started::No, request: None },
+            Progress::Written => Self { kind, started: Started::Perhaps, request: None },
+        }
+    }
 }
 
 /// An idle connection that the peer has not closed, as far as the kernel knows.
@@ -156,74 +198,41 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
-    let io = dial::dial(to, pool.limits.connect).await?;
-    let handshake = http1::Builder::new().max_buf_size(256 * 1024).handshake(io).await;
-    let (sender, connection) = handshake.map_err(|_| SendErrorKind::Closed)?;
-    let task = tokio::task::spawn_local(run(connection, opened));
-    Ok(Http1Connection { sender, task: AbortOnDrop(Some(task)), idle_since: Timestamp::ZERO, generation })
+    let stream = dial::dial(to, pool.limits.connect).await?;
+    Ok(Http1Connection { wire: Rc::new(Wire::new(stream, opened)), idle_since: Timestamp::ZERO, generation })
 }
 
-/// Moves the bytes of one connection. What fails is told to the request that it fails for.
-async fn run(connection: http1::Connection<dial::Io, SentBody>, opened: Opened) {
-    let _opened = opened;
-    if let Err(error) = connection.with_upgrades().await {
-        tracing::trace!(%error, "an upstream connection ended");
-    }
-}
-
-async fn send_on(
+/// The response with what its body is read from. A body that is here already frees its connection at once.
+fn respond(
     pool: &Rc<Pool>,
-    to: SocketAddr,
-    mut connection: Http1Connection,
-    request: Box<Request<Body>>,
-) -> Result<Response<Body>, SendError> {
-    match connection.sender.try_send_request(request.map(SentBody::from)).await {
-        Ok(response) => {
-            let lease = Http1Lease { pool: Rc::downgrade(pool), address: to, connection: Some(connection) };
-            Ok(with_lease(response, Lease::Http1(lease)))
+    address: SocketAddr,
+    connection: Http1Connection,
+    answered: Answered,
+) -> Response<Body> {
+    let Answered { head, rest, upload } = answered;
+    if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        drop(upload);
+        let stream = Rc::into_inner(connection.wire).map(Wire::into_stream);
+        let body = stream.map_or_else(Body::empty, |stream| Body::switched(AppStream::new(stream, rest)));
+        return head.response.map(|()| body);
+    }
+    let upload =
+        (!upload.is_done() || upload.is_deaf).then(|| UploadTask(tokio::task::spawn_local(Rest(upload))));
+    let lease = Http1Lease {
+        pool: Rc::downgrade(pool),
+        address,
+        connection,
+        is_kept_alive: head.is_kept_alive,
+        upload,
+    };
+    let body = match head.framing {
+        Framing::Length(length) if length <= rest.len() as u64 => {
+            let mut rest = rest;
+            let body = rest.split_to(usize::try_from(length).unwrap_or(usize::MAX));
+            lease.end(&rest);
+            Body::full(body)
         }
-        Err(mut error) => {
-            let unsent = error.take_message().map(|request| request.map(Body::from));
-            Err(SendError::from_hyper(error.error(), unsent))
-        }
-    }
-}
-
-/// The body of a request on its way into a connection. hyper keeps room for 32 requests for each of its connections, whether they come or not, so
-/// every byte here counts 32 times.
-struct SentBody(Option<Box<Body>>);
-
-impl From<Body> for SentBody {
-    fn from(body: Body) -> Self {
-        Self((!body.is_empty()).then(|| Box::new(body)))
-    }
-}
-
-impl From<SentBody> for Body {
-    fn from(sent: SentBody) -> Self {
-        sent.0.map(|body| *body).unwrap_or_default()
-    }
-}
-
-impl HttpBody for SentBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.0 {
-            Some(body) => Pin::new(&mut **body).poll_frame(context),
-            None => Poll::Ready(None),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or(SizeHint::with_exact(0), HttpBody::size_hint)
-    }
+        framing => Body::from(Incoming::new(rest, Decoder::new(framing), lease)),
+    };
+    head.response.map(|()| body)
 }

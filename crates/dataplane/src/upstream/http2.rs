@@ -1,5 +1,7 @@
 //! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached.
 
+mod outward;
+
 use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -10,14 +12,12 @@ use std::time::Duration;
 
 use http::{Request, Response, Version};
 use hyper::client::conn::http2;
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Notify;
 
-use super::{
-    Lease, LocalExecutor, Opened, Pool, SendError, SendErrorKind, Started, copy_of, dial, is_repeatable,
-    with_lease,
-};
+use super::{LocalExecutor, Opened, Pool, SendError, SendErrorKind, Started, copy_of, dial, is_repeatable};
 use crate::body::Body;
+use outward::Outward;
 
 /// How often a silent peer is asked whether it is still there, and how long it has to answer (L40).
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -119,7 +119,7 @@ async fn send_on(shared: Rc<Shared>, request: Box<Request<Body>>) -> Result<Resp
     let lease = Http2Lease::new(shared);
     let mut sender = lease.0.sender.clone();
     match sender.try_send_request(*request).await {
-        Ok(response) => Ok(with_lease(response, Lease::Http2(lease))),
+        Ok(response) => Ok(response.map(|incoming| Body::from(incoming).with_lease(lease))),
         Err(mut error) => {
             let unsent = error.take_message();
             Err(SendError::from_hyper(error.error(), unsent))
@@ -159,7 +159,7 @@ async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Shared>, SendErro
     let done = Rc::new(Notify::new());
     pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&done)));
     let dialing = Dialing { pool, to, done };
-    let io = dial::dial(to, pool.limits.connect).await?;
+    let io = TokioIo::new(Outward::new(dial::dial(to, pool.limits.connect).await?));
     let handshake = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
@@ -180,7 +180,7 @@ async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Shared>, SendErro
 
 /// Moves the bytes of one connection and keeps an eye on how many streams its peer allows.
 async fn run(
-    connection: http2::Connection<dial::Io, Body, LocalExecutor>,
+    connection: http2::Connection<TokioIo<Outward>, Body, LocalExecutor>,
     streams_max: Rc<Cell<usize>>,
     opened: Opened,
 ) {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use dataplane::{Body, BodyError, names};
 use futures_util::task::AtomicWaker;
+use http::Request;
 use http::header::{EXPECT, HeaderMap, HeaderValue};
-use http::{Request, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Sleep;
 
@@ -41,11 +41,7 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
     }
     let permission = Arc::new(Permission::default());
     let asked = Arc::clone(&permission);
-    hyper::ext::on_informational(request, move |response| {
-        if response.status() == StatusCode::CONTINUE {
-            asked.give();
-        }
-    });
+    dataplane::on_continue(request, move || asked.give());
     let waiting = Rc::new(());
     let held = HeldBody {
         body: std::mem::take(request.body_mut()),
@@ -57,7 +53,7 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
     Some(waiting)
 }
 
-/// The app's `100 Continue`. Atomic only because hyper's callback must be sendable.
+/// The app's `100 Continue`. Atomic only because what travels with a request must be sendable.
 #[derive(Default)]
 struct Permission {
     is_given: AtomicBool,

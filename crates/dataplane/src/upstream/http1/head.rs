@@ -1,0 +1,275 @@
+//! Heads of messages: a request's is written, a response's is read.
+
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body::Body as HttpBody;
+use thiserror::Error;
+
+use crate::body::Body;
+
+/// As many headers as a response may have; hyper's server has the same limit for requests.
+const HEADERS_MAX: usize = 100;
+
+/// As long as the head of a response may be, as that of a request.
+pub(super) const HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Why what came is not an answer that can be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// Neither a status line nor headers.
+    #[error("the head is not HTTP/1.1")]
+    Head,
+    /// More than we read of one head.
+    #[error("the head is longer than {HEAD_BYTES_MAX} bytes or has more than {HEADERS_MAX} headers")]
+    HeadTooLarge,
+    /// `Content-Length` is no number, or several that differ.
+    #[error("its Content-Length is not one number")]
+    ContentLength,
+    /// Chunks are not divided as they must be.
+    #[error("its chunks are not divided as HTTP/1.1 says")]
+    Chunk,
+}
+
+/// How the end of a message's body is found (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked,
+    /// The peer closes after it.
+    UntilClose,
+}
+
+/// The head of a response.
+#[derive(Debug)]
+pub(super) struct ResponseHead {
+    pub(super) response: Response<()>,
+    pub(super) framing: Framing,
+    /// Whether the connection may be used again after the body.
+    pub(super) is_kept_alive: bool,
+}
+
+/// Writes the head of a request. Returns how its body is to be framed: as its own headers say, else by the length that is known, else in chunks.
+pub(super) fn write_request(request: &Request<Body>, out: &mut Vec<u8>) -> Framing {
+    out.extend_from_slice(request.method().as_str().as_bytes());
+    out.push(b' ');
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    for (name, value) in request.headers() {
+        // Whether it is chunked is decided below.
+        if *name != TRANSFER_ENCODING {
+            write_header(name, value, out);
+        }
+    }
+    let framing = request_framing(request);
+    match framing {
+        Framing::Length(length) if length > 0 && !request.headers().contains_key(CONTENT_LENGTH) => {
+            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+        }
+        Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        Framing::Length(_) | Framing::UntilClose => {}
+    }
+    out.extend_from_slice(b"\r\n");
+    framing
+}
+
+fn request_framing(request: &Request<Body>) -> Framing {
+    if request.body().is_empty() {
+        return Framing::Length(0);
+    }
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(number);
+    match announced.or_else(|| request.body().size_hint().exact()) {
+        Some(length) => Framing::Length(length),
+        None => Framing::Chunked,
+    }
+}
+
+pub(super) fn write_header(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Reads the head of a response to a request with this method and how many bytes it takes; `None` while its end is missing.
+pub(super) fn read_response(
+    bytes: &Bytes,
+    method: &Method,
+) -> Result<Option<(ResponseHead, usize)>, Malformed> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut headers) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
+        Err(_) => return Err(Malformed::Head),
+    };
+    let is_http10 = parsed.version == Some(0);
+    let mut response = Response::new(());
+    *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
+    *response.status_mut() =
+        parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
+    *response.headers_mut() = header_map(bytes, parsed.headers)?;
+    let framing = response_framing(&mut response, method)?;
+    let is_kept_alive = framing != Framing::UntilClose && keeps_alive(response.headers(), is_http10);
+    Ok(Some((ResponseHead { response, framing, is_kept_alive }, length)))
+}
+
+/// Headers whose values are parts of `bytes`.
+pub(super) fn header_map(bytes: &Bytes, headers: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for header in headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Head)?;
+        let value =
+            HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).map_err(|_| Malformed::Head)?;
+        map.try_append(name, value).map_err(|_| Malformed::HeadTooLarge)?;
+    }
+    Ok(map)
+}
+
+fn response_framing(response: &mut Response<()>, method: &Method) -> Result<Framing, Malformed> {
+    let status = response.status();
+    if *method == Method::HEAD
+        || status.is_informational()
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::NOT_MODIFIED
+    {
+        return Ok(Framing::Length(0));
+    }
+    let headers = response.headers_mut();
+    // The last one counts, and what is not chunked at last ends with the connection.
+    if let Some(encoding) = headers.get_all(TRANSFER_ENCODING).iter().next_back() {
+        let last = encoding.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
+        let is_chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
+        headers.remove(CONTENT_LENGTH);
+        return Ok(if is_chunked { Framing::Chunked } else { Framing::UntilClose });
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
+    let length = number(first).ok_or(Malformed::ContentLength)?;
+    if lengths.next().is_some() {
+        if headers.get_all(CONTENT_LENGTH).iter().any(|other| number(other) != Some(length)) {
+            return Err(Malformed::ContentLength);
+        }
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Ok(Framing::Length(length))
+}
+
+/// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
+fn number(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+fn keeps_alive(headers: &HeaderMap, is_http10: bool) -> bool {
+    let names = |wanted: &str| {
+        headers.get_all(CONNECTION).iter().any(|value| {
+            let words = value.to_str().unwrap_or_default().split(',');
+            words.map(str::trim).any(|word| word.eq_ignore_ascii_case(wanted))
+        })
+    };
+    !names("close") && (!is_http10 || names("keep-alive"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(head: &str) -> Result<Option<(ResponseHead, usize)>, Malformed> {
+        read_response(&Bytes::copy_from_slice(head.as_bytes()), &Method::GET)
+    }
+
+    fn framing(headers: &str) -> Result<(Framing, bool), Malformed> {
+        let (head, _) = read(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))?.expect("the head is whole");
+        Ok((head.framing, head.is_kept_alive))
+    }
+
+    #[test]
+    fn framing_is_that_of_rfc_9112() {
+        for (headers, expected) in [
+            ("Content-Length: 5\r\n", Ok((Framing::Length(5), true))),
+            ("Content-Length: 5\r\nconnection: Foo, Close\r\n", Ok((Framing::Length(5), false))),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok((Framing::Length(5), true))),
+            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(Malformed::ContentLength)),
+            ("Content-Length: +5\r\n", Err(Malformed::ContentLength)),
+            ("Content-Length: \r\n", Err(Malformed::ContentLength)),
+            ("Content-Length: 99999999999999999999\r\n", Err(Malformed::ContentLength)),
+            ("Transfer-Encoding: chunked\r\n", Ok((Framing::Chunked, true))),
+            ("Transfer-Encoding: gzip, Chunked\r\nContent-Length: 3\r\n", Ok((Framing::Chunked, true))),
+            ("Transfer-Encoding: gzip\r\n", Ok((Framing::UntilClose, false))),
+            ("", Ok((Framing::UntilClose, false))),
+        ] {
+            assert_eq!(framing(headers), expected, "{headers}");
+        }
+    }
+
+    #[test]
+    fn a_length_beside_chunks_is_not_passed_on() {
+        let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n";
+        let (head, length) = read(text).expect("legal").expect("whole");
+        assert!(!head.response.headers().contains_key(CONTENT_LENGTH));
+        assert_eq!(length, text.len());
+    }
+
+    #[test]
+    fn what_has_no_body_has_none_whatever_it_says() {
+        for (status, method) in
+            [("204 No Content", Method::GET), ("304 N", Method::GET), ("200 OK", Method::HEAD)]
+        {
+            let text = format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\n");
+            let head = read_response(&Bytes::from(text), &method).expect("legal").expect("whole").0;
+            assert_eq!((head.framing, head.is_kept_alive), (Framing::Length(0), true));
+            assert_eq!(head.response.headers()[CONTENT_LENGTH], "7");
+        }
+    }
+
+    #[test]
+    fn http_1_0_keeps_a_connection_only_if_it_says_so() {
+        for (line, kept) in [("Connection: keep-alive\r\n", true), ("", false)] {
+            let text = format!("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n{line}\r\n");
+            assert_eq!(read(&text).expect("legal").expect("whole").0.is_kept_alive, kept);
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_head_is_partial_and_nonsense_is_refused() {
+        let text = "HTTP/1.1 200 OK\r\nA: b\r\n\r\n";
+        for length in 0..text.len() {
+            assert!(read(&text[..length]).expect("so far so good").is_none(), "{length} bytes");
+        }
+        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n").expect_err("not HTTP"), Malformed::Head);
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1));
+        assert_eq!(read(&many).expect_err("too many"), Malformed::HeadTooLarge);
+    }
+
+    #[test]
+    fn a_request_says_how_long_it_is() {
+        let written = |request: Request<Body>| {
+            let mut out = Vec::new();
+            let framing = write_request(&request, &mut out);
+            (String::from_utf8(out).expect("ASCII"), framing)
+        };
+        let get = Request::get("/a?b").header("host", "h").body(Body::empty()).expect("legal");
+        assert_eq!(written(get), ("GET /a?b HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), Framing::Length(0)));
+        let post = Request::post("/").body(Body::full("abc")).expect("legal");
+        let head = "POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n".to_owned();
+        assert_eq!(written(post), (head, Framing::Length(3)));
+        let empty = Request::post("/").header("content-length", "0").body(Body::empty()).expect("legal");
+        let head = "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n".to_owned();
+        assert_eq!(written(empty), (head, Framing::Length(0)));
+        let body = http_body_util::StreamBody::new(futures_util::stream::pending());
+        let stream =
+            Request::post("/").header("transfer-encoding", "x").body(Body::custom(body)).expect("legal");
+        let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+        assert_eq!(written(stream), (head, Framing::Chunked));
+    }
+}

@@ -1,0 +1,100 @@
+//! The body of a response while it is read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use thiserror::Error;
+
+use super::Http1Lease;
+use super::decoder::{Decoded, Decoder};
+use super::head::Malformed;
+
+/// Why a response ended before its end.
+#[derive(Debug, Error)]
+pub enum IncomingError {
+    /// The connection failed.
+    #[error("the connection failed")]
+    Io(#[source] io::Error),
+    /// The connection ended.
+    #[error("the connection ended in the middle of the body")]
+    Truncated,
+    /// What came is not a body as announced.
+    #[error("{0}")]
+    Malformed(Malformed),
+}
+
+/// A body that is still read from its connection.
+pub(crate) struct Incoming {
+    /// What was read and not yet handed on.
+    rest: Bytes,
+    decoder: Decoder,
+    /// `None` once the body is over: then the connection is free for the next request.
+    lease: Option<Http1Lease>,
+    /// What is to be told on the next turn.
+    failure: Option<IncomingError>,
+}
+
+impl Incoming {
+    pub(super) fn new(rest: Bytes, decoder: Decoder, lease: Http1Lease) -> Self {
+        Self { rest, decoder, lease: Some(lease), failure: None }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
+        loop {
+            let decoded = self.decoder.decode(&mut self.rest).map_err(IncomingError::Malformed)?;
+            if self.decoder.is_ended()
+                && let Some(lease) = self.lease.take()
+            {
+                lease.end(&self.rest);
+            }
+            match decoded {
+                Decoded::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Decoded::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                Decoded::End => return Poll::Ready(None),
+                Decoded::More => {}
+            }
+            let Some(lease) = &self.lease else { return Poll::Ready(None) };
+            self.rest = ready!(lease.poll_read(context)).map_err(IncomingError::Io)?;
+            if self.rest.is_empty() {
+                let is_whole = self.decoder.close() && !lease.is_broken_off();
+                self.lease = None;
+                return Poll::Ready(if is_whole { None } else { Some(Err(IncomingError::Truncated)) });
+            }
+        }
+    }
+}
+
+impl HttpBody for Incoming {
+    type Data = Bytes;
+    type Error = IncomingError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        match self.poll_next(context) {
+            Poll::Ready(Some(Err(failure))) => {
+                // Whoever sends this body on drops what is not yet written when it fails. What came before the failure may go out first.
+                self.lease = None;
+                self.failure = Some(failure);
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            polled => polled,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.decoder.is_ended()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.decoder.left().map(SizeHint::with_exact).unwrap_or_default()
+    }
+}
