@@ -51,34 +51,38 @@ impl Forwarded {
 /// disagree on what the next one is (request smuggling), so nothing doubtful is passed on.
 pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
     let bad = |detail: &'static str| Some(Refusal::new(Reason::BadRequest, detail));
-    let headers = request.headers();
     if *request.method() == Method::CONNECT {
         return Some(
             Refusal::new(Reason::BadRequest, "client sent unsupported CONNECT request")
                 .with_status(StatusCode::BAD_GATEWAY),
         );
     }
-    if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
-        if headers.get_all(TRANSFER_ENCODING).iter().nth(1).is_some()
-            || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked")
-        {
+    // One look at each header is cheaper than a search for each name.
+    let (mut encoding, mut length, mut host) = (None, None, None);
+    for (name, value) in request.headers() {
+        let (seen, twice) = match *name {
+            TRANSFER_ENCODING => (&mut encoding, "the only transfer encoding is \"chunked\", once"),
+            CONTENT_LENGTH => (&mut length, "more than one Content-Length"),
+            HOST => (&mut host, "more than one Host"),
+            _ => continue,
+        };
+        if seen.replace(value).is_some() {
+            return bad(twice);
+        }
+    }
+    match encoding {
+        Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
             return bad("the only transfer encoding is \"chunked\", once");
         }
-        if headers.contains_key(CONTENT_LENGTH) {
-            return bad("both Content-Length and Transfer-Encoding");
-        }
+        Some(_) if length.is_some() => return bad("both Content-Length and Transfer-Encoding"),
+        Some(_) | None => {}
     }
-    if headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
-        return bad("more than one Content-Length");
-    }
-    let mut hosts = headers.get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(_), Some(_)) => bad("more than one Host"),
-        (None, _) if request.version() == Version::HTTP_11 && request.uri().authority().is_none() => {
+    match host {
+        None if request.version() == Version::HTTP_11 && request.uri().authority().is_none() => {
             bad("no Host")
         }
-        (Some(host), None) if host.to_str().is_err() => bad("a Host that is not ASCII"),
-        (Some(_) | None, None) | (None, Some(_)) => None,
+        Some(host) if host.to_str().is_err() => bad("a Host that is not ASCII"),
+        Some(_) | None => None,
     }
 }
 

@@ -12,7 +12,7 @@ mod http1;
 mod http2;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -92,7 +92,8 @@ pub struct Upstreams(Rc<Pool>);
 pub(crate) struct Pool {
     clock: Clock,
     limits: UpstreamLimits,
-    hosts: RefCell<HashMap<SocketAddr, Host>>,
+    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against collisions that nobody can cause.
+    hosts: RefCell<BTreeMap<SocketAddr, Host>>,
     /// Whether a task is running that closes what was idle for too long.
     is_sweeping: std::cell::Cell<bool>,
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl::set_child_subreaper;
+use nix::sys::prctl::{set_child_subreaper, set_thp_disable};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
@@ -56,6 +56,8 @@ pub fn pod_main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let spec = read_spec()?;
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
+    // Our allocator does without huge pages; apps are started as anybody would start them.
+    set_thp_disable(false).context("allowing huge pages")?;
     let port = ports::reserve(std::process::id()).context("no port for the app")?;
     let app = children::start_app(&spec, port.number).context("the app cannot be started")?;
     let mut queue_proxy =

@@ -77,3 +77,16 @@ async fn a_second_interrupt_ends_everything_at_once() {
     until_dead(&everything).await;
     hanging.await.expect("the request ends");
 }
+
+#[tokio::test]
+async fn an_app_may_use_huge_pages_though_we_do_not() {
+    let ebb = Ebb::up(&[Service::new("plain").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("plain", 1).await;
+    let with_huge_pages = descendants(ebb.pid())
+        .into_iter()
+        .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/status")).ok())
+        .filter(|status| status.contains("THP_enabled:\t1"))
+        .filter_map(|status| status.lines().next().map(str::to_owned));
+    let with_huge_pages: Vec<String> = with_huge_pages.filter(|name| !name.ends_with("ebb")).collect();
+    assert_eq!(with_huge_pages, ["Name:\ttest-app"]);
+}

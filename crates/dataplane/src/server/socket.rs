@@ -156,13 +156,18 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        if self.unread.is_empty() {
-            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        } else {
+        if !self.unread.is_empty() {
             let take = self.unread.len().min(buffer.remaining());
             let until = self.unread.start + take;
             buffer.put_slice(&self.ahead[self.unread.start..until]);
             self.unread.start = until;
+        }
+        // A head in two pieces would make hyper double its buffer, so what follows what was read ahead is read with it.
+        if buffer.remaining() > 0 {
+            let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+            if buffer.filled().len() == before {
+                ready!(read)?;
+            }
         }
         if let Some((rules, lines)) = &mut self.rules
             && !rules.are_over()
