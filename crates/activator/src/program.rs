@@ -102,7 +102,10 @@ pub fn main_from_env() -> ExitCode {
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {
     start_logs(LogFormat::Text, &config.log, Colours::Off)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
+        .build()?;
     runtime.block_on(serve(config))
 }
 

@@ -33,7 +33,10 @@ impl Threads {
         name: String,
         work: impl FnOnce() -> Job + Send + 'static,
     ) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
+            .build()?;
         let alive = self.alive.clone();
         let thread = Builder::new().name(name).spawn(move || {
             LocalSet::new().block_on(&runtime, work());

@@ -80,8 +80,7 @@ pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
 /// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te: trailers` stays (it says what
 /// the client can read), and so does `Trailer` (it announces what the body ends with).
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    // One look at each name is far cheaper than one search per name that is hardly ever there.
-    if !headers.keys().any(|name| is_hop_by_hop(name.as_str())) {
+    if !has_hop_by_hop(headers) {
         return;
     }
     if headers.contains_key(CONNECTION) {
@@ -102,6 +101,11 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
             headers.insert(TE, HeaderValue::from_static("trailers"));
         }
     }
+}
+
+/// Whether there is anything to remove. One look at each name is far cheaper than one search per name that is hardly ever there.
+pub(crate) fn has_hop_by_hop(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| is_hop_by_hop(name.as_str()))
 }
 
 fn is_hop_by_hop(name: &str) -> bool {

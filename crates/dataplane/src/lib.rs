@@ -21,6 +21,10 @@ mod watch;
 
 pub mod probe;
 
+/// How many sockets a runtime that proxies looks at before it goes on with what they brought. More would let requests pile up in front of
+/// the app before the first answer is read: each takes a connection of its own then, and all of them are cold when their turn comes.
+pub const IO_EVENTS_PER_TICK: usize = 128;
+
 pub use body::{Body, BodyError, Held};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use drain::Drain;

@@ -7,7 +7,7 @@ use hyper::upgrade::OnUpgrade;
 
 use crate::body::{Body, Held};
 use crate::drain::Drain;
-use crate::headers::{connection_asks_to_upgrade, remove_hop_by_hop};
+use crate::headers::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::timers::Timers;
 use crate::upgrade::relay;
@@ -31,18 +31,21 @@ impl Forwarded {
     pub fn new(mut request: Request<Incoming>) -> Self {
         let protocol = Protocol::of(request.version());
         let kind = RequestKind::of(&request);
-        let token = match protocol {
-            Protocol::Http1 => connection_asks_to_upgrade(request.headers()).cloned(),
-            Protocol::Http2 => None,
-        };
         let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let headers = request.headers_mut();
-        remove_hop_by_hop(headers);
-        let upgrade = token.and_then(|token| {
-            headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-            headers.insert(UPGRADE, token);
-            on_upgrade
-        });
+        let mut upgrade = None;
+        if has_hop_by_hop(headers) {
+            let token = match protocol {
+                Protocol::Http1 => connection_asks_to_upgrade(headers).cloned(),
+                Protocol::Http2 => None,
+            };
+            remove_hop_by_hop(headers);
+            if let Some(token) = token {
+                headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+                headers.insert(UPGRADE, token);
+                upgrade = on_upgrade;
+            }
+        }
         Self { request: request.map(Body::from), protocol, kind, upgrade }
     }
 }

@@ -83,6 +83,7 @@ pub fn main(environment: &Environment) -> ExitCode {
 fn run(config: Config) -> anyhow::Result<Ended> {
     let runtime = Builder::new_current_thread()
         .enable_all()
+        .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
         .build_local(LocalOptions::default())
         .context("starting the runtime")?;
     runtime.block_on(async {

@@ -131,7 +131,7 @@ impl Service for Stack {
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Answer, Abort>> + 'static {
         match self.begin(request, &connection) {
-            Ok(begun) => Either::Left(self.finish(begun)),
+            Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
             Err(answer) => Either::Right(ready(Ok(answer))),
         }
     }

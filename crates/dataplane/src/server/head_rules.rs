@@ -55,6 +55,10 @@ impl HeadRules {
     /// Notes a request. Returns whether its connection must end with it.
     pub(super) fn is_ambiguous<B: Body>(&self, request: &Request<B>) -> bool {
         self.0.had_body.store(!request.body().is_end_stream(), Ordering::Relaxed);
+        // Usually no length was read at all, and nothing has to be looked up.
+        if self.0.length_lines.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
         let headers = request.headers();
         if headers.contains_key(CONTENT_LENGTH) {
             self.0.requests_with_length.fetch_add(1, Ordering::Relaxed);

@@ -32,11 +32,11 @@ pub(super) fn restore(headers: &mut HeaderMap) {
 /// Holds the body of a request back that expects `100 Continue`, until the app says so or [`PATIENCE`] is over. The returned value must live until
 /// there is a response; a body that was not asked for by then is never sent.
 pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
-    let expects = request
-        .headers()
-        .get(EXPECT)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    if !expects || request.body().is_empty() {
+    if request.body().is_empty() {
+        return None;
+    }
+    let expectation = request.headers().get(EXPECT)?;
+    if !expectation.as_bytes().eq_ignore_ascii_case(b"100-continue") {
         return None;
     }
     let permission = Arc::new(Permission::default());

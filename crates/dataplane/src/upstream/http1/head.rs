@@ -113,9 +113,11 @@ pub(super) fn read_response(
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     *response.status_mut() =
         parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
-    *response.headers_mut() = header_map(bytes, parsed.headers)?;
-    let framing = response_framing(&mut response, method)?;
-    let is_kept_alive = framing != Framing::UntilClose && keeps_alive(response.headers(), is_http10);
+    let headers = header_map(bytes, parsed.headers)?;
+    let said = Said::by(&headers);
+    *response.headers_mut() = headers;
+    let framing = response_framing(&mut response, method, &said)?;
+    let is_kept_alive = framing != Framing::UntilClose && said.keeps_alive(is_http10);
     Ok(Some((ResponseHead { response, framing, is_kept_alive }, length)))
 }
 
@@ -131,7 +133,53 @@ pub(super) fn header_map(bytes: &Bytes, headers: &[httparse::Header<'_>]) -> Res
     Ok(map)
 }
 
-fn response_framing(response: &mut Response<()>, method: &Method) -> Result<Framing, Malformed> {
+/// What a head says of its own message. One look at each header is cheaper than a search for each name.
+#[derive(Default)]
+struct Said {
+    /// Whether it names a transfer encoding, and the last one is `chunked`.
+    is_chunked: Option<bool>,
+    length: Option<u64>,
+    lengths: u32,
+    is_length_ambiguous: bool,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Said {
+    fn by(headers: &HeaderMap) -> Self {
+        let mut said = Self::default();
+        for (name, value) in headers {
+            match *name {
+                TRANSFER_ENCODING => {
+                    let last = value.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
+                    said.is_chunked = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+                }
+                CONTENT_LENGTH => said.take_length(number(value)),
+                CONNECTION => {
+                    for word in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                        said.close |= word.eq_ignore_ascii_case(b"close");
+                        said.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn take_length(&mut self, length: Option<u64>) {
+        let differs = self.lengths > 0 && self.length != length;
+        self.is_length_ambiguous |= length.is_none() || differs;
+        self.lengths += 1;
+        self.length = length;
+    }
+
+    fn keeps_alive(&self, is_http10: bool) -> bool {
+        !self.close && (!is_http10 || self.keep_alive)
+    }
+}
+
+fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -> Result<Framing, Malformed> {
     let status = response.status();
     if *method == Method::HEAD
         || status.is_informational()
@@ -140,23 +188,18 @@ fn response_framing(response: &mut Response<()>, method: &Method) -> Result<Fram
     {
         return Ok(Framing::Length(0));
     }
-    let headers = response.headers_mut();
-    // The last one counts, and what is not chunked at last ends with the connection.
-    if let Some(encoding) = headers.get_all(TRANSFER_ENCODING).iter().next_back() {
-        let last = encoding.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
-        let is_chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
+    // What is not chunked at last ends with the connection.
+    if let Some(is_chunked) = said.is_chunked {
         // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
-        headers.remove(CONTENT_LENGTH);
+        response.headers_mut().remove(CONTENT_LENGTH);
         return Ok(if is_chunked { Framing::Chunked } else { Framing::UntilClose });
     }
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
-    let length = number(first).ok_or(Malformed::ContentLength)?;
-    if lengths.next().is_some() {
-        if headers.get_all(CONTENT_LENGTH).iter().any(|other| number(other) != Some(length)) {
-            return Err(Malformed::ContentLength);
-        }
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    if said.is_length_ambiguous {
+        return Err(Malformed::ContentLength);
+    }
+    let Some(length) = said.length else { return Ok(Framing::UntilClose) };
+    if said.lengths > 1 {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     Ok(Framing::Length(length))
 }
@@ -168,16 +211,6 @@ fn number(value: &HeaderValue) -> Option<u64> {
         return None;
     }
     text.parse().ok()
-}
-
-fn keeps_alive(headers: &HeaderMap, is_http10: bool) -> bool {
-    let names = |wanted: &str| {
-        headers.get_all(CONNECTION).iter().any(|value| {
-            let words = value.to_str().unwrap_or_default().split(',');
-            words.map(str::trim).any(|word| word.eq_ignore_ascii_case(wanted))
-        })
-    };
-    !names("close") && (!is_http10 || names("keep-alive"))
 }
 
 #[cfg(test)]
