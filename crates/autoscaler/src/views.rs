@@ -1,6 +1,6 @@
 //! What the API shows, made of what the loop knows.
 
-use scaling::{Decision, Inputs, Mode, Multiscaler, PodPhase, Reason, RevisionStatus};
+use scaling::{Decision, Inputs, Mode, Multiscaler, PodPhase, Reason, RevisionStatus, Sentence};
 use serde::Serialize;
 use vocabulary::{PodCount, RevisionId, Timestamp};
 
@@ -20,7 +20,7 @@ pub(crate) fn list(
     let summaries = registry
         .revisions
         .iter()
-        .filter_map(|(&id, revision)| Some(summary(revision, multiscaler.status(id, now)?)));
+        .filter_map(|(&id, revision)| Some(summary(revision, &multiscaler.status(id, now)?)));
     let mut revisions: Vec<RevisionSummary> = summaries.collect();
     revisions.sort_by(|one, other| one.name.cmp(&other.name));
     RevisionList { version: API_VERSION, revisions, problems: problems.to_vec() }
@@ -37,7 +37,7 @@ pub(crate) fn detail(
     pods.sort_by(|one, other| one.name.cmp(&other.name));
     Some(RevisionDetail {
         version: API_VERSION,
-        summary: summary(revision, multiscaler.status(id, now)?),
+        summary: summary(revision, &multiscaler.status(id, now)?),
         hosts: revision.facts.hosts.clone(),
         container_concurrency: revision.facts.container_concurrency,
         min_scale: revision.spec.min_scale,
@@ -56,7 +56,7 @@ pub(crate) fn problems(problems: &[String]) -> ProblemList {
     ProblemList { version: API_VERSION, problems: problems.to_vec() }
 }
 
-fn summary(revision: &Revision, status: RevisionStatus) -> RevisionSummary {
+fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
     RevisionSummary {
         name: revision.facts.name.clone(),
         template: revision.facts.template.clone(),
@@ -74,8 +74,8 @@ fn summary(revision: &Revision, status: RevisionStatus) -> RevisionSummary {
         routing: status.routing,
         waiting: status.waiting,
         activity: status.activity.to_owned(),
-        last_reason: status.last_reason,
-        why_not_zero: status.why_not_zero,
+        last_reason: sentence(status.last_reason).unwrap_or_default(),
+        why_not_zero: sentence(status.why_not_zero),
         why_not_ready: why_not_ready(revision),
     }
 }
@@ -136,7 +136,7 @@ fn decision_view(decision: &Decision, now: Timestamp) -> DecisionView {
         excess_burst_capacity: decision.excess_burst_capacity.value(),
         routing: decision.routing,
         activators: decision.activators,
-        why_not_zero: decision.why_not_zero.clone(),
+        why_not_zero: sentence(decision.why_not_zero),
     }
 }
 
@@ -157,8 +157,12 @@ fn reason_view(reason: &Reason) -> ReasonView {
         stage: word(&reason.stage),
         before: reason.before,
         after: reason.after,
-        text: reason.text.clone(),
+        text: reason.text.to_string(),
     }
+}
+
+fn sentence(said: Option<Sentence>) -> Option<String> {
+    said.map(|sentence| sentence.to_string())
 }
 
 /// The name that serde knows a plain enum's value by.

@@ -3,7 +3,7 @@
 use vocabulary::PodCount;
 
 use crate::config::ScalingSpec;
-use crate::decision::Stage;
+use crate::decision::{Bound, Stage};
 use crate::reasons::Reasons;
 
 /// How far one evaluation may move from the ready pods, as real numbers: they are rounded once, at the end.
@@ -67,18 +67,15 @@ impl ReplicaBounds {
         let number = reasons.number();
         if number.unwrap_or_default() < self.least {
             if self.least > self.min {
-                reasons.step(Stage::InitialScale, Some(self.least), || {
-                    format!("starts with {} pods (initial-scale) until they were ready once", self.least)
-                });
+                let text = Bound::InitialScale { least: self.least };
+                reasons.step(Stage::InitialScale, Some(self.least), text);
             } else {
-                reasons.step(Stage::MinScale, Some(self.least), || {
-                    format!("never below {} (min-scale)", self.least)
-                });
+                reasons.step(Stage::MinScale, Some(self.least), Bound::MinScale { least: self.least });
             }
         } else if let Some(max) = self.max
             && number.is_some_and(|number| number > max)
         {
-            reasons.step(Stage::MaxScale, Some(max), || format!("never above {max} (max-scale)"));
+            reasons.step(Stage::MaxScale, Some(max), Bound::MaxScale { most: max });
         }
     }
 }

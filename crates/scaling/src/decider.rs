@@ -9,14 +9,15 @@
 
 mod steps;
 
-use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp, format_duration};
+use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use self::steps::{Demand, Evaluation};
 use crate::burst::excess_burst_capacity;
 use crate::collector::Averages;
 use crate::config::ScalingSpec;
-use crate::decision::{Inputs, Mode, Reason, Stage};
+use crate::decision::{Inputs, Mode, Need, Reason, Silent, Stage};
 use crate::panic::PanicState;
+use crate::reasons::ReasonList;
 use crate::surge;
 use crate::window::RecentMaximum;
 
@@ -55,10 +56,17 @@ pub struct Verdict {
     pub excess_burst_capacity: ExcessBurstCapacity,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// One entry per stage that changed the number; the last one's `after` is `desired`.
-    pub reasons: Vec<Reason>,
+    /// See [`Verdict::reasons`].
+    pub(crate) reasons: ReasonList,
     /// What it started from.
     pub inputs: Inputs,
+}
+
+impl Verdict {
+    /// One entry per stage that changed the number; the last one's `after` is `desired`.
+    pub fn reasons(&self) -> &[Reason] {
+        &self.reasons
+    }
 }
 
 impl Decider {
@@ -96,17 +104,11 @@ impl Decider {
         let peaks = self.peaks.as_mut().filter(|_| spec.reachable);
         if let Some(peaks) = &peaks {
             let peak = peaks.with(undelayed, now);
-            reasons.step(Stage::ScaleDownDelay, Some(peak), || {
-                format!(
-                    "{peak} were needed within the last {} (scale-down-delay)",
-                    format_duration(spec.scale_down_delay)
-                )
-            });
+            let text = Need::RecentPeak { count: peak, delay: spec.scale_down_delay };
+            reasons.step(Stage::ScaleDownDelay, Some(peak), text);
         }
         if observation.present_count.is_some() && reasons.number() < Some(self.desired) {
-            reasons.step(Stage::Surge, Some(self.desired), || {
-                format!("stays at {}: between two ticks the count only rises", self.desired)
-            });
+            reasons.step(Stage::Surge, Some(self.desired), Need::BetweenTicks { count: self.desired });
         } else {
             self.panic = panic;
             if let Some(peaks) = peaks {
@@ -151,25 +153,11 @@ impl Decider {
             high.panic
         };
         let mut reasons = low.reasons;
-        reasons.step(Stage::MissingData, Some(wanted), || {
-            let silent = silent(averages);
-            format!("stays at {wanted}: {silent} not heard, so {least} to {most} are needed")
-        });
+        let unheard = Silent { pods: averages.unheard, activators: averages.unheard_activators };
+        let text = Need::Unheard { count: wanted, unheard, least, most };
+        reasons.step(Stage::MissingData, Some(wanted), text);
         Evaluation { panic, reasons }
     }
-}
-
-/// Who is not heard: "2 pods and 1 activator are".
-fn silent(averages: Averages) -> String {
-    let pods = averages.unheard.value();
-    let activators = averages.unheard_activators.value();
-    let verb = if pods + activators == 1 { "is" } else { "are" };
-    let some = |count: u32, noun: &str| {
-        (count > 0).then(|| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
-    };
-    let names: Vec<String> =
-        [some(pods, "ready pod"), some(activators, "activator")].into_iter().flatten().collect();
-    format!("{} {verb}", names.join(" and "))
 }
 
 fn inputs(spec: &ScalingSpec, observation: &Observation) -> Inputs {

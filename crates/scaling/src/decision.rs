@@ -1,7 +1,12 @@
 //! The answer, and why. Logs, `ebb explain`, metrics, the dashboard and the tests all read this one value.
 
+mod sentence;
+
 use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+
+pub use sentence::Sentence;
+pub(crate) use sentence::{Bound, Need, Silent, State, Zero};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,7 +33,7 @@ pub struct Decision {
     /// How many activators should serve the revision.
     pub activators: PodCount,
     /// Why the count is not zero, in one sentence; `None` when it is.
-    pub why_not_zero: Option<String>,
+    pub why_not_zero: Option<Sentence>,
 }
 
 /// What an evaluation looked at.
@@ -77,7 +82,7 @@ pub enum Mode {
 }
 
 /// One step that changed the number.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reason {
     /// Which step.
     pub stage: Stage,
@@ -86,7 +91,7 @@ pub struct Reason {
     /// The number after; `None` means "leave it alone".
     pub after: Option<PodCount>,
     /// One sentence for people, with the numbers that mattered.
-    pub text: String,
+    pub text: Sentence,
 }
 
 /// The steps of an evaluation, in their order.

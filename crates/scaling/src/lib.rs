@@ -21,5 +21,5 @@ mod window;
 pub use collector::{Averages, Collector};
 pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
 pub use decider::{Decider, Observation, Verdict};
-pub use decision::{Decision, Inputs, Mode, Reason, Stage, Trigger};
+pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use multiscaler::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionStatus};

@@ -26,7 +26,7 @@ use vocabulary::{
 use self::revision::Revision;
 use self::schedule::Schedule;
 use crate::config::ScalingSpec;
-use crate::decision::Decision;
+use crate::decision::{Decision, Sentence};
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
 pub(crate) const TICK: Duration = Duration::from_secs(2);
@@ -229,10 +229,10 @@ pub struct RevisionStatus {
     pub waiting: u32,
     /// Knative's Active condition: `active`, `activating`, `inactive`.
     pub activity: &'static str,
-    /// The last sentence of the last decision that changed something.
-    pub last_reason: String,
+    /// The last sentence of the last decision that changed something; `None` before the first.
+    pub last_reason: Option<Sentence>,
     /// Why the count is not zero, in one sentence; `None` when it is.
-    pub why_not_zero: Option<String>,
+    pub why_not_zero: Option<Sentence>,
 }
 
 /// Every revision that this replica owns.
@@ -308,11 +308,10 @@ impl Multiscaler {
 
     /// Does what is due at `now` (ticks, deadlines).
     pub fn advance(&mut self, now: Timestamp) {
-        while let Some(id) = self.schedule.pop_due(now) {
-            if let Some(revision) = self.revisions.get_mut(&id) {
-                revision.advance(now, &mut self.commands);
-                self.schedule.replace(id, None, Some(revision.deadline()));
-            }
+        while let Some(id) = self.schedule.due(now) {
+            let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
+            revision.advance(now, &mut self.commands);
+            self.schedule.plan(id, revision.deadline());
         }
     }
 
@@ -333,7 +332,7 @@ impl Multiscaler {
 
     /// The decisions of a revision that changed something, and after them the latest one; oldest first, at most
     /// [`Self::DECISIONS_KEPT`].
-    pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Arc<Decision>> {
+    pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Decision> {
         self.revisions.get(&revision).into_iter().flat_map(Revision::decisions)
     }
 
@@ -342,7 +341,10 @@ impl Multiscaler {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
             act(revision, &mut self.commands);
-            self.schedule.replace(id, Some(before), Some(revision.deadline()));
+            let after = revision.deadline();
+            if after != before {
+                self.schedule.plan(id, after);
+            }
         }
     }
 
@@ -364,13 +366,13 @@ impl Multiscaler {
             }
         }
         revision.created(now, &mut self.commands);
-        self.schedule.replace(id, None, Some(revision.deadline()));
+        self.schedule.plan(id, revision.deadline());
         self.revisions.insert(id, revision);
     }
 
     fn revision_removed(&mut self, id: RevisionId) {
-        if let Some(revision) = self.revisions.remove(&id) {
-            self.schedule.replace(id, Some(revision.deadline()), None);
+        if self.revisions.remove(&id).is_some() {
+            self.schedule.remove(id);
             self.owners.retain(|_, &mut owner| owner != id);
         }
     }

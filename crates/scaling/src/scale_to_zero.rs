@@ -12,14 +12,15 @@ mod activity;
 
 use std::time::Duration;
 
-use vocabulary::{PodCount, format_duration};
+use smallvec::smallvec;
+use vocabulary::PodCount;
 
 pub(crate) use activity::{Activity, InactiveBecause};
 
 use crate::bounds::{Initialization, ReplicaBounds};
 use crate::config::ScalingSpec;
-use crate::decision::{Reason, Stage};
-use crate::reasons::Reasons;
+use crate::decision::{Bound, Reason, Sentence, Stage, Zero};
+use crate::reasons::{ReasonList, Reasons};
 
 /// How long after a revision became inactive to look again when the activators were in its path already (Knative waits this
 /// long for its own status to be written; our next look comes sooner, when the activity changes).
@@ -63,7 +64,7 @@ pub(crate) struct Plan {
     /// Look again after this long even if nothing happens.
     pub(crate) recheck: Option<Duration>,
     /// The steps that led here from the decider's answer.
-    pub(crate) reasons: Vec<Reason>,
+    pub(crate) reasons: ReasonList,
     /// Why a pod stays although the decider asked for none.
     pub(crate) kept: Option<Kept>,
 }
@@ -76,12 +77,12 @@ impl Plan {
 }
 
 /// Why a pod stays although the decider asked for none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Kept {
     /// Which rule keeps it.
     pub(crate) rule: KeptBy,
     /// The rule in one sentence, with its numbers.
-    pub(crate) text: String,
+    pub(crate) text: Sentence,
 }
 
 /// The rules that keep a pod.
@@ -119,7 +120,7 @@ pub(crate) fn needed_pods(spec: &ScalingSpec, initialization: Initialization) ->
 /// Puts the decider's answer (`None`: it never decided) between the bounds and, if that is zero, through the rules around zero.
 pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
     let Some(count) = desired.or_else(|| situation.activity.is_activating().then_some(PodCount::ZERO)) else {
-        return Plan { want: None, apply: false, recheck: None, reasons: Vec::new(), kept: None };
+        return Plan { want: None, apply: false, recheck: None, reasons: ReasonList::new(), kept: None };
     };
     let mut reasons = Reasons::continuing(desired);
     ReplicaBounds::of(situation.spec, situation.initialization).apply(&mut reasons);
@@ -139,7 +140,7 @@ pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) 
 fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
     if let Some(want) = plan.applied().filter(|&want| want > PodCount::ZERO && want < present) {
         plan.want = Some(present);
-        let text = format!("nothing is known of the load yet, so the present count of {present} stays");
+        let text = Bound::Unknown { present }.into();
         plan.reasons.push(Reason { stage: Stage::NoData, before: Some(want), after: Some(present), text });
     }
     plan
@@ -147,18 +148,14 @@ fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
 
 fn kept_by_bound(raise: &Reason) -> Kept {
     let rule = if raise.stage == Stage::InitialScale { KeptBy::InitialScale } else { KeptBy::MinScale };
-    Kept { rule, text: raise.text.clone() }
+    Kept { rule, text: raise.text }
 }
 
 /// The rules around zero, first match wins. `desired` is what the first reason starts from.
 fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
     let step = Step { before: desired };
     if !situation.spec.scale_to_zero {
-        return step.keep_one(
-            KeptBy::Disabled,
-            "scale to zero is turned off (enable-scale-to-zero)".to_owned(),
-            None,
-        );
+        return step.keep_one(KeptBy::Disabled, |_| Zero::Disabled, None);
     }
     match situation.activity {
         Activity::Activating { .. } => guard_activating(&step, situation),
@@ -169,15 +166,10 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
 
 fn guard_activating(step: &Step, situation: &Situation<'_>) -> Plan {
     let timeout = situation.spec.activation_timeout;
-    let limit = format_duration(timeout);
     if situation.activity_age > timeout {
-        let text = format!(
-            "no pods got ready within the activation timeout of {limit}, and no request waits: given up"
-        );
-        return step.end(Stage::ActivationTimeout, &text);
+        return step.end(Stage::ActivationTimeout, Zero::GivenUp { timeout });
     }
-    let text = format!("still starting; given up {limit} after the start if no request waits then");
-    Plan { want: None, ..step.leave_alone(KeptBy::Activating, text, Some(timeout)) }
+    Plan { want: None, ..step.leave_alone(KeptBy::Activating, |_| Zero::Starting { timeout }, Some(timeout)) }
 }
 
 fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -187,13 +179,10 @@ fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
             Path::Direct => None,
             Path::Unacknowledged | Path::Acknowledged(_) => Some(RECHECK_WHEN_PROXIED),
         };
-        let text = "the activators take over first, then the last pod may go".to_owned();
-        return step.leave_alone(KeptBy::Deactivating, text, recheck);
+        return step.leave_alone(KeptBy::Deactivating, |_| Zero::ActivatorsFirst, recheck);
     }
     let rest = window.saturating_sub(situation.activity_age);
-    let text =
-        format!("active for less than the stable window of {}: one pod stays", format_duration(window));
-    step.keep_one(KeptBy::Window, text, Some(rest))
+    step.keep_one(KeptBy::Window, |to_go| Zero::RecentlyActive { window, to_go }, Some(rest))
 }
 
 fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -202,30 +191,20 @@ fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
     let retention = if spec.reachable { spec.pod_retention } else { Duration::ZERO };
     let inactive_for = situation.activity_age;
     let Path::Acknowledged(proxied_for) = situation.path else {
-        let text = "not every activator has acknowledged that it answers for the revision".to_owned();
-        return step.leave_alone(KeptBy::Acknowledgement, text, None);
+        return step.leave_alone(KeptBy::Acknowledgement, |_| Zero::Unacknowledged, None);
     };
     if inactive_for >= grace.max(retention) {
-        let text = format!("no traffic for {}, and the activators answer", rough(inactive_for));
-        return step.end(Stage::ScaleToZero, &text);
+        return step.end(Stage::ScaleToZero, Zero::NoTraffic { time: inactive_for });
     }
     if inactive_for < retention {
         let rest = retention.saturating_sub(inactive_for);
-        let text = format!("the last pod is retained for {} after traffic ended", format_duration(retention));
-        return step.leave_alone(KeptBy::Retention, text, Some(rest));
+        return step.leave_alone(KeptBy::Retention, |to_go| Zero::Retained { retention, to_go }, Some(rest));
     }
     if proxied_for >= grace {
-        let text = format!("no traffic, and the activators have answered for {}", rough(proxied_for));
-        return step.end(Stage::ScaleToZero, &text);
+        return step.end(Stage::ScaleToZero, Zero::Answered { time: proxied_for });
     }
     let rest = grace.saturating_sub(proxied_for);
-    let text = format!("the activators must answer for the grace period of {} first", format_duration(grace));
-    step.leave_alone(KeptBy::Grace, text, Some(rest))
-}
-
-/// A span for people: to the second.
-fn rough(span: Duration) -> String {
-    format_duration(Duration::from_secs(span.as_secs()))
+    step.leave_alone(KeptBy::Grace, |to_go| Zero::Grace { grace, to_go }, Some(rest))
 }
 
 /// Builds the plans of the zero guard; all of its reasons start from the same number.
@@ -234,40 +213,38 @@ struct Step {
 }
 
 impl Step {
-    fn reason(&self, stage: Stage, after: Option<PodCount>, text: &str) -> Vec<Reason> {
-        vec![Reason { stage, before: self.before, after, text: text.to_owned() }]
+    fn reason(&self, stage: Stage, after: Option<PodCount>, text: Zero) -> ReasonList {
+        smallvec![Reason { stage, before: self.before, after, text: text.into() }]
     }
 
     /// Zero, now.
-    fn end(&self, stage: Stage, text: &str) -> Plan {
+    fn end(&self, stage: Stage, text: Zero) -> Plan {
         let reasons = self.reason(stage, Some(PodCount::ZERO), text);
         Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }
     }
 
-    /// Zero is wanted, but not yet: whatever runs stays. The remaining time belongs to the sentence, not to the reason, which
-    /// would otherwise differ at every look.
-    fn leave_alone(&self, rule: KeptBy, text: String, recheck: Option<Duration>) -> Plan {
-        let reasons = self.reason(Stage::ScaleToZero, None, &text);
-        let kept = Some(Kept { rule, text: with_rest(text, rule, recheck) });
+    /// Zero is wanted, but not yet: whatever runs stays. `text` takes the time to go.
+    fn leave_alone(
+        &self,
+        rule: KeptBy,
+        text: impl Fn(Option<Duration>) -> Zero,
+        recheck: Option<Duration>,
+    ) -> Plan {
+        let reasons = self.reason(Stage::ScaleToZero, None, text(None));
+        let kept = Some(Kept { rule, text: text(recheck).into() });
         Plan { want: Some(PodCount::ZERO), apply: false, recheck, reasons, kept }
     }
 
-    /// One pod, now.
-    fn keep_one(&self, rule: KeptBy, text: String, recheck: Option<Duration>) -> Plan {
-        let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), &text);
-        let kept = Some(Kept { rule, text: with_rest(text, rule, recheck) });
+    /// One pod, now. `text` takes the time to go.
+    fn keep_one(
+        &self,
+        rule: KeptBy,
+        text: impl Fn(Option<Duration>) -> Zero,
+        recheck: Option<Duration>,
+    ) -> Plan {
+        let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), text(None));
+        let kept = Some(Kept { rule, text: text(recheck).into() });
         Plan { want: Some(PodCount::ONE), apply: true, recheck, reasons, kept }
-    }
-}
-
-fn with_rest(text: String, rule: KeptBy, rest: Option<Duration>) -> String {
-    match rest {
-        Some(rest) if matches!(rule, KeptBy::Window | KeptBy::Retention | KeptBy::Grace) => {
-            // Rounded up, so that it never says that nothing is left.
-            let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
-            format!("{text}; {} to go", format_duration(Duration::from_secs(seconds)))
-        }
-        Some(_) | None => text,
     }
 }
 

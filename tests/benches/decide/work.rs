@@ -6,6 +6,8 @@ use std::time::Duration;
 use scaling::{Aggregation, Collector, Decider, Observation, Reporter, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
 
+use super::ticks::{State, Ticks};
+
 /// One kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -13,6 +15,8 @@ pub(crate) enum Work {
     Report { revisions: u32 },
     /// One evaluation of ten pods: what the windows say, and what follows.
     Decision { aggregation: Aggregation },
+    /// Two seconds of one of many revisions in the multiscaler, in which nothing changes: it is reported on twice and evaluated once.
+    Tick { state: State },
 }
 
 /// How long everything has been measured before the first repetition.
@@ -22,12 +26,14 @@ const PODS: u32 = 10;
 const LOAD: f64 = 65.0;
 
 impl Work {
-    pub(crate) fn all() -> [Self; 4] {
+    pub(crate) fn all() -> [Self; 6] {
         [
             Self::Report { revisions: 1 },
             Self::Report { revisions: 10_000 },
             Self::Decision { aggregation: Aggregation::Linear },
             Self::Decision { aggregation: Aggregation::WeightedExponential },
+            Self::Tick { state: State::Serving },
+            Self::Tick { state: State::AtZero },
         ]
     }
 
@@ -37,18 +43,16 @@ impl Work {
             Self::Report { .. } => "report, one of 10,000 revisions",
             Self::Decision { aggregation: Aggregation::Linear } => "decision, linear windows",
             Self::Decision { aggregation: Aggregation::WeightedExponential } => "decision, weighted windows",
+            Self::Tick { state: State::Serving } => "two reports and a tick, serving",
+            Self::Tick { state: State::AtZero } => "two heartbeats and a tick, at zero",
         }
-    }
-
-    pub(crate) fn is_decision(self) -> bool {
-        matches!(self, Self::Decision { .. })
     }
 
     /// The same with less to set up. Caches, for which there are so many revisions, change no count.
     pub(crate) fn reduced(self) -> Self {
         match self {
             Self::Report { revisions } => Self::Report { revisions: revisions.min(50) },
-            Self::Decision { .. } => self,
+            Self::Decision { .. } | Self::Tick { .. } => self,
         }
     }
 
@@ -60,6 +64,7 @@ impl Work {
                 second: SECONDS,
             }),
             Self::Decision { aggregation } => Bench::Decision(Box::new(Decisions::of(aggregation))),
+            Self::Tick { state } => Bench::Tick(Box::new(Ticks::of(state))),
         }
     }
 }
@@ -68,6 +73,7 @@ impl Work {
 pub(crate) enum Bench {
     Report(Reports),
     Decision(Box<Decisions>),
+    Tick(Box<Ticks>),
 }
 
 impl Bench {
@@ -75,6 +81,7 @@ impl Bench {
         match self {
             Self::Report(reports) => reports.once(),
             Self::Decision(decisions) => decisions.once(),
+            Self::Tick(ticks) => ticks.once(),
         }
     }
 }
@@ -142,7 +149,7 @@ fn pod(number: u32) -> Reporter {
     Reporter::Pod(PodId(number))
 }
 
-fn sample(second: u64) -> Sample {
+pub(super) fn sample(second: u64) -> Sample {
     let wobble = f64::from(u32::try_from(second % 5).unwrap_or(0)) - 2.0;
     let load = Load {
         concurrency: Concurrency::clamped(LOAD + wobble),

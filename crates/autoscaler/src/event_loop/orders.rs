@@ -40,7 +40,8 @@ impl EventLoop {
         self.touched.insert(id);
         let status = self.multiscaler.status(id, now);
         let ready = status.as_ref().map_or(0, |status| status.ready_pods.value());
-        let reason = status.map(|status| status.last_reason).unwrap_or_default();
+        let reason =
+            status.and_then(|status| status.last_reason).map(|said| said.to_string()).unwrap_or_default();
         tracing::info!(revision = %revision.facts.name, desired = count.value(), ready, reason, "scaling");
         self.platform.execute(PlatformCommand::ScaleTo {
             revision: revision.facts.name.clone(),
@@ -70,7 +71,7 @@ impl EventLoop {
         }
         self.unshown.insert(id);
         for reason in &decision.reasons {
-            tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text, "decision");
+            tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");
         }
     }
 

@@ -73,7 +73,7 @@ fn status() -> RevisionStatus {
         routing: Routing::ThroughActivator,
         waiting: 4,
         activity: "active",
-        last_reason: String::new(),
+        last_reason: None,
         why_not_zero: None,
     }
 }

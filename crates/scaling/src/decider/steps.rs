@@ -1,10 +1,10 @@
 //! The steps from two averages to a count, up to the scale-down delay, in Knative's order.
 
-use vocabulary::{PodCount, Timestamp, format_duration};
+use vocabulary::{PodCount, Timestamp};
 
 use crate::bounds::RateLimits;
-use crate::config::{Metric, ScalingSpec};
-use crate::decision::Stage;
+use crate::config::ScalingSpec;
+use crate::decision::{Need, Stage};
 use crate::panic::PanicState;
 use crate::reasons::Reasons;
 
@@ -59,21 +59,15 @@ pub(super) fn evaluate(
     }
     if panic.only_holds() {
         let held = panic.hold(stable_count);
-        reasons.step(Stage::Panic, Some(held), || {
-            format!(
-                "the {held} that were found at the start stay for {}",
-                format_duration(spec.stable_window)
-            )
-        });
+        let text = Need::FoundAtStart { count: held, window: spec.stable_window };
+        reasons.step(Stage::Panic, Some(held), text);
     } else if panic.is_panicking() {
         let panic_count = limited(spec, demand.ready, needs.panic, &mut Reasons::default());
         let stage = if needs.panic_is_surge { Stage::Surge } else { Stage::Panic };
-        reasons.step(stage, Some(stable_count.max(panic_count)), || panic_text(spec, demand, needs));
+        reasons.step(stage, Some(stable_count.max(panic_count)), panic_text(spec, demand, needs));
         let held = panic.hold(stable_count.max(panic_count));
-        reasons.step(Stage::Panic, Some(held), || {
-            let window = format_duration(spec.stable_window);
-            format!("{held} were needed since panic began, which ends {window} after the last alarm")
-        });
+        let text = Need::MostInPanic { count: held, window: spec.stable_window };
+        reasons.step(Stage::Panic, Some(held), text);
     }
     Evaluation { panic, reasons }
 }
@@ -82,22 +76,19 @@ pub(super) fn evaluate(
 fn needs(spec: &ScalingSpec, demand: Demand, providing: PodCount, reasons: &mut Reasons) -> Needs {
     let mut stable = (demand.stable / spec.target_per_pod).ceil();
     let window_need = (demand.panic / spec.target_per_pod).ceil();
-    reasons.step(Stage::StableWindow, Some(PodCount::truncated_from(stable)), || {
-        let value = people(demand.stable);
-        format!(
-            "{value} {} over {}, {} per pod",
-            unit(spec),
-            format_duration(spec.stable_window),
-            people(spec.target_per_pod)
-        )
-    });
-    let surge = demand.surge.map_or(0.0, PodCount::as_f64);
-    if providing == PodCount::ZERO && surge > stable {
-        stable = surge;
-        reasons.step(Stage::Surge, demand.surge, || {
-            format!("what is here right now needs {surge}; none is ready")
-        });
+    let text = Need::StableWindow {
+        value: demand.stable,
+        metric: spec.metric,
+        window: spec.stable_window,
+        target: spec.target_per_pod,
+    };
+    reasons.step(Stage::StableWindow, Some(PodCount::truncated_from(stable)), text);
+    let surge = demand.surge.unwrap_or_default();
+    if providing == PodCount::ZERO && surge.as_f64() > stable {
+        stable = surge.as_f64();
+        reasons.step(Stage::Surge, Some(surge), Need::PresentAndNoneReady { need: surge });
     }
+    let surge = surge.as_f64();
     Needs { stable, panic: window_need.max(surge), panic_is_surge: surge > window_need }
 }
 
@@ -106,42 +97,24 @@ fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons
     let count = RateLimits::around(spec, ready).apply(need);
     if count.as_f64() < need {
         let rate = spec.max_scale_up_rate;
-        reasons.step(Stage::ScaleUpRate, Some(count), || {
-            format!("from {ready} ready at most to {count} at once (max-scale-up-rate {rate})")
-        });
+        reasons.step(Stage::ScaleUpRate, Some(count), Need::ScaleUpRate { ready, count, rate });
     } else {
         let rate = spec.max_scale_down_rate;
-        reasons.step(Stage::ScaleDownRate, Some(count), || {
-            format!("from {ready} ready not below {count} at once (max-scale-down-rate {rate})")
-        });
+        reasons.step(Stage::ScaleDownRate, Some(count), Need::ScaleDownRate { ready, count, rate });
     }
     // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need asks for anyway.
     if spec.activation_scale <= PodCount::ONE || need <= 0.0 || spec.activation_scale <= count {
         return count;
     }
-    let activation = spec.activation_scale;
-    reasons.step(Stage::ActivationScale, Some(activation), || {
-        format!("at least {activation} while there is any need (activation-scale)")
-    });
-    activation
+    let count = spec.activation_scale;
+    reasons.step(Stage::ActivationScale, Some(count), Need::ActivationScale { count });
+    count
 }
 
-fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> String {
+fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> Need {
+    let (need, ready) = (needs.panic, demand.ready);
     if needs.panic_is_surge {
-        return format!("what is here right now needs {}; ready are {}", needs.panic, demand.ready);
+        return Need::Present { need, ready };
     }
-    let (value, window) = (people(demand.panic), format_duration(spec.panic_window));
-    format!("{value} {} over {window} need {}; ready are {}", unit(spec), needs.panic, demand.ready)
-}
-
-fn unit(spec: &ScalingSpec) -> &'static str {
-    match spec.metric {
-        Metric::Concurrency => "requests in flight",
-        Metric::Rps => "requests per second",
-    }
-}
-
-/// Three decimals are enough for people.
-fn people(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    Need::PanicWindow { value: demand.panic, metric: spec.metric, window: spec.panic_window, need, ready }
 }

@@ -1,12 +1,10 @@
 //! What people would call news about a revision, and why its count is not zero.
 
-use std::time::Duration;
-
-use vocabulary::{PodCount, Routing, Timestamp, format_duration};
+use vocabulary::{PodCount, Routing, Timestamp};
 
 use crate::config::ScalingSpec;
 use crate::decider::Verdict;
-use crate::decision::Mode;
+use crate::decision::{Mode, Sentence, State};
 use crate::scale_to_zero::{KeptBy, Plan};
 
 /// What people would call news: two decisions with the same outcome differ in numbers only.
@@ -46,42 +44,27 @@ pub(super) fn why_not_zero(
     plan: &Plan,
     verdict: Option<&Verdict>,
     now: Timestamp,
-) -> (Why, Option<String>) {
+) -> (Why, Option<Sentence>) {
     if wanted == PodCount::ZERO {
         return (Why::Zero, None);
     }
     let (why, sentence) = match (&plan.kept, verdict) {
-        (Some(kept), _) => (Why::Kept(kept.rule), kept.text.clone()),
-        (None, None) => {
-            (Why::Undecided, "nothing is known of its load yet, so it is left as it is".to_owned())
-        }
+        (Some(kept), _) => (Why::Kept(kept.rule), kept.text),
+        (None, None) => (Why::Undecided, State::NothingKnown.into()),
         (None, Some(verdict)) => load_sentence(spec, verdict, now),
     };
     (why, Some(sentence))
 }
 
 /// Why the load, or what is left of it, needs pods.
-fn load_sentence(spec: &ScalingSpec, verdict: &Verdict, now: Timestamp) -> (Why, String) {
-    let inputs = &verdict.inputs;
+fn load_sentence(spec: &ScalingSpec, verdict: &Verdict, now: Timestamp) -> (Why, Sentence) {
     if let Mode::Panic { since } = verdict.mode {
-        let age = format_duration(Duration::from_secs(now.saturating_since(since).as_secs()));
-        let window = format_duration(spec.stable_window);
-        let text = format!(
-            "panic mode holds {} pods; begun or extended {age} ago, it lasts {window}",
-            verdict.desired
-        );
-        return (Why::Panic, text);
+        let (count, age) = (verdict.desired, now.saturating_since(since));
+        return (Why::Panic, State::Panic { count, age, window: spec.stable_window }.into());
     }
-    if inputs.stable_value > 0.0 {
-        let text = format!(
-            "the stable window still averages {:.3} with a target of {} per pod",
-            inputs.stable_value, inputs.target_per_pod
-        );
-        return (Why::Load, text);
+    let (value, target) = (verdict.inputs.stable_value, verdict.inputs.target_per_pod);
+    if value > 0.0 {
+        return (Why::Load, State::Load { value, target }.into());
     }
-    let text = verdict
-        .reasons
-        .last()
-        .map_or_else(|| "an earlier peak holds the count".to_owned(), |last| last.text.clone());
-    (Why::Held, text)
+    (Why::Held, verdict.reasons.last().map_or_else(|| State::EarlierPeak.into(), |last| last.text))
 }

@@ -10,6 +10,8 @@ use super::{PodFact, PodPhase};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
     pods: BTreeMap<PodId, Pod>,
+    /// Those of `pods` that are ready: asked for at every look, while it changes rarely.
+    ready: Vec<PodId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,7 @@ impl Pods {
             let pod = Pod { phase: fact.phase, platform_ready: fact.platform_ready, said, linked };
             self.pods.insert(fact.pod, pod);
         }
+        self.note_ready();
         before.into_keys().filter(|pod| !self.pods.contains_key(pod)).collect()
     }
 
@@ -83,12 +86,21 @@ impl Pods {
         let Some(pod) = self.pods.get_mut(&pod) else { return false };
         let before = pod.is_ready();
         change(pod);
-        pod.is_ready() != before
+        let is_news = pod.is_ready() != before;
+        if is_news {
+            self.note_ready();
+        }
+        is_news
+    }
+
+    fn note_ready(&mut self) {
+        self.ready.clear();
+        self.ready.extend(self.pods.iter().filter(|(_, pod)| pod.is_ready()).map(|(&id, _)| id));
     }
 
     /// The ready pods, in the order of their ids.
-    pub(super) fn ready(&self) -> Vec<PodId> {
-        self.pods.iter().filter(|(_, pod)| pod.is_ready()).map(|(&id, _)| id).collect()
+    pub(super) fn ready(&self) -> &[PodId] {
+        &self.ready
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = PodId> {
@@ -99,7 +111,7 @@ impl Pods {
         let count =
             |holds: fn(&Pod) -> bool| PodCount::of(self.pods.values().filter(|pod| holds(pod)).count());
         PodCounts {
-            ready: count(|pod| pod.is_ready()),
+            ready: PodCount::of(self.ready.len()),
             not_ready: count(|pod| !pod.is_ready()),
             pending: count(|pod| pod.phase == PodPhase::Pending),
             terminating: count(|pod| pod.phase == PodPhase::Terminating),

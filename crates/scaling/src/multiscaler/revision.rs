@@ -16,7 +16,7 @@ use crate::burst;
 use crate::collector::Collector;
 use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
-use crate::decision::{Decision, Mode, Reason, Stage, Trigger};
+use crate::decision::{Bound, Decision, Mode, Reason, Sentence, Stage, State, Trigger};
 use crate::scale_to_zero::{self, Activity, InactiveBecause, KeptBy, Path, Plan, Situation};
 use crate::surge;
 
@@ -50,8 +50,8 @@ pub(super) struct Revision {
     surge_threshold: Option<u32>,
     journal: Journal,
     outcome: Option<Outcome>,
-    last_reason: String,
-    why_not_zero: Option<String>,
+    last_reason: Option<Sentence>,
+    why_not_zero: Option<Sentence>,
     next_tick: Timestamp,
     wake: Option<Timestamp>,
 }
@@ -75,7 +75,7 @@ impl Revision {
             surge_threshold: None,
             journal: Journal::default(),
             outcome: None,
-            last_reason: String::new(),
+            last_reason: None,
             why_not_zero: None,
             next_tick: now + TICK,
             wake: None,
@@ -234,7 +234,7 @@ impl Revision {
     /// Asks the decider. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let ready = self.pods.ready();
-        let Some(averages) = self.collector.observe(&ready, now) else {
+        let Some(averages) = self.collector.observe(ready, now) else {
             return self.note_silence(trigger, now, commands);
         };
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
@@ -249,18 +249,18 @@ impl Revision {
     /// Neither panic mode nor a look between ticks lowers the count, whoever raised it: pods left over from a given-up activation or
     /// a foreign write stay as well, within the upper bound. (Knative's panic holds only what it asked for itself.)
     fn held(&self, mut plan: Plan, trigger: Trigger) -> Plan {
+        let present = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
         let (stage, rule) = if matches!(self.decider.mode(), Mode::Panic { .. }) {
-            (Stage::Panic, "panic mode ends no pods")
+            (Stage::Panic, Bound::Panic { present })
         } else if trigger == Trigger::Surge && self.spec.surge_evaluation {
-            (Stage::Surge, "between two ticks the count only rises")
+            (Stage::Surge, Bound::BetweenTicks { present })
         } else {
             return plan;
         };
-        let most = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
-        if let Some(count) = plan.applied().filter(|&count| count > PodCount::ZERO && count < most) {
-            plan.want = Some(most);
-            let text = format!("{rule}: stays at {most}");
-            plan.reasons.push(Reason { stage, before: Some(count), after: Some(most), text });
+        if let Some(count) = plan.applied().filter(|&count| count > PodCount::ZERO && count < present) {
+            plan.want = Some(present);
+            let (before, after) = (Some(count), Some(present));
+            plan.reasons.push(Reason { stage, before, after, text: rule.into() });
         }
         plan
     }
@@ -366,8 +366,9 @@ impl Revision {
     fn note_silence(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         self.has_data = false;
         let desired = self.verdict.as_ref().map(|verdict| verdict.desired);
-        let text = "no data: no reporter was heard, so everything stays as it is".to_owned();
-        let reasons = vec![Reason { stage: Stage::NoData, before: desired, after: desired, text }];
+        let text = State::NoData.into();
+        let mut reasons = self.journal.empty_list();
+        reasons.push(Reason { stage: Stage::NoData, before: desired, after: desired, text });
         let decision = Decision { inputs: None, reasons, wanted: None, ..self.decision(trigger, now) };
         let outcome = Outcome { has_data: false, ..self.outcome.unwrap_or(self.outcome(Why::Undecided)) };
         self.record(decision, outcome, commands);
@@ -376,24 +377,25 @@ impl Revision {
     fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp, commands: &mut Commands) {
         let (why, sentence) = why_not_zero(&self.spec, self.wanted, plan, self.verdict.as_ref(), now);
         self.why_not_zero = sentence;
-        let mut decision = self.decision(trigger, now);
-        decision.reasons.extend(plan.reasons.iter().cloned());
-        decision.wanted = plan.applied();
-        let outcome = self.outcome(why);
-        let says_nothing = self.verdict.is_none() && decision.wanted.is_none();
-        if !says_nothing {
-            self.record(decision, outcome, commands);
+        let wanted = plan.applied();
+        if self.verdict.is_none() && wanted.is_none() {
+            return;
         }
+        let mut reasons = self.journal.empty_list();
+        let decided = self.verdict.as_ref().map_or(&[][..], Verdict::reasons);
+        reasons.extend(decided.iter().chain(&plan.reasons));
+        let decision = Decision { reasons, wanted, ..self.decision(trigger, now) };
+        self.record(decision, self.outcome(why), commands);
     }
 
-    /// What the last evaluation said, with the present state around it.
+    /// What the last evaluation said, with the present state around it; the reasons are the caller's.
     fn decision(&self, trigger: Trigger, now: Timestamp) -> Decision {
         let verdict = self.verdict.as_ref();
         Decision {
             at: now,
             trigger,
             inputs: verdict.map(|verdict| verdict.inputs),
-            reasons: verdict.map(|verdict| verdict.reasons.clone()).unwrap_or_default(),
+            reasons: Vec::new(),
             mode: self.decider.mode(),
             desired: verdict.map(|verdict| verdict.desired),
             wanted: None,
@@ -405,7 +407,7 @@ impl Revision {
             activators: self
                 .activators
                 .unwrap_or_else(|| burst::activator_count(&self.spec, self.pods.counts().ready)),
-            why_not_zero: self.why_not_zero.clone(),
+            why_not_zero: self.why_not_zero,
         }
     }
 
@@ -422,15 +424,17 @@ impl Revision {
         }
     }
 
-    fn record(&mut self, decision: Decision, outcome: Outcome, commands: &mut Commands) {
-        let decision = Arc::new(decision);
+    fn record(&mut self, mut decision: Decision, outcome: Outcome, commands: &mut Commands) {
         if self.outcome == Some(outcome) {
             return self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
         }
         self.outcome = Some(outcome);
         if let Some(reason) = decision.reasons.last() {
-            self.last_reason.clone_from(&reason.text);
+            self.last_reason = Some(reason.text);
         }
+        // Kept for long, unlike those that change nothing.
+        decision.reasons.shrink_to_fit();
+        let decision = Arc::new(decision);
         self.journal.note_change(Arc::clone(&decision), Multiscaler::DECISIONS_KEPT);
         commands.push_back(Command::Publish { revision: self.id, decision });
     }
@@ -440,13 +444,13 @@ impl Revision {
         self.route.current().unwrap_or_default()
     }
 
-    pub(super) fn decisions(&self) -> impl Iterator<Item = &Arc<Decision>> {
+    pub(super) fn decisions(&self) -> impl Iterator<Item = &Decision> {
         self.journal.iter()
     }
 
     pub(super) fn status(&self, now: Timestamp) -> RevisionStatus {
         let counts = self.pods.counts();
-        let averages = self.collector.observe(&self.pods.ready(), now);
+        let averages = self.collector.observe(self.pods.ready(), now);
         RevisionStatus {
             wanted: self.wanted,
             desired: self.verdict.as_ref().map(|verdict| verdict.desired),
@@ -461,8 +465,8 @@ impl Revision {
             routing: self.routing(),
             waiting: self.collector.waiting(),
             activity: self.activity.name(),
-            last_reason: self.last_reason.clone(),
-            why_not_zero: self.why_not_zero.clone(),
+            last_reason: self.last_reason,
+            why_not_zero: self.why_not_zero,
         }
     }
 }

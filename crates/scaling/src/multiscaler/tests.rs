@@ -127,7 +127,7 @@ fn one_life_with_the_pods_in_the_path() {
     };
     assert!((69.0..=72.0).contains(&switched), "{switched}");
     assert_eq!(world.scale_orders(), [], "the activators have not acknowledged");
-    assert!(world.status().why_not_zero.is_some_and(|why| why.contains("acknowledged")));
+    assert!(world.status().why_not_zero.is_some_and(|why| why.to_string().contains("acknowledged")));
     world.acknowledged(true);
     world.run_until(switched + 29.9);
     assert_eq!(world.scale_orders(), []);
@@ -151,7 +151,7 @@ fn a_woken_revision_keeps_one_pod_for_a_stable_window() {
     world.run_until(14.9);
     assert_eq!(world.status().desired, Some(PodCount::ZERO));
     assert_eq!(world.scale_orders(), [(2.5, 1)]);
-    assert!(world.status().why_not_zero.is_some_and(|why| why.contains("active for less than")));
+    assert!(world.status().why_not_zero.is_some_and(|why| why.to_string().contains("active for less than")));
     world.run_until(40.0);
     assert_eq!(world.scale_orders(), [(2.5, 1), (15.0, 0)], "a stable window after it got ready");
 }
@@ -340,7 +340,7 @@ fn an_activation_that_takes_too_long_is_given_up_and_can_be_tried_again() {
     world.in_activator = 0;
     world.run_until(102.9);
     assert_eq!(world.scale_orders(), [(3.0, 1)]);
-    assert!(world.status().why_not_zero.is_some_and(|why| why.contains("still starting")));
+    assert!(world.status().why_not_zero.is_some_and(|why| why.to_string().contains("still starting")));
     world.run_until(105.0);
     assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(0));
     let stages: Vec<Stage> = world

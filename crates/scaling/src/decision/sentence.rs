@@ -1,0 +1,295 @@
+//! What people are told of a decision: numbers until somebody reads it, then words.
+//!
+//! A revision is looked at every two seconds and nearly always nothing changes, so nearly no sentence is ever read. Writing all of them would be most
+//! of what a decision costs; here saying something copies a few numbers, and only `Display` looks for words.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use vocabulary::{PodCount, format_duration};
+
+use crate::config::Metric;
+
+/// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sentence(Said);
+
+/// Who says it. That each has words of its own keeps their lists short.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Said {
+    Need(Need),
+    Bound(Bound),
+    Zero(Zero),
+    State(State),
+}
+
+/// What the decider says: how many pods are needed, and why not more or fewer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Need {
+    StableWindow { value: f64, metric: Metric, window: Duration, target: f64 },
+    PanicWindow { value: f64, metric: Metric, window: Duration, need: f64, ready: PodCount },
+    PresentAndNoneReady { need: PodCount },
+    Present { need: f64, ready: PodCount },
+    ScaleUpRate { ready: PodCount, count: PodCount, rate: f64 },
+    ScaleDownRate { ready: PodCount, count: PodCount, rate: f64 },
+    ActivationScale { count: PodCount },
+    FoundAtStart { count: PodCount, window: Duration },
+    MostInPanic { count: PodCount, window: Duration },
+    Unheard { count: PodCount, unheard: Silent, least: PodCount, most: PodCount },
+    RecentPeak { count: PodCount, delay: Duration },
+    BetweenTicks { count: PodCount },
+}
+
+/// How many are not heard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Silent {
+    pub(crate) pods: PodCount,
+    pub(crate) activators: PodCount,
+}
+
+/// What the bounds of the count say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bound {
+    InitialScale { least: PodCount },
+    MinScale { least: PodCount },
+    MaxScale { most: PodCount },
+    Unknown { present: PodCount },
+    Panic { present: PodCount },
+    BetweenTicks { present: PodCount },
+}
+
+/// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which would otherwise differ at every look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Zero {
+    Disabled,
+    GivenUp { timeout: Duration },
+    Starting { timeout: Duration },
+    ActivatorsFirst,
+    RecentlyActive { window: Duration, to_go: Option<Duration> },
+    Unacknowledged,
+    NoTraffic { time: Duration },
+    Retained { retention: Duration, to_go: Option<Duration> },
+    Answered { time: Duration },
+    Grace { grace: Duration, to_go: Option<Duration> },
+}
+
+/// What the multiscaler says of the revision as it stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum State {
+    NoData,
+    NothingKnown,
+    Panic { count: PodCount, age: Duration, window: Duration },
+    Load { value: f64, target: f64 },
+    EarlierPeak,
+}
+
+impl From<Need> for Sentence {
+    fn from(said: Need) -> Self {
+        Self(Said::Need(said))
+    }
+}
+
+impl From<Bound> for Sentence {
+    fn from(said: Bound) -> Self {
+        Self(Said::Bound(said))
+    }
+}
+
+impl From<Zero> for Sentence {
+    fn from(said: Zero) -> Self {
+        Self(Said::Zero(said))
+    }
+}
+
+impl From<State> for Sentence {
+    fn from(said: State) -> Self {
+        Self(Said::State(said))
+    }
+}
+
+impl Serialize for Sentence {
+    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Said::Need(said) => said.fmt(to),
+            Said::Bound(said) => said.fmt(to),
+            Said::Zero(said) => said.fmt(to),
+            Said::State(said) => said.fmt(to),
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::StableWindow { value, metric, window, target } => {
+                let (value, window, target) = (people(value), format_duration(window), people(target));
+                write!(to, "{value} {} over {window}, {target} per pod", unit(metric))
+            }
+            Self::PanicWindow { value, metric, window, need, ready } => {
+                let (value, window) = (people(value), format_duration(window));
+                write!(to, "{value} {} over {window} need {need}; ready are {ready}", unit(metric))
+            }
+            Self::PresentAndNoneReady { need } => {
+                write!(to, "what is here right now needs {need}; none is ready")
+            }
+            Self::Present { need, ready } => {
+                write!(to, "what is here right now needs {need}; ready are {ready}")
+            }
+            Self::ScaleUpRate { ready, count, rate } => {
+                write!(to, "from {ready} ready at most to {count} at once (max-scale-up-rate {rate})")
+            }
+            Self::ScaleDownRate { ready, count, rate } => {
+                write!(to, "from {ready} ready not below {count} at once (max-scale-down-rate {rate})")
+            }
+            Self::ActivationScale { count } => {
+                write!(to, "at least {count} while there is any need (activation-scale)")
+            }
+            Self::FoundAtStart { count, window } => {
+                let window = format_duration(window);
+                write!(to, "the {count} that were found at the start stay for {window}")
+            }
+            Self::MostInPanic { count, window } => {
+                let window = format_duration(window);
+                write!(to, "{count} were needed since panic began, which ends {window} after the last alarm")
+            }
+            Self::Unheard { count, unheard, least, most } => {
+                write!(to, "stays at {count}: {unheard} not heard, so {least} to {most} are needed")
+            }
+            Self::RecentPeak { count, delay } => {
+                let delay = format_duration(delay);
+                write!(to, "{count} were needed within the last {delay} (scale-down-delay)")
+            }
+            Self::BetweenTicks { count } => {
+                write!(to, "stays at {count}: between two ticks the count only rises")
+            }
+        }
+    }
+}
+
+/// "2 ready pods and 1 activator are".
+impl fmt::Display for Silent {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pods, activators) = (self.pods.value(), self.activators.value());
+        let verb = if pods + activators == 1 { "is" } else { "are" };
+        let some = |count: u32, noun: &str| {
+            (count > 0).then(|| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
+        };
+        let names: Vec<String> =
+            [some(pods, "ready pod"), some(activators, "activator")].into_iter().flatten().collect();
+        write!(to, "{} {verb}", names.join(" and "))
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::InitialScale { least } => {
+                write!(to, "starts with {least} pods (initial-scale) until they were ready once")
+            }
+            Self::MinScale { least } => write!(to, "never below {least} (min-scale)"),
+            Self::MaxScale { most } => write!(to, "never above {most} (max-scale)"),
+            Self::Unknown { present } => {
+                write!(to, "nothing is known of the load yet, so the present count of {present} stays")
+            }
+            Self::Panic { present } => write!(to, "panic mode ends no pods: stays at {present}"),
+            Self::BetweenTicks { present } => {
+                write!(to, "between two ticks the count only rises: stays at {present}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Zero {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Disabled => to.write_str("scale to zero is turned off (enable-scale-to-zero)"),
+            Self::GivenUp { timeout } => {
+                let timeout = format_duration(timeout);
+                write!(
+                    to,
+                    "no pods got ready within the activation timeout of {timeout}, and no request waits: given up"
+                )
+            }
+            Self::Starting { timeout } => {
+                let timeout = format_duration(timeout);
+                write!(to, "still starting; given up {timeout} after the start if no request waits then")
+            }
+            Self::ActivatorsFirst => to.write_str("the activators take over first, then the last pod may go"),
+            Self::RecentlyActive { window, to_go } => {
+                let window = format_duration(window);
+                write!(to, "active for less than the stable window of {window}: one pod stays")?;
+                write_to_go(to, to_go)
+            }
+            Self::Unacknowledged => {
+                to.write_str("not every activator has acknowledged that it answers for the revision")
+            }
+            Self::NoTraffic { time } => {
+                write!(to, "no traffic for {}, and the activators answer", rough(time))
+            }
+            Self::Retained { retention, to_go } => {
+                let retention = format_duration(retention);
+                write!(to, "the last pod is retained for {retention} after traffic ended")?;
+                write_to_go(to, to_go)
+            }
+            Self::Answered { time } => {
+                write!(to, "no traffic, and the activators have answered for {}", rough(time))
+            }
+            Self::Grace { grace, to_go } => {
+                let grace = format_duration(grace);
+                write!(to, "the activators must answer for the grace period of {grace} first")?;
+                write_to_go(to, to_go)
+            }
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoData => to.write_str("no data: no reporter was heard, so everything stays as it is"),
+            Self::NothingKnown => to.write_str("nothing is known of its load yet, so it is left as it is"),
+            Self::Panic { count, age, window } => {
+                let (age, window) = (rough(age), format_duration(window));
+                write!(to, "panic mode holds {count} pods; begun or extended {age} ago, it lasts {window}")
+            }
+            Self::Load { value, target } => {
+                write!(to, "the stable window still averages {value:.3} with a target of {target} per pod")
+            }
+            Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
+        }
+    }
+}
+
+/// Rounded up, so that it never says that nothing is left.
+fn write_to_go(to: &mut fmt::Formatter<'_>, time: Option<Duration>) -> fmt::Result {
+    let Some(time) = time else { return Ok(()) };
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    write!(to, "; {} to go", format_duration(Duration::from_secs(seconds)))
+}
+
+/// A span for people: to the second.
+fn rough(span: Duration) -> String {
+    format_duration(Duration::from_secs(span.as_secs()))
+}
+
+fn unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Concurrency => "requests in flight",
+        Metric::Rps => "requests per second",
+    }
+}
+
+/// Three decimals are enough for people.
+fn people(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

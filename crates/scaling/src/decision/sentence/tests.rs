@@ -1,0 +1,139 @@
+use super::*;
+
+const WINDOW: Duration = Duration::from_secs(60);
+
+fn pods(count: u32) -> PodCount {
+    PodCount::new(count)
+}
+
+fn check(rows: impl IntoIterator<Item = (impl Into<Sentence>, &'static str)>) {
+    for (said, words) in rows {
+        let sentence: Sentence = said.into();
+        assert_eq!(sentence.to_string(), words);
+        assert_eq!(serde_json::to_value(sentence).unwrap(), serde_json::Value::from(words));
+    }
+}
+
+#[test]
+fn needs_read_as_sentences() {
+    let (metric, ready, count, window) = (Metric::Rps, pods(2), pods(4), WINDOW);
+    let unheard = Silent { pods: pods(2), activators: pods(1) };
+    check([
+        (
+            Need::StableWindow { value: 1.5, metric, window, target: 150.0 },
+            "1.5 requests per second over 1m, 150 per pod",
+        ),
+        (
+            Need::PanicWindow {
+                value: 7.0 / 3.0,
+                metric: Metric::Concurrency,
+                window: WINDOW / 10,
+                need: 4.0,
+                ready,
+            },
+            "2.333 requests in flight over 6s need 4; ready are 2",
+        ),
+        (Need::PresentAndNoneReady { need: count }, "what is here right now needs 4; none is ready"),
+        (Need::Present { need: 4.0, ready }, "what is here right now needs 4; ready are 2"),
+        (
+            Need::ScaleUpRate { ready, count, rate: 2.0 },
+            "from 2 ready at most to 4 at once (max-scale-up-rate 2)",
+        ),
+        (
+            Need::ScaleDownRate { ready, count, rate: 1.5 },
+            "from 2 ready not below 4 at once (max-scale-down-rate 1.5)",
+        ),
+        (Need::ActivationScale { count }, "at least 4 while there is any need (activation-scale)"),
+        (Need::FoundAtStart { count, window }, "the 4 that were found at the start stay for 1m"),
+        (
+            Need::MostInPanic { count, window },
+            "4 were needed since panic began, which ends 1m after the last alarm",
+        ),
+        (
+            Need::Unheard { count, unheard, least: pods(3), most: pods(6) },
+            "stays at 4: 2 ready pods and 1 activator are not heard, so 3 to 6 are needed",
+        ),
+        (Need::RecentPeak { count, delay: WINDOW }, "4 were needed within the last 1m (scale-down-delay)"),
+        (Need::BetweenTicks { count }, "stays at 4: between two ticks the count only rises"),
+    ]);
+}
+
+#[test]
+fn one_that_is_not_heard_is_spoken_of_as_one() {
+    for (pods_silent, activators_silent, words) in [
+        (1, 0, "1 ready pod is"),
+        (0, 1, "1 activator is"),
+        (0, 3, "3 activators are"),
+        (1, 1, "1 ready pod and 1 activator are"),
+    ] {
+        let silent = Silent { pods: pods(pods_silent), activators: pods(activators_silent) };
+        assert_eq!(silent.to_string(), words);
+    }
+}
+
+#[test]
+fn bounds_read_as_sentences() {
+    let (least, most, present) = (pods(2), pods(3), pods(4));
+    check([
+        (Bound::InitialScale { least }, "starts with 2 pods (initial-scale) until they were ready once"),
+        (Bound::MinScale { least }, "never below 2 (min-scale)"),
+        (Bound::MaxScale { most }, "never above 3 (max-scale)"),
+        (Bound::Unknown { present }, "nothing is known of the load yet, so the present count of 4 stays"),
+        (Bound::Panic { present }, "panic mode ends no pods: stays at 4"),
+        (Bound::BetweenTicks { present }, "between two ticks the count only rises: stays at 4"),
+    ]);
+}
+
+#[test]
+fn the_rules_around_zero_read_as_sentences() {
+    let (timeout, window, retention, grace) = (WINDOW, WINDOW, WINDOW, WINDOW);
+    let to_go = Some(Duration::from_millis(1200));
+    let time = Duration::from_millis(61_900);
+    check([
+        (Zero::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
+        (
+            Zero::GivenUp { timeout },
+            "no pods got ready within the activation timeout of 1m, and no request waits: given up",
+        ),
+        (Zero::Starting { timeout }, "still starting; given up 1m after the start if no request waits then"),
+        (Zero::ActivatorsFirst, "the activators take over first, then the last pod may go"),
+        (
+            Zero::RecentlyActive { window, to_go: None },
+            "active for less than the stable window of 1m: one pod stays",
+        ),
+        (
+            Zero::RecentlyActive { window, to_go },
+            "active for less than the stable window of 1m: one pod stays; 2s to go",
+        ),
+        (Zero::Unacknowledged, "not every activator has acknowledged that it answers for the revision"),
+        (Zero::NoTraffic { time }, "no traffic for 1m1s, and the activators answer"),
+        (Zero::Retained { retention, to_go: None }, "the last pod is retained for 1m after traffic ended"),
+        (
+            Zero::Retained { retention, to_go },
+            "the last pod is retained for 1m after traffic ended; 2s to go",
+        ),
+        (Zero::Answered { time }, "no traffic, and the activators have answered for 1m1s"),
+        (Zero::Grace { grace, to_go: None }, "the activators must answer for the grace period of 1m first"),
+        (
+            Zero::Grace { grace, to_go },
+            "the activators must answer for the grace period of 1m first; 2s to go",
+        ),
+    ]);
+}
+
+#[test]
+fn states_read_as_sentences() {
+    check([
+        (State::NoData, "no data: no reporter was heard, so everything stays as it is"),
+        (State::NothingKnown, "nothing is known of its load yet, so it is left as it is"),
+        (
+            State::Panic { count: pods(4), age: Duration::from_millis(3900), window: WINDOW },
+            "panic mode holds 4 pods; begun or extended 3s ago, it lasts 1m",
+        ),
+        (
+            State::Load { value: 0.01234, target: 70.0 },
+            "the stable window still averages 0.012 with a target of 70 per pod",
+        ),
+        (State::EarlierPeak, "an earlier peak holds the count"),
+    ]);
+}

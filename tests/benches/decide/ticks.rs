@@ -1,0 +1,103 @@
+//! Many revisions in the real multiscaler, each in a state that lasts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, ScalingSpec};
+use vocabulary::{BootId, PodCount, PodId, ReplicaId, RevisionId, Timestamp};
+
+use super::work::sample;
+
+/// What lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// One pod under a load for one pod, reported by the pod.
+    Serving,
+    /// No pod and no load, by the word of an activator.
+    AtZero,
+}
+
+/// Enough for a schedule worth the name, and a divisor of all counts of repetitions.
+const REVISIONS: u32 = 50;
+/// Ticks of two revisions lie this far apart.
+const APART: Duration = Duration::from_millis(2000 / 50);
+const START: Timestamp = Timestamp::from_secs(1000);
+/// How long everything lasts before the first repetition: routes, windows and the grace period have come to rest.
+const SECONDS: u64 = 150;
+const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(0));
+
+pub(crate) struct Ticks {
+    multiscaler: Multiscaler,
+    state: State,
+    /// The first second that was not reported yet.
+    second: u64,
+}
+
+impl Ticks {
+    pub(crate) fn of(state: State) -> Self {
+        let mut multiscaler = Multiscaler::default();
+        let spec = Arc::new(ScalingSpec::default());
+        multiscaler.handle(Event::ActivatorsChanged { activators: vec![ReplicaId(0)] }, START);
+        multiscaler.handle(started(ACTIVATOR), START);
+        for number in 0..REVISIONS {
+            let (revision, now) = (RevisionId(number), START + APART * number);
+            let wanted = if state == State::Serving { PodCount::ONE } else { PodCount::ZERO };
+            multiscaler.handle(Event::RevisionChanged { revision, spec: Arc::clone(&spec), wanted }, now);
+            if state == State::Serving {
+                let pod = PodId(number);
+                let fact = PodFact { pod, phase: PodPhase::Running, platform_ready: Some(true) };
+                multiscaler.handle(Event::PodsChanged { revision, pods: vec![fact] }, now);
+                multiscaler.handle(started(Reporter::Pod(pod)), now);
+            }
+        }
+        let mut ticks = Self { multiscaler, state, second: START.whole_secs() };
+        while ticks.second < START.whole_secs() + SECONDS {
+            ticks.next();
+            while let Some(command) = ticks.multiscaler.next_command() {
+                if let Command::SetRouting { revision, .. } = command {
+                    let event = Event::PathAcknowledged { revision, acknowledged: true };
+                    ticks.multiscaler.handle(event, Timestamp::from_secs(ticks.second));
+                }
+            }
+        }
+        ticks
+    }
+
+    pub(crate) fn once(&mut self) {
+        self.next();
+        if let Some(command) = self.multiscaler.next_command() {
+            panic!("nothing was to change: {command:?}");
+        }
+    }
+
+    /// The next tick, after the reports of all seconds that are over by then.
+    fn next(&mut self) {
+        let now = self.multiscaler.next_deadline().expect("each revision has its next tick");
+        while self.second < now.whole_secs() {
+            self.report();
+            self.second += 1;
+        }
+        self.multiscaler.advance(now);
+    }
+
+    fn report(&mut self) {
+        let (second, now) = (self.second, Timestamp::from_secs(self.second + 1));
+        self.multiscaler.handle(Event::ReporterHeard { reporter: ACTIVATOR, second }, now);
+        if self.state == State::AtZero {
+            return;
+        }
+        for number in 0..REVISIONS {
+            let (reporter, revision) = (Reporter::Pod(PodId(number)), RevisionId(number));
+            self.multiscaler.handle(Event::LoadReported { reporter, revision, sample: sample(second) }, now);
+        }
+    }
+}
+
+fn started(reporter: Reporter) -> Event {
+    Event::ReporterStarted {
+        reporter,
+        boot: BootId(1),
+        current_second: START.whole_secs(),
+        history: Vec::new(),
+    }
+}
