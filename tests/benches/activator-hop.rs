@@ -80,9 +80,8 @@ fn main() -> anyhow::Result<()> {
         let field = Field::start(revisions, folder.path())?;
         let short = ["64x12B", "64x64KB-upload"];
         for cell in CELLS.iter().filter(|cell| !options.quick || short.contains(&cell.name)) {
-            // wrk prepares GETs only for many hosts.
             let name = format!("{revisions} revisions, {}", cell.name);
-            if (cell.upload > 0 && revisions > 1) || !options.includes(&name) {
+            if !options.includes(&name) {
                 continue;
             }
             let turns = field.play(cell, &options, rounds).with_context(|| name.clone())?;
@@ -148,11 +147,8 @@ impl<'a> Field<'a> {
     }
 
     fn load(&self, cell: &Cell, port: u16, time: Duration) -> anyhow::Result<Seen> {
-        let requests = match (cell.upload, &self.pods[..]) {
-            (0, pods) => Requests::Hosts(pods.iter().map(|pod| pod.host.clone()).collect()),
-            (bytes, [only, ..]) => Requests::PostTo(only.host.clone(), bytes),
-            (_, []) => anyhow::bail!("there is no pod"),
-        };
+        let hosts = self.pods.iter().map(|pod| pod.host.clone()).collect();
+        let requests = Requests::Hosts(hosts, cell.upload);
         let wrk = Wrk::new(self.folder, "load", &requests)?;
         wrk.path(cell.path).connections(cell.connections).cores(&self.cores.load).run(port, time)
     }

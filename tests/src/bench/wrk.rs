@@ -26,10 +26,8 @@ pub enum Requests {
     Get,
     /// POST of this many bytes.
     Post(usize),
-    /// The same to this host.
-    PostTo(String, usize),
-    /// GET for each of these hosts in turn.
-    Hosts(Vec<String>),
+    /// For each of these hosts in turn: POST of this many bytes, or GET if there are none.
+    Hosts(Vec<String>, usize),
 }
 
 /// A closed loop: each connection sends its next request when the former is answered.
@@ -60,10 +58,7 @@ impl Wrk {
         let setup = match requests {
             Requests::Get => String::new(),
             Requests::Post(bytes) => posting(*bytes),
-            Requests::PostTo(host, bytes) => {
-                format!("{}\nwrk.headers[\"Host\"] = {host:?}", posting(*bytes))
-            }
-            Requests::Hosts(hosts) => rotating(hosts),
+            Requests::Hosts(hosts, bytes) => rotating(hosts, *bytes),
         };
         let script = folder.join(format!("{name}.lua"));
         fs::write(&script, SCRIPT.replace("SETUP", &setup))?;
@@ -118,11 +113,13 @@ fn posting(bytes: usize) -> String {
 }
 
 /// Precomputed requests, for building one costs more than sending it.
-fn rotating(hosts: &[String]) -> String {
+fn rotating(hosts: &[String], bytes: usize) -> String {
     let list: Vec<String> = hosts.iter().map(|host| format!("{host:?}")).collect();
+    // Method and body of all are wrk's own.
+    let body = if bytes > 0 { posting(bytes) } else { String::new() };
     format!(
-        "local hosts = {{ {} }}\nlocal prepared = {{}}\nlocal turn = 0\n\
-         init = function() for i, host in ipairs(hosts) do prepared[i] = wrk.format(\"GET\", nil, {{ Host = host }}) end end\n\
+        "{body}\nlocal hosts = {{ {} }}\nlocal prepared = {{}}\nlocal turn = 0\n\
+         init = function() for i, host in ipairs(hosts) do prepared[i] = wrk.format(nil, nil, {{ Host = host }}) end end\n\
          request = function() turn = turn % #prepared + 1; return prepared[turn] end",
         list.join(", ")
     )
