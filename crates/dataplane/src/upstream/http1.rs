@@ -232,7 +232,9 @@ fn respond(
             lease.end(&rest);
             Body::full(body)
         }
-        framing => Body::from(Incoming::new(rest, Decoder::new(framing), lease)),
+        framing @ (Framing::Length(_) | Framing::Chunked | Framing::UntilClose) => {
+            Body::from(Incoming::new(rest, Decoder::new(framing), lease))
+        }
     };
     head.response.map(|()| body)
 }

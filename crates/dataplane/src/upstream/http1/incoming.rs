@@ -86,7 +86,7 @@ impl HttpBody for Incoming {
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            polled => polled,
+            polled @ (Poll::Ready(Some(Ok(_)) | None) | Poll::Pending) => polled,
         }
     }
 
