@@ -172,6 +172,10 @@ async fn send_on_new(
 impl From<Failed> for SendError {
     fn from(failed: Failed) -> Self {
         let Failed { kind, progress, request, .. } = failed;
+        if kind == SendErrorKind::RequestBody {
+            // Nobody may send it again: what is left of its body would be taken for all of it.
+            return Self { kind, started: Started::Perhaps, request: None };
+        }
         match progress {
             Progress::Whole => Self::not_started(kind, request),
             Progress::Read => Self { kind, started: Started::No, request: None },

@@ -2,7 +2,8 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -10,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::body::BodyError;
 
 /// An app that counts its connections.
 struct App {
@@ -189,6 +191,29 @@ fn a_lost_request_is_repeated_at_most_once_and_never_said_to_be_unstarted() {
             assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
             assert!(error.request.is_none(), "nobody may send it again");
             assert_eq!(deaths.get(), executed, "{lost_requests:?}");
+        }
+    });
+}
+
+#[test]
+fn a_request_whose_body_breaks_off_is_never_sent_again() {
+    run(async {
+        let app = app().await;
+        let upstreams = pool(UpstreamLimits::default());
+        // On a new connection and on one that was used before; before the first byte and after it.
+        for pieces in [vec![], vec![Bytes::from_static(b"a")]] {
+            for _ in 0..2 {
+                let pieces = pieces.clone().into_iter().map(|piece| Ok(Frame::data(piece)));
+                let broken = std::iter::once(Err(BodyError::Source("broken off".to_owned())));
+                let body = StreamBody::new(futures_util::stream::iter(pieces.chain(broken)));
+                let mut request = request(Protocol::Http1);
+                *request.body_mut() = Body::custom(body);
+                let error =
+                    upstreams.send(app.address, Protocol::Http1, request).await.expect_err("no answer");
+                assert_eq!((error.kind, error.started), (SendErrorKind::RequestBody, Started::Perhaps));
+                assert!(error.request.is_none());
+                exchange(&upstreams, app.address, Protocol::Http1).await;
+            }
         }
     });
 }
