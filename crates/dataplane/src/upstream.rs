@@ -266,6 +266,14 @@ struct Opened {
     address: SocketAddr,
 }
 
+#[cfg(test)]
+impl Opened {
+    /// One that counts nowhere.
+    fn uncounted() -> Self {
+        Self { pool: Weak::new(), address: SocketAddr::from(([127, 0, 0, 1], 0)) }
+    }
+}
+
 impl Drop for Opened {
     fn drop(&mut self) {
         let Some(pool) = self.pool.upgrade() else { return };

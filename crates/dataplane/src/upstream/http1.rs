@@ -192,7 +192,7 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
         if now.saturating_since(connection.idle_since) <= TRUSTED_IDLE {
             return Some(connection);
         }
-        // Yielding lets the runtime ask the kernel for news and the connection's task hear of them.
+        // Yielding lets the runtime ask the kernel for news.
         tokio::task::yield_now().await;
         if connection.is_usable() {
             return Some(connection);

@@ -83,15 +83,16 @@ impl Upload {
         self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
     }
 
+    /// Whether a piece of the body may be taken. Not before the end of the last chunk is out: what the next one puts before its data would overtake it.
+    fn wants_body(&self) -> bool {
+        self.data.is_empty() && self.after.is_empty() && !matches!(self.body, Sending::Complete)
+    }
+
     /// Writes as much as can be written. Ready when it is done.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
         while !self.is_done() {
             // The first piece of the body leaves with the head, if it is there already.
-            let next = if self.data.is_empty() && !matches!(self.body, Sending::Complete) {
-                self.poll_body(context)?
-            } else {
-                Poll::Ready(())
-            };
+            let next = if self.wants_body() { self.poll_body(context)? } else { Poll::Ready(()) };
             match self.poll_flush(context) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
@@ -211,5 +212,37 @@ impl Future for Rest {
             self.0.wire.break_off();
         }
         Poll::Ready(done.is_ok() && !self.0.is_deaf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::super::Opened;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_chunk_never_overtakes_the_end_of_the_one_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
+        let (mut peer, _) = listener.accept().await.expect("open");
+        let frames = [Ok(Frame::data(Bytes::from_static(b"a")))];
+        let body = Body::custom(StreamBody::new(futures_util::stream::iter(frames)));
+        let wire = Rc::new(Wire::new(stream, Opened::uncounted()));
+        let mut upload = Upload::new(wire, Box::new(Request::new(body)));
+        // The kernel took everything but the last byte of a chunk.
+        upload.before.clear();
+        upload.after = b"\n";
+        poll_fn(|context| upload.poll(context)).await.expect("the body is whole");
+        drop(upload);
+        let mut written = String::new();
+        peer.read_to_string(&mut written).await.expect("open");
+        assert_eq!(written, "\n1\r\na\r\n0\r\n\r\n");
     }
 }
