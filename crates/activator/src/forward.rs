@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers, Upstreams, names,
+    Body, ClientUpgrade, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers, Upstreams,
+    names,
 };
 use http::{HeaderValue, Response};
-use hyper::upgrade::OnUpgrade;
 use vocabulary::{Routing, Timestamp, format_duration};
 
 use crate::outgoing::{Outgoing, Sending, Way};
@@ -19,7 +19,7 @@ pub(crate) struct Forwarding<'a> {
     pub(crate) stack: &'a Stack,
     pub(crate) revision: Arc<Revision>,
     pub(crate) outgoing: Outgoing,
-    pub(crate) upgrade: Option<OnUpgrade>,
+    pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
     pub(crate) has_waited: bool,

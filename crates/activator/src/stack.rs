@@ -10,7 +10,6 @@ use dataplane::{
     Upstreams, effective_host, framing_problem,
 };
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use crate::assignments::Assignments;
 use crate::context::Context;
@@ -38,7 +37,7 @@ impl Service for Stack {
 
     async fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> Result<Response<AnswerBody>, Abort> {
         let kind = RequestKind::of(&request);
@@ -52,7 +51,7 @@ impl Service for Stack {
 impl Stack {
     async fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<Body>,
         connection: &Connection,
     ) -> Result<Response<AnswerBody>, Refusal> {
         let arrived = self.context.clock.now();

@@ -36,6 +36,7 @@ pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use timers::{Activity, Expired, Timers};
+pub use upgrade::ClientUpgrade;
 pub use upstream::{
     IncomingError, LostRequests, Malformed, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,
     Upstreams, on_continue,

@@ -2,15 +2,13 @@
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
 
 use crate::body::{Body, Held};
 use crate::drain::Drain;
 use crate::headers::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::timers::Timers;
-use crate::upgrade::relay;
+use crate::upgrade::{ClientUpgrade, relay};
 use crate::upstream::Protocol;
 
 /// A request ready for its next hop, with what its answer will need.
@@ -23,15 +21,15 @@ pub struct Forwarded {
     /// How a refusal of it must look.
     pub kind: RequestKind,
     /// The client's side of an upgrade, if it asked for one.
-    pub upgrade: Option<OnUpgrade>,
+    pub upgrade: Option<ClientUpgrade>,
 }
 
 impl Forwarded {
     /// Ends the client's hop.
-    pub fn new(mut request: Request<Incoming>) -> Self {
+    pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let kind = RequestKind::of(&request);
-        let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
+        let on_upgrade = request.extensions_mut().remove::<ClientUpgrade>();
         let headers = request.headers_mut();
         let mut upgrade = None;
         if has_hop_by_hop(headers) {
@@ -46,7 +44,7 @@ impl Forwarded {
                 upgrade = on_upgrade;
             }
         }
-        Self { request: request.map(Body::from), protocol, kind, upgrade }
+        Self { request, protocol, kind, upgrade }
     }
 }
 
@@ -93,7 +91,7 @@ pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
 #[derive(Debug)]
 pub struct Hop<'a> {
     /// The client's side of an upgrade, from [`Forwarded`].
-    pub upgrade: Option<OnUpgrade>,
+    pub upgrade: Option<ClientUpgrade>,
     /// The timers of the request; they go on until the answer is out.
     pub timers: Timers,
     /// Where upgraded streams are counted.

@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use runtime::Backoff;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -26,7 +25,7 @@ use tracing::{debug, warn};
 
 pub use connection::Connection;
 
-use crate::body::BodyError;
+use crate::body::{Body, BodyError};
 use crate::drain::Drain;
 
 /// What answers requests. It is a plain async function: no future is boxed, and its state is shared by `Rc`, not locked.
@@ -37,7 +36,7 @@ pub trait Service: 'static {
     /// Answers one request. When the future is dropped, the client has gone.
     fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
 }

@@ -16,10 +16,20 @@ use crate::timers::{Activity, Timers};
 /// Frames of a WebSocket are mostly small; what is larger takes several turns.
 const BUFFER_BYTES: usize = 8 * 1024;
 
+/// The client's side of a switch of protocols that it asked for. It stands in the extensions of its request.
+#[derive(Clone, Debug)]
+pub struct ClientUpgrade(OnUpgrade);
+
+impl From<OnUpgrade> for ClientUpgrade {
+    fn from(upgrade: OnUpgrade) -> Self {
+        Self(upgrade)
+    }
+}
+
 /// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a timer fires (which closes
 /// both). `guard` is held as long. The stream counts as open in `drain`.
 pub(crate) fn relay<Guard: 'static>(
-    sides: (OnUpgrade, AppStream),
+    sides: (ClientUpgrade, AppStream),
     timers: Timers,
     guard: Guard,
     drain: &Drain,
@@ -38,7 +48,7 @@ pub(crate) fn relay<Guard: 'static>(
 }
 
 async fn carry(
-    (client, mut app): (OnUpgrade, AppStream),
+    (ClientUpgrade(client), mut app): (ClientUpgrade, AppStream),
     activity: Option<Activity>,
 ) -> io::Result<(u64, u64)> {
     let client = client.await.map_err(io::Error::other)?;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use dataplane::{Abort, Body, Connection, Drain, Service};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use prost::Message;
 use runtime::Clock;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +36,7 @@ impl Service for AdminPages {
 
     async fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         if gate::is_prober(request.headers()) || gate::is_probe(request.headers()) {
@@ -93,7 +92,7 @@ impl Service for StatPages {
 
     async fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         if request.uri().path() != "/metrics" {
@@ -119,7 +118,7 @@ impl Service for MetricsPages {
 
     async fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         if request.uri().path() != "/metrics" {

@@ -11,15 +11,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AsyncBreaker, Body, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol, Refusal,
-    RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem, names,
-    set_forwarded_for, set_host, strip_internal, strip_refusal,
+    Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
+    Refusal, RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem,
+    names, set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
 use http::{Method, Request, Response};
-use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
 use runtime::Clock;
 use throttling::Origin;
 use vocabulary::{RequestTimeouts, Routing, Timestamp};
@@ -113,7 +111,7 @@ type Answer = Response<Held<Option<InFlight>>>;
 struct Begun {
     request: Box<Request<Body>>,
     protocol: Protocol,
-    upgrade: Option<OnUpgrade>,
+    upgrade: Option<ClientUpgrade>,
     admission: Admission,
     in_flight: InFlight,
     timers: Timers,
@@ -127,7 +125,7 @@ impl Service for Stack {
     /// What needs no waiting happens before there is a future: a future is copied about, and all that it holds with it.
     fn call(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Answer, Abort>> + 'static {
         match self.begin(request, &connection) {
@@ -143,7 +141,7 @@ impl Stack {
         clippy::result_large_err,
         reason = "it is moved once, and boxing it would cost every refusal an allocation"
     )]
-    fn begin(&self, mut request: Request<Incoming>, connection: &Connection) -> Result<Begun, Answer> {
+    fn begin(&self, mut request: Request<Body>, connection: &Connection) -> Result<Begun, Answer> {
         // Who sent this? Without proof, headers that only our hops may set are removed before anything looks at them (L12).
         let sender = self.sender_of(&mut request, connection);
         // A probe is answered from what is known, before anything is allocated for it.
@@ -213,7 +211,7 @@ impl Stack {
         }
     }
 
-    fn sender_of(&self, request: &mut Request<Incoming>, connection: &Connection) -> Sender {
+    fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Sender {
         if self.settings.is_vouched_for(request.headers()) {
             connection.mark_as_hop();
             request.headers_mut().remove(names::EBB_HOP_KEY);
@@ -297,7 +295,7 @@ enum Failure {
     ClientGone,
 }
 
-fn admission_of(sender: Sender, request: &Request<Incoming>) -> Admission {
+fn admission_of(sender: Sender, request: &Request<Body>) -> Admission {
     let headers = request.headers();
     let is_hop = sender == Sender::Hop;
     let is_proxied = is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
@@ -311,7 +309,7 @@ fn admission_of(sender: Sender, request: &Request<Incoming>) -> Admission {
 }
 
 /// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is removed.
-fn prepare_headers(sender: Sender, request: &mut Request<Incoming>, connection: &Connection) {
+fn prepare_headers(sender: Sender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
     set_forwarded_for(headers, connection.forwarded_for());
     if sender == Sender::Hop {

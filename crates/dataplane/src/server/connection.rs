@@ -12,6 +12,7 @@ use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
@@ -19,9 +20,10 @@ use tokio::net::TcpStream;
 use super::head_rules::HeadRules;
 use super::socket::{Reset, Socket, Spoken};
 use super::{Abort, ServerLimits, Service};
-use crate::body::BodyError;
+use crate::body::{Body, BodyError};
 use crate::drain::{Drain, Phase};
 use crate::headers::ClientAddress;
+use crate::upgrade::ClientUpgrade;
 use crate::watch::Watch;
 
 /// What a service may know about the connection that a request came on, and ask of it.
@@ -138,6 +140,10 @@ async fn run_http1<S: Service>(
         let is_close_delimited = Rc::clone(&is_close_delimited);
         service_fn(move |request: Request<Incoming>| {
             is_close_delimited.set(request.version() == Version::HTTP_10);
+            let mut request = request.map(Body::from);
+            if let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() {
+                request.extensions_mut().insert(ClientUpgrade::from(upgrade));
+            }
             if rules.is_ambiguous(&request) {
                 connection.retire();
             }
@@ -224,7 +230,7 @@ async fn run_http2<S: Service>(
     let answering = {
         let connection = Rc::clone(&connection);
         service_fn(move |request: Request<Incoming>| {
-            Rc::clone(&service).call(request, Rc::clone(&connection))
+            Rc::clone(&service).call(request.map(Body::from), Rc::clone(&connection))
         })
     };
     let mut serving = pin!(
