@@ -14,9 +14,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming as HyperBody;
 use thiserror::Error;
 
+use crate::http2::{ErrorCode, Receiver, StreamError};
 use crate::timers::{Activity, Expired, Timers};
 use crate::upgrade::AppStream;
-use crate::upstream::{Http2Lease, Incoming, IncomingError};
+use crate::upstream::{Incoming, IncomingError};
 use crate::watch::{self, SharedTimers};
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
@@ -29,12 +30,26 @@ pub enum BodyError {
     /// The same, on a connection of ours.
     #[error("the sender of the body failed: {0}")]
     Upstream(#[source] IncomingError),
+    /// The same, on a stream of HTTP/2.
+    #[error("the sender of the body failed: {0}")]
+    Stream(#[source] StreamError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
     Expired(Expired),
     /// Any other source failed.
     #[error("the source of the body failed: {0}")]
     Source(String),
+}
+
+impl BodyError {
+    /// What a stream of HTTP/2 that cannot go on is reset with: what the other side said, if it said something.
+    pub(crate) fn code(&self) -> ErrorCode {
+        match self {
+            Self::Stream(error) => error.code(),
+            Self::Expired(_) => ErrorCode::CANCEL,
+            Self::Peer(_) | Self::Upstream(_) | Self::Source(_) => ErrorCode::INTERNAL_ERROR,
+        }
+    }
 }
 
 /// A body that is neither of the common kinds, such as one that keeps a copy for a second attempt.
@@ -46,8 +61,6 @@ pub struct Body {
     kind: Kind,
     activity: Option<Activity>,
     timers: Option<SharedTimers>,
-    /// Declared last: the connection returns to the pool after the body is gone.
-    lease: Option<Http2Lease>,
 }
 
 #[derive(Default)]
@@ -57,6 +70,7 @@ enum Kind {
     Full(Bytes),
     Hyper(HyperBody),
     Incoming(Box<Incoming>),
+    Stream(Receiver),
     /// No body: what follows the head is another protocol.
     Switched(Box<AppStream>),
     Custom(CustomBody),
@@ -101,12 +115,6 @@ impl Body {
         self
     }
 
-    /// Holds on to the HTTP/2 connection that this body is read from.
-    pub(crate) fn with_lease(mut self, lease: Http2Lease) -> Self {
-        self.lease = Some(lease);
-        self
-    }
-
     /// A connection on which another protocol is spoken from now on.
     pub(crate) fn switched(stream: AppStream) -> Self {
         Self::from(Kind::Switched(Box::new(stream)))
@@ -125,7 +133,7 @@ impl Body {
 
 impl From<Kind> for Body {
     fn from(kind: Kind) -> Self {
-        Self { kind, activity: None, timers: None, lease: None }
+        Self { kind, activity: None, timers: None }
     }
 }
 
@@ -142,6 +150,12 @@ impl From<Incoming> for Body {
     }
 }
 
+impl From<Receiver> for Body {
+    fn from(receiver: Receiver) -> Self {
+        Self::from(if receiver.is_end_stream() { Kind::Empty } else { Kind::Stream(receiver) })
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
@@ -149,6 +163,7 @@ impl fmt::Debug for Body {
             Kind::Full(_) => "Full",
             Kind::Hyper(_) => "Hyper",
             Kind::Incoming(_) => "Incoming",
+            Kind::Stream(_) => "Stream",
             Kind::Switched(_) => "Switched",
             Kind::Custom(_) => "Custom",
         };
@@ -176,6 +191,7 @@ impl HttpBody for Body {
             Kind::Incoming(incoming) => {
                 Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Upstream)
             }
+            Kind::Stream(receiver) => Pin::new(receiver).poll_frame(context).map_err(BodyError::Stream),
             Kind::Custom(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
@@ -201,6 +217,7 @@ impl HttpBody for Body {
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Hyper(incoming) => incoming.is_end_stream(),
             Kind::Incoming(incoming) => incoming.is_end_stream(),
+            Kind::Stream(receiver) => receiver.is_end_stream(),
             Kind::Custom(source) => source.is_end_stream(),
         }
     }
@@ -211,6 +228,7 @@ impl HttpBody for Body {
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
             Kind::Hyper(incoming) => incoming.size_hint(),
             Kind::Incoming(incoming) => incoming.size_hint(),
+            Kind::Stream(receiver) => receiver.size_hint(),
             Kind::Custom(source) => source.size_hint(),
         }
     }

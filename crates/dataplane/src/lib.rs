@@ -8,8 +8,10 @@
 
 mod body;
 mod breaker;
+mod date;
 mod drain;
 mod headers;
+mod http2;
 mod proxy;
 mod refusal;
 mod server;
@@ -32,6 +34,7 @@ pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, names, remove_hop_by_hop, set_forwarded,
     set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
+pub use http2::{ErrorCode, StreamError};
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};

@@ -24,7 +24,6 @@ use vocabulary::Timestamp;
 pub use error::{SendError, SendErrorKind, Started};
 pub(crate) use http1::Incoming;
 pub use http1::{IncomingError, Malformed, on_continue};
-pub(crate) use http2::Http2Lease;
 
 use crate::body::Body;
 use http1::Http1Connection;
@@ -292,16 +291,6 @@ fn is_repeatable(request: &Request<Body>) -> bool {
         || *method == Method::PUT
         || *method == Method::DELETE;
     is_idempotent && request.body().is_empty() && !request.headers().contains_key(http::header::UPGRADE)
-}
-
-/// A second copy of a request without a body.
-fn copy_of(request: &Request<Body>) -> Box<Request<Body>> {
-    let mut copy = Box::new(Request::new(Body::empty()));
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.version_mut() = request.version();
-    *copy.headers_mut() = request.headers().clone();
-    copy
 }
 
 /// Runs hyper's tasks on the current thread.

@@ -10,19 +10,20 @@ use std::task::{Context, Poll, Waker, ready};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 
 use super::head_rules::HeadRules;
-use super::socket::{Reset, Socket, Spoken};
+use super::socket::{Beginning, Reset, Socket, Spoken};
 use super::{Abort, ServerLimits, Service};
 use crate::body::{Body, BodyError};
 use crate::drain::{Drain, Phase};
 use crate::headers::ClientAddress;
+use crate::http2::{self, SessionLimits};
 use crate::upgrade::ClientUpgrade;
 use crate::watch::Watch;
 
@@ -68,6 +69,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.get()
+    }
+
     /// The peer is one of our own hops, which closes its idle connections itself.
     pub fn mark_as_hop(&self) {
         self.is_from_hop.set(true);
@@ -86,7 +91,7 @@ impl Connection {
     }
 
     /// Remembers how to wake this connection's task. It is the same for the whole life of the task, so once is enough.
-    fn register(&self, context: &Context<'_>) {
+    pub(crate) fn register(&self, context: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if waker.is_none() {
             *waker = Some(context.waker().clone());
@@ -102,11 +107,11 @@ pub(super) async fn run<S: Service>(
     drain: &Drain,
     limits: ServerLimits,
 ) -> Result<(), ConnectionError> {
+    let mut stream = stream;
     stream.set_nodelay(true)?;
-    let reset = Reset::default();
-    let mut socket = Socket::new(stream, reset.clone());
+    let mut beginning = Beginning::default();
     let spoken = {
-        let mut detection = pin!(socket.detect());
+        let mut detection = pin!(beginning.detect(&mut stream));
         // Who connected and said nothing yet holds nothing; a drain need not wait for it.
         poll_fn(|context| {
             connection.register(context);
@@ -119,8 +124,12 @@ pub(super) async fn run<S: Service>(
         .await?
     };
     match spoken {
-        Some(Spoken::Http1) => run_http1(socket, reset, connection, service, (drain, limits)).await,
-        Some(Spoken::Http2) => run_http2(socket, connection, service, (drain, limits)).await,
+        Some(Spoken::Http1) => {
+            let reset = Reset::default();
+            let socket = Socket::new(stream, &beginning, reset.clone());
+            run_http1(socket, reset, connection, service, (drain, limits)).await
+        }
+        Some(Spoken::Http2) => run_http2(stream, connection, service, (drain, limits)).await,
         Some(Spoken::Nothing) | None => Ok(()),
     }
 }
@@ -222,54 +231,16 @@ fn say_close<B>(response: &mut Response<B>) {
 }
 
 async fn run_http2<S: Service>(
-    socket: Socket,
+    socket: TcpStream,
     connection: Rc<Connection>,
     service: Rc<S>,
     (drain, limits): (&Drain, ServerLimits),
 ) -> Result<(), ConnectionError> {
-    let answering = {
-        let connection = Rc::clone(&connection);
-        service_fn(move |request: Request<Incoming>| {
-            Rc::clone(&service).call(request.map(Body::from), Rc::clone(&connection))
-        })
+    let limits = SessionLimits {
+        streams: limits.streams_per_connection,
+        stream_window: limits.stream_window,
+        head_bytes: limits.head_bytes,
     };
-    let mut serving = pin!(
-        http2::Builder::new(StreamExecutor)
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(limits.streams_per_connection)
-            .initial_stream_window_size(limits.stream_window)
-            .initial_connection_window_size(1024 * 1024)
-            .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-            .max_send_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(socket), answering)
-    );
-    let mut is_told = false;
-    poll_fn(|context| {
-        connection.register(context);
-        if !is_told && (connection.is_retired.get() || drain.is_draining()) {
-            is_told = true;
-            serving.as_mut().graceful_shutdown();
-        }
-        serving.as_mut().poll(context)
-    })
-    .await?;
+    http2::serve(socket, connection, service, drain, limits).await?;
     Ok(())
-}
-
-/// Runs the streams of a connection, each as a task that ends when a timer of its response fires; dropping it resets the stream.
-#[derive(Clone, Copy, Debug)]
-struct StreamExecutor;
-
-impl<Stream: Future<Output = ()> + 'static> hyper::rt::Executor<Stream> for StreamExecutor {
-    fn execute(&self, stream: Stream) {
-        tokio::task::spawn_local(async move {
-            let mut stream = pin!(stream);
-            let watch = Watch::default();
-            poll_fn(|context| match watch.during(|| stream.as_mut().poll(context)) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => watch.poll_expired(context).map(drop),
-            })
-            .await;
-        });
-    }
 }

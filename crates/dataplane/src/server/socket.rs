@@ -13,12 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::http2::PREFACE;
 use crate::small_writes::poll_write_pieces;
 
 use super::head_rules::{HeadRules, LengthLines};
-
-/// What an HTTP/2 connection begins with.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long a client that may be in the middle of a body has to notice that we closed our side. Closing the other side while bytes arrive resets the
 /// connection, and a client that sees the reset first never reads its answer. One that reads while it writes closes within a round trip.
@@ -62,11 +60,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream, reset: Reset) -> Self {
+    pub(crate) fn new(stream: TcpStream, beginning: &Beginning, reset: Reset) -> Self {
         Self {
             stream,
-            ahead: [0; PREFACE.len()],
-            unread: 0..0,
+            ahead: beginning.bytes,
+            unread: 0..beginning.length,
             reset,
             rules: None,
             replacement: Vec::new(),
@@ -120,22 +118,31 @@ impl Socket {
             true
         })
     }
+}
 
+/// The first bytes of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    bytes: [u8; PREFACE.len()],
+    length: usize,
+}
+
+impl Beginning {
     /// Reads until it is clear what the peer speaks. Nothing of it is lost.
-    pub(crate) async fn detect(&mut self) -> io::Result<Spoken> {
+    pub(crate) async fn detect(&mut self, stream: &mut TcpStream) -> io::Result<Spoken> {
         loop {
-            let have = self.unread.end;
-            if self.ahead[..have] != PREFACE[..have] {
+            let have = self.length;
+            if self.bytes[..have] != PREFACE[..have] {
                 return Ok(Spoken::Http1);
             }
             if have == PREFACE.len() {
                 return Ok(Spoken::Http2);
             }
-            let read = self.stream.read(&mut self.ahead[have..]).await?;
+            let read = stream.read(&mut self.bytes[have..]).await?;
             if read == 0 {
                 return Ok(if have == 0 { Spoken::Nothing } else { Spoken::Http1 });
             }
-            self.unread.end += read;
+            self.length += read;
         }
     }
 }

@@ -1,12 +1,9 @@
 //! What went wrong with a request that was to be sent.
 
-use std::error::Error;
-
 use http::Request;
 use thiserror::Error;
 
 use crate::body::Body;
-use crate::server::Chain;
 
 /// Whether the peer may have begun to work on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,55 +66,4 @@ impl SendError {
     pub(super) fn not_started(kind: SendErrorKind, request: Box<Request<Body>>) -> Self {
         Self { kind, started: Started::No, request: Some(request) }
     }
-
-    /// What hyper says about a request that was handed to a connection.
-    pub(super) fn from_hyper(error: &hyper::Error, recovered: Option<Request<Body>>) -> Self {
-        tracing::debug!(error = %Chain(error), "a request got no response");
-        let (kind, started) = classify(error);
-        match recovered {
-            Some(request) => Self::not_started(SendErrorKind::Closed, Box::new(request)),
-            None => Self { kind, started, request: None },
-        }
-    }
-}
-
-fn classify(error: &hyper::Error) -> (SendErrorKind, Started) {
-    if let Some(stream) = find::<h2::Error>(error) {
-        return classify_stream(stream);
-    }
-    if error.is_user() || find::<crate::body::BodyError>(error).is_some() {
-        return (SendErrorKind::RequestBody, Started::Perhaps);
-    }
-    if error.is_parse() {
-        return (SendErrorKind::Malformed, Started::Perhaps);
-    }
-    (SendErrorKind::Closed, Started::Perhaps)
-}
-
-/// A peer that refuses a stream, or goes away without having processed it, says so; HTTP/2 makes that a promise (RFC 9113 §8.7).
-fn classify_stream(error: &h2::Error) -> (SendErrorKind, Started) {
-    if error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM) {
-        return (SendErrorKind::StreamRefused, Started::No);
-    }
-    if error.is_remote() && error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR) {
-        // Only streams above the last processed one are ended by a graceful GOAWAY; the others get their answers.
-        return (SendErrorKind::StreamRefused, Started::No);
-    }
-    if error.is_io() {
-        return (SendErrorKind::Closed, Started::Perhaps);
-    }
-    let reason =
-        error.reason().map_or("connection error".to_owned(), |reason| reason.description().to_owned());
-    (SendErrorKind::StreamReset(reason), Started::Perhaps)
-}
-
-fn find<'a, Wanted: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a Wanted> {
-    let mut current = Some(error);
-    while let Some(error) = current {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        current = error.source();
-    }
-    None
 }

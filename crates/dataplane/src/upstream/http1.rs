@@ -32,6 +32,7 @@ use upload::{Progress, Rest};
 use wire::Wire;
 
 pub use exchange::on_continue;
+pub(super) use head::HEAD_BYTES_MAX;
 pub use head::Malformed;
 pub(crate) use incoming::Incoming;
 pub use incoming::IncomingError;

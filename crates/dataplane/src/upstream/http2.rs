@@ -1,26 +1,16 @@
 //! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached.
 
-mod outward;
-
-use std::cell::Cell;
-use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::task::Poll;
 
 use http::{Request, Response, Version};
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Notify;
 
-use super::{LocalExecutor, Opened, Pool, SendError, SendErrorKind, Started, copy_of, dial, is_repeatable};
+use super::{Pool, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
-use outward::Outward;
-
-/// How often a silent peer is asked whether it is still there, and how long it has to answer (L40).
-const PING_INTERVAL: Duration = Duration::from_secs(10);
+use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
 /// How many times a request that a peer has certainly not begun is sent again on another connection.
 const ATTEMPTS_MAX: u32 = 3;
@@ -28,7 +18,7 @@ const ATTEMPTS_MAX: u32 = 3;
 /// What is known of one address.
 #[derive(Default)]
 pub(super) struct Http2Host {
-    connections: Vec<Rc<Shared>>,
+    connections: Vec<Rc<Session>>,
     /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
     dialing: Option<Rc<Notify>>,
 }
@@ -40,49 +30,21 @@ impl Http2Host {
 
     /// No further stream goes to these connections; they end with their last one.
     pub(super) fn retire(&mut self) {
-        self.connections.clear();
+        for session in self.connections.drain(..) {
+            session.leave_now();
+        }
     }
 
     /// A connection with room for one more stream.
-    fn with_room(&mut self) -> Option<Rc<Shared>> {
-        self.connections.retain(|shared| !shared.sender.is_closed());
-        self.connections.iter().find(|shared| shared.has_room()).cloned()
+    fn with_room(&mut self) -> Option<Rc<Session>> {
+        self.connections.retain(|session| !session.is_closed());
+        self.connections.iter().find(|session| session.has_room()).cloned()
     }
 }
 
-/// One connection. When the last clone is gone its task ends it.
-struct Shared {
-    sender: http2::SendRequest<Body>,
-    streams: Cell<usize>,
-    /// What the peer allows; read from its settings by the connection's task.
-    streams_max: Rc<Cell<usize>>,
-}
-
-impl Shared {
-    fn has_room(&self) -> bool {
-        self.streams.get() < self.streams_max.get()
-    }
-}
-
-/// One stream.
-pub(crate) struct Http2Lease(Rc<Shared>);
-
-impl Http2Lease {
-    fn new(shared: Rc<Shared>) -> Self {
-        shared.streams.set(shared.streams.get() + 1);
-        Self(shared)
-    }
-}
-
-impl Drop for Http2Lease {
+impl Drop for Http2Host {
     fn drop(&mut self) {
-        self.0.streams.set(self.0.streams.get().saturating_sub(1));
-    }
-}
-
-impl fmt::Debug for Http2Lease {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Http2Lease").field("streams", &self.0.streams).finish_non_exhaustive()
+        self.retire();
     }
 }
 
@@ -94,43 +56,87 @@ pub(super) async fn send(
     *request.version_mut() = Version::HTTP_2;
     let mut attempt = 1;
     loop {
-        let shared = match connection_with_room(pool, to).await {
-            Ok(shared) => shared,
+        let session = match connection_with_room(pool, to).await {
+            Ok(session) => session,
             Err(kind) => return Err(SendError::not_started(kind, request)),
         };
-        let copy = is_repeatable(&request).then(|| copy_of(&request));
-        let error = match send_on(shared, request).await {
+        request = match exchange(&session, request).await {
             Ok(response) => return Ok(response),
-            Err(error) => error,
+            Err(SendError { request: Some(unsent), .. }) if attempt < ATTEMPTS_MAX => unsent,
+            Err(error) => return Err(error),
         };
-        if attempt == ATTEMPTS_MAX {
-            return Err(error);
-        }
         attempt += 1;
-        request = match (error, copy) {
-            (SendError { request: Some(unsent), .. }, _) => unsent,
-            (error, Some(copy)) if error.started == Started::No => copy,
-            (error, _) => return Err(error),
-        };
     }
 }
 
-async fn send_on(shared: Rc<Shared>, request: Box<Request<Body>>) -> Result<Response<Body>, SendError> {
-    let lease = Http2Lease::new(shared);
-    let mut sender = lease.0.sender.clone();
-    match sender.try_send_request(*request).await {
-        Ok(response) => Ok(response.map(|incoming| Body::from(incoming).with_lease(lease))),
-        Err(mut error) => {
-            let unsent = error.take_message();
-            Err(SendError::from_hyper(error.error(), unsent))
+/// One request and the head of its response, on one stream.
+async fn exchange(
+    session: &Rc<Session>,
+    mut request: Box<Request<Body>>,
+) -> Result<Response<Body>, SendError> {
+    let body = if request.body().is_empty() { HasBody::No } else { HasBody::Yes };
+    let (sender, receiver) = session.open(&request, body);
+    let mut upload = (body == HasBody::Yes).then(|| Pump::new(sender));
+    let answered = poll_fn(|context| {
+        if let Some(pump) = &mut upload
+            && !pump.is_done()
+            && let Poll::Ready(Err(SendFailure::Body(error))) = pump.poll(request.body_mut(), context)
+        {
+            tracing::debug!(%error, "the body of a request broke off");
+            return Poll::Ready(Err(SendErrorKind::RequestBody.into()));
         }
+        receiver.poll_response(context).map_err(SendError::from)
+    })
+    .await;
+    let is_whole = !upload.as_ref().is_some_and(Pump::has_begun);
+    match answered {
+        Ok(response) => {
+            if let Some(pump) = upload.filter(|pump| !pump.is_done()) {
+                tokio::task::spawn_local(send_rest(pump, request));
+            }
+            let whole = receiver.take_whole();
+            Ok(response.map(|()| whole.map_or_else(|| Body::from(receiver), Body::full)))
+        }
+        Err(error) if error.started == Started::No && is_whole => {
+            Err(SendError { request: Some(request), ..error })
+        }
+        Err(error) => Err(error),
     }
 }
 
-async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Shared>, SendErrorKind> {
+/// Sends what is left of a request whose answer has begun. Whatever goes wrong ends the stream, and who reads the answer sees it.
+async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
+    let sent = poll_fn(|context| pump.poll(request.body_mut(), context)).await;
+    if let Err(error) = sent {
+        tracing::debug!(?error, "the rest of a request was not sent");
+    }
+}
+
+impl From<SendErrorKind> for SendError {
+    /// A failure after which nobody may send the request again.
+    fn from(kind: SendErrorKind) -> Self {
+        Self { kind, started: Started::Perhaps, request: None }
+    }
+}
+
+impl From<StreamError> for SendError {
+    fn from(error: StreamError) -> Self {
+        let (kind, started) = match error {
+            // A promise of HTTP/2 (RFC 9113 §8.7).
+            StreamError::Refused => (SendErrorKind::StreamRefused, Started::No),
+            StreamError::Unsent => (SendErrorKind::Closed, Started::No),
+            StreamError::Closed => (SendErrorKind::Closed, Started::Perhaps),
+            StreamError::Reset(code) => (SendErrorKind::StreamReset(code.to_string()), Started::Perhaps),
+            StreamError::Aborted(_) => (SendErrorKind::Malformed, Started::Perhaps),
+        };
+        Self { kind, started, request: None }
+    }
+}
+
+async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Session>, SendErrorKind> {
     loop {
-        if let Some(shared) = pool.with_host(to, |host| host.http2.with_room()) {
-            return Ok(shared);
+        if let Some(session) = pool.with_host(to, |host| host.http2.with_room()) {
+            return Ok(session);
         }
         let Some(dialing) = pool.with_host(to, |host| host.http2.dialing.clone()) else {
             return connect(pool, to).await;
@@ -154,45 +160,23 @@ impl Drop for Dialing<'_> {
     }
 }
 
-async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Shared>, SendErrorKind> {
+async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Session>, SendErrorKind> {
     let (opened, _) = pool.open(to)?;
     let done = Rc::new(Notify::new());
     pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&done)));
     let dialing = Dialing { pool, to, done };
-    let io = TokioIo::new(Outward::new(dial::dial(to, pool.limits.connect).await?));
-    let handshake = http2::Builder::new(LocalExecutor)
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_INTERVAL)
-        .initial_stream_window_size(pool.limits.stream_window)
-        .initial_connection_window_size(1024 * 1024)
-        .max_send_buf_size(64 * 1024)
-        .handshake(io)
-        .await;
-    let (sender, connection) = handshake.map_err(|_| SendErrorKind::Closed)?;
-    let streams_max = Rc::new(Cell::new(connection.current_max_send_streams()));
-    tokio::task::spawn_local(run(connection, Rc::clone(&streams_max), opened));
-    let shared = Rc::new(Shared { sender, streams: Cell::new(0), streams_max });
-    pool.with_host(to, |host| host.http2.connections.push(Rc::clone(&shared)));
+    let socket = dial::dial(to, pool.limits.connect).await?;
+    let limits = SessionLimits {
+        streams: 0,
+        stream_window: pool.limits.stream_window,
+        head_bytes: super::http1::HEAD_BYTES_MAX,
+    };
+    let (session, running) = http2::connect(socket, limits, pool.clock);
+    tokio::task::spawn_local(async move {
+        let _opened = opened;
+        running.await;
+    });
+    pool.with_host(to, |host| host.http2.connections.push(Rc::clone(&session)));
     drop(dialing);
-    Ok(shared)
-}
-
-/// Moves the bytes of one connection and keeps an eye on how many streams its peer allows.
-async fn run(
-    connection: http2::Connection<TokioIo<Outward>, Body, LocalExecutor>,
-    streams_max: Rc<Cell<usize>>,
-    opened: Opened,
-) {
-    let _opened = opened;
-    let mut connection = pin!(connection);
-    let ended = poll_fn(|context| {
-        let polled = connection.as_mut().poll(context);
-        streams_max.set(connection.current_max_send_streams());
-        polled
-    })
-    .await;
-    if let Err(error) = ended {
-        tracing::trace!(%error, "an upstream connection ended");
-    }
+    Ok(session)
 }

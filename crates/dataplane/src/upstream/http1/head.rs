@@ -14,7 +14,7 @@ use crate::body::Body;
 const HEADERS_MAX: usize = 100;
 
 /// As long as the head of a response may be, as that of a request.
-pub(super) const HEAD_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Why what came is not an answer that can be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

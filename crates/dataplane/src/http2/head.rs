@@ -1,0 +1,238 @@
+//! The head of a message, put together from its fields and checked (RFC 9113 §8).
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::{Authority, Parts, PathAndQuery, Scheme};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+
+use super::hpack::Field;
+
+/// Why a head is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    Malformed,
+    TooLarge,
+}
+
+/// What was read of a head.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    method: Option<Method>,
+    scheme: Option<Scheme>,
+    authority: Option<Authority>,
+    path: Option<PathAndQuery>,
+    status: Option<StatusCode>,
+    headers: HeaderMap,
+    has_headers: bool,
+    bytes: usize,
+    problem: Option<Problem>,
+}
+
+impl Head {
+    /// Takes a field that counts for so many bytes.
+    pub(super) fn take(&mut self, field: Field, bytes: usize, bytes_max: usize) {
+        self.bytes += bytes;
+        if self.bytes > bytes_max {
+            self.problem.get_or_insert(Problem::TooLarge);
+        }
+        if self.problem.is_some() {
+            return;
+        }
+        let is_legal = match field {
+            Field::Method(method) => self.first(|head| &mut head.method, method),
+            Field::Scheme(scheme) => self.first(|head| &mut head.scheme, scheme),
+            Field::Authority(authority) => self.first(|head| &mut head.authority, authority),
+            Field::Path(path) => self.first(|head| &mut head.path, path),
+            Field::Status(status) => self.first(|head| &mut head.status, status),
+            Field::Header(name, value) => self.header(name, value),
+            Field::Malformed => false,
+        };
+        if !is_legal {
+            self.problem = Some(Problem::Malformed);
+        }
+    }
+
+    /// A pseudo-header comes once, before all others.
+    fn first<T>(&mut self, slot: impl FnOnce(&mut Self) -> &mut Option<T>, value: T) -> bool {
+        !self.has_headers && slot(self).replace(value).is_none()
+    }
+
+    /// What concerns one connection only has no place in HTTP/2 (§8.2.2).
+    fn header(&mut self, name: HeaderName, value: HeaderValue) -> bool {
+        self.has_headers = true;
+        let is_allowed = match name {
+            CONNECTION | TRANSFER_ENCODING | UPGRADE => false,
+            TE => value == "trailers",
+            _ => !matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+        };
+        is_allowed && self.headers.try_append(name, value).is_ok()
+    }
+
+    fn has_request_fields(&self) -> bool {
+        self.method.is_some() || self.scheme.is_some() || self.authority.is_some() || self.path.is_some()
+    }
+
+    pub(super) fn into_request(self) -> Result<Request<()>, Problem> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let Self { method, scheme, authority, path, status: None, headers, .. } = self else {
+            return Err(Problem::Malformed);
+        };
+        let method = method.ok_or(Problem::Malformed)?;
+        let mut parts = Parts::default();
+        if method == Method::CONNECT {
+            // It is refused later, with an answer; as it stands it names an authority and nothing else (§8.5).
+            if scheme.is_some() || path.is_some() || authority.is_none() {
+                return Err(Problem::Malformed);
+            }
+            parts.authority = authority;
+        } else {
+            let (Some(scheme), Some(path)) = (scheme, path) else { return Err(Problem::Malformed) };
+            if authority.is_some() {
+                parts.scheme = Some(scheme);
+            }
+            parts.authority = authority;
+            parts.path_and_query = Some(path);
+        }
+        let uri = Uri::from_parts(parts).map_err(|_| Problem::Malformed)?;
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_2;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    pub(super) fn into_response(self) -> Result<Response<()>, Problem> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        if self.has_request_fields() {
+            return Err(Problem::Malformed);
+        }
+        let mut response = Response::new(());
+        *response.status_mut() = self.status.ok_or(Problem::Malformed)?;
+        *response.version_mut() = Version::HTTP_2;
+        *response.headers_mut() = self.headers;
+        Ok(response)
+    }
+
+    pub(super) fn into_trailers(self) -> Result<HeaderMap, Problem> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let is_legal = !self.has_request_fields() && self.status.is_none();
+        if is_legal { Ok(self.headers) } else { Err(Problem::Malformed) }
+    }
+}
+
+/// How long a body is said to be; an error if that is no number, or several.
+pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let mut found = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let is_number = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
+        let length: Option<u64> =
+            value.to_str().ok().filter(|_| is_number).and_then(|text| text.parse().ok());
+        let length = length.ok_or(Problem::Malformed)?;
+        if found.replace(length).is_some_and(|other| other != length) {
+            return Err(Problem::Malformed);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hpack::Decoder;
+    use super::*;
+
+    /// A head of these lines, as a peer would write it: every field a literal with a new name.
+    fn head(lines: &[(&str, &str)]) -> Head {
+        let mut block = Vec::new();
+        for (name, value) in lines {
+            block.push(0);
+            for text in [name, value] {
+                block.push(u8::try_from(text.len()).expect("short"));
+                block.extend_from_slice(text.as_bytes());
+            }
+        }
+        let mut head = Head::default();
+        Decoder::default().decode(&block, |field, bytes| head.take(field, bytes, 300)).expect("legal HPACK");
+        head
+    }
+
+    const GET: [(&str, &str); 4] =
+        [(":method", "GET"), (":scheme", "http"), (":authority", "h:1"), (":path", "/a?b")];
+
+    #[test]
+    fn a_request_has_the_uri_that_its_fields_say() {
+        let request = head(&GET).into_request().expect("legal");
+        assert_eq!(request.method(), Method::GET);
+        assert_eq!(request.uri(), "http://h:1/a?b");
+        let request = head(&[GET[0], GET[1], GET[3], ("host", "h")]).into_request().expect("legal");
+        assert_eq!(request.uri(), "/a?b");
+        assert_eq!(request.headers()["host"], "h");
+        let request = head(&[(":method", "OPTIONS"), GET[1], GET[2], (":path", "*")]).into_request();
+        assert_eq!(request.expect("legal").uri().path(), "*");
+    }
+
+    #[test]
+    fn what_http_2_forbids_is_malformed() {
+        let with = |extra: (&'static str, &'static str)| [&GET[..], &[extra]].concat();
+        for lines in [
+            &GET[..3],
+            &GET[1..],
+            &[GET[0], GET[2], GET[3]],
+            &with((":path", "/again")),
+            &with((":status", "200")),
+            &with((":unknown", "x")),
+            &with(("Large", "x")),
+            &with(("connection", "close")),
+            &with(("keep-alive", "1")),
+            &with(("proxy-connection", "x")),
+            &with(("transfer-encoding", "chunked")),
+            &with(("upgrade", "x")),
+            &with(("te", "gzip")),
+            &with(("a", "b\nc")),
+            &[("a", "b"), GET[0], GET[1], GET[2], GET[3]],
+            &[GET[0], GET[1], GET[2], (":path", "")],
+            &[GET[0], GET[1], GET[2], (":path", "relative")],
+            &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
+        ] {
+            assert_eq!(head(lines).into_request().expect_err("malformed"), Problem::Malformed, "{lines:?}");
+        }
+        let long = "x".repeat(120);
+        let lines = [&GET[..], &[("a", &long), ("b", "")]].concat();
+        assert_eq!(head(&lines).into_request().expect_err("too large"), Problem::TooLarge);
+        assert!(head(&with(("te", "trailers"))).into_request().is_ok());
+    }
+
+    #[test]
+    fn responses_and_trailers_have_fields_of_their_own() {
+        let response = head(&[(":status", "204"), ("a", "b")]).into_response().expect("legal");
+        assert_eq!(response.status(), StatusCode::NO_CONTENT);
+        assert_eq!(response.headers()["a"], "b");
+        assert!(head(&[("a", "b")]).into_response().is_err());
+        assert!(head(&[(":status", "200"), (":path", "/")]).into_response().is_err());
+        assert_eq!(head(&[("a", "b")]).into_trailers().expect("legal")["a"], "b");
+        assert!(head(&[(":status", "200")]).into_trailers().is_err());
+    }
+
+    #[test]
+    fn a_length_is_one_number() {
+        let length = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
+            }
+            content_length(&headers)
+        };
+        assert_eq!(length(&[]), Ok(None));
+        assert_eq!(length(&["12", "12"]), Ok(Some(12)));
+        for wrong in [&["12", "13"][..], &["+1"], &[""], &["1,1"], &["99999999999999999999"]] {
+            assert_eq!(length(wrong), Err(Problem::Malformed), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads a head, field by field.
+
+use http::header::{HeaderName, HeaderValue};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Method, StatusCode};
+
+use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, TABLE_BYTES};
+use super::{CompressionError, Field, huffman};
+
+/// No number in a head needs to be larger, and four further bytes can say it.
+const NUMBER_MAX: usize = 1 << 28;
+
+/// What one peer's heads are read with.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    table: DynamicTable,
+    /// Where Huffman codes are unpacked.
+    text: Vec<u8>,
+}
+
+/// What a field looks like, by its first bits (RFC 7541 §6).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    Indexed,
+    Plain,
+    /// Must never enter a table, at no hop.
+    Secret,
+}
+
+impl Decoder {
+    /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2).
+    pub(crate) fn decode(
+        &mut self,
+        block: &[u8],
+        mut take: impl FnMut(Field, usize),
+    ) -> Result<(), CompressionError> {
+        let mut input = Input(block);
+        let mut is_first = true;
+        while let Some(&byte) = input.0.first() {
+            match byte {
+                0x80.. => {
+                    let index = input.number(7)?;
+                    let (field, bytes) = self.table.field(index).ok_or(CompressionError::Index)?;
+                    take(field, bytes);
+                }
+                0x40.. => self.literal(&mut input, Literal::Indexed, &mut take)?,
+                0x20.. => {
+                    let bytes_max = input.number(5)?;
+                    if !is_first || bytes_max > TABLE_BYTES {
+                        return Err(CompressionError::TableSize);
+                    }
+                    self.table.resize(bytes_max);
+                    continue;
+                }
+                0x10.. => self.literal(&mut input, Literal::Secret, &mut take)?,
+                _ => self.literal(&mut input, Literal::Plain, &mut take)?,
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+
+    fn literal(
+        &mut self,
+        input: &mut Input<'_>,
+        literal: Literal,
+        take: &mut impl FnMut(Field, usize),
+    ) -> Result<(), CompressionError> {
+        let index = input.number(if literal == Literal::Indexed { 6 } else { 4 })?;
+        let (name, name_bytes) = if index == 0 {
+            let text = input.string(&mut self.text)?;
+            (name_of(text), text.len())
+        } else {
+            let name = self.table.name(index).ok_or(CompressionError::Index)?;
+            let length = name.length();
+            (name, length)
+        };
+        let value = input.string(&mut self.text)?;
+        let bytes = name_bytes + value.len() + ENTRY_OVERHEAD;
+        let mut field = field_of(&name, value);
+        if literal == Literal::Secret
+            && let Field::Header(_, value) = &mut field
+        {
+            value.set_sensitive(true);
+        }
+        if literal == Literal::Indexed {
+            self.table.insert(name, field.clone(), bytes);
+        }
+        take(field, bytes);
+        Ok(())
+    }
+}
+
+fn name_of(text: &[u8]) -> Name {
+    match text {
+        b":method" => Name::Method,
+        b":scheme" => Name::Scheme,
+        b":authority" => Name::Authority,
+        b":path" => Name::Path,
+        b":status" => Name::Status,
+        // Names are written small in HTTP/2; a large letter makes a message malformed (RFC 9113 §8.2.1).
+        _ => HeaderName::from_lowercase(text).map_or(Name::Malformed, Name::Header),
+    }
+}
+
+fn field_of(name: &Name, value: &[u8]) -> Field {
+    let understood = match name {
+        Name::Method => Method::from_bytes(value).ok().map(Field::Method),
+        Name::Scheme => Scheme::try_from(value).ok().map(Field::Scheme),
+        Name::Authority => Authority::try_from(value).ok().map(Field::Authority),
+        Name::Path => path_of(value).map(Field::Path),
+        Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
+        Name::Header(name) => header_value(value).map(|value| Field::Header(name.clone(), value)),
+        Name::Malformed => None,
+    };
+    understood.unwrap_or(Field::Malformed)
+}
+
+/// A path, or the `*` of `OPTIONS`.
+fn path_of(value: &[u8]) -> Option<PathAndQuery> {
+    let is_absolute = value.first() == Some(&b'/') || value == b"*";
+    if is_absolute { PathAndQuery::try_from(value).ok() } else { None }
+}
+
+/// A value with a space at an end is malformed (RFC 9113 §8.2.1), but older peers send it and it is harmless when cut off.
+fn header_value(value: &[u8]) -> Option<HeaderValue> {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let value = if is_blank(value.first()) || is_blank(value.last()) { value.trim_ascii() } else { value };
+    HeaderValue::from_bytes(value).ok()
+}
+
+/// What is left of a head.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> Result<u8, CompressionError> {
+        let (&byte, rest) = self.0.split_first().ok_or(CompressionError::Truncated)?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    /// A number whose first byte has so many bits for it (RFC 7541 §5.1).
+    fn number(&mut self, bits: u32) -> Result<usize, CompressionError> {
+        let mask = (1_usize << bits) - 1;
+        let mut number = usize::from(self.byte()?) & mask;
+        if number < mask {
+            return Ok(number);
+        }
+        for shift in [0, 7, 14, 21] {
+            let byte = self.byte()?;
+            number += usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return if number <= NUMBER_MAX { Ok(number) } else { Err(CompressionError::Integer) };
+            }
+        }
+        Err(CompressionError::Integer)
+    }
+
+    /// A string, unpacked into `text` if need be.
+    fn string<'t>(&mut self, text: &'t mut Vec<u8>) -> Result<&'t [u8], CompressionError>
+    where
+        'a: 't,
+    {
+        let is_compressed = self.0.first().is_some_and(|byte| byte & 0x80 != 0);
+        let length = self.number(7)?;
+        let (string, rest) = self.0.split_at_checked(length).ok_or(CompressionError::Truncated)?;
+        self.0 = rest;
+        if !is_compressed {
+            return Ok(string);
+        }
+        text.clear();
+        huffman::decode(string, text)?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,108 @@
+//! Writes heads.
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode, Uri};
+
+use super::table::static_index;
+
+/// Says that our side of the compression keeps no table; stands before the first head (RFC 7541 §6.3).
+pub(crate) const TABLE_UNUSED: u8 = 0x20;
+
+/// A header that must never enter a table, at no hop.
+const NEVER_INDEXED: u8 = 0x10;
+
+const AUTHORITY: usize = 1;
+const GET: u8 = 2;
+const POST: u8 = 3;
+const METHOD: usize = 2;
+const ROOT: u8 = 4;
+const PATH: usize = 4;
+const HTTP: u8 = 6;
+const HTTPS: u8 = 7;
+const SCHEME: usize = 6;
+const STATUS: usize = 8;
+
+/// The head of a request.
+pub(crate) fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, out: &mut Vec<u8>) {
+    match *method {
+        Method::GET => out.push(0x80 | GET),
+        Method::POST => out.push(0x80 | POST),
+        _ => literal(METHOD, method.as_str().as_bytes(), out),
+    }
+    match uri.scheme_str() {
+        None | Some("http") => out.push(0x80 | HTTP),
+        Some("https") => out.push(0x80 | HTTPS),
+        Some(scheme) => literal(SCHEME, scheme.as_bytes(), out),
+    }
+    if let Some(authority) = uri.authority() {
+        literal(AUTHORITY, authority.as_str().as_bytes(), out);
+    }
+    match uri.path_and_query().map_or("/", |path| path.as_str()) {
+        "/" => out.push(0x80 | ROOT),
+        path => literal(PATH, path.as_bytes(), out),
+    }
+    for (name, value) in headers {
+        encode_field(name, value, out);
+    }
+}
+
+/// The head of a response, without its end: more fields may follow.
+pub(crate) fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
+    match status.as_u16() {
+        200 => out.push(0x88),
+        204 => out.push(0x89),
+        206 => out.push(0x8a),
+        304 => out.push(0x8b),
+        400 => out.push(0x8c),
+        404 => out.push(0x8d),
+        500 => out.push(0x8e),
+        _ => literal(STATUS, status.as_str().as_bytes(), out),
+    }
+    for (name, value) in headers {
+        encode_field(name, value, out);
+    }
+}
+
+/// One header.
+pub(crate) fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    let form = if value.is_sensitive() { NEVER_INDEXED } else { 0 };
+    match static_index(name) {
+        Some(index) => number(index, 4, form, out),
+        None => {
+            out.push(form);
+            string(name.as_str().as_bytes(), out);
+        }
+    }
+    string(value.as_bytes(), out);
+}
+
+/// A value for a name of the static table.
+fn literal(index: usize, value: &[u8], out: &mut Vec<u8>) {
+    number(index, 4, 0, out);
+    string(value, out);
+}
+
+fn string(text: &[u8], out: &mut Vec<u8>) {
+    number(text.len(), 7, 0, out);
+    out.extend_from_slice(text);
+}
+
+/// A number whose first byte has so many bits for it, below `form` (RFC 7541 §5.1).
+fn number(mut number: usize, bits: u32, form: u8, out: &mut Vec<u8>) {
+    let mask = (1_usize << bits) - 1;
+    if number < mask {
+        out.push(form | low_byte(number));
+        return;
+    }
+    out.push(form | low_byte(mask));
+    number -= mask;
+    while number >= 0x80 {
+        out.push(0x80 | low_byte(number & 0x7f));
+        number >>= 7;
+    }
+    out.push(low_byte(number));
+}
+
+fn low_byte(number: usize) -> u8 {
+    number.to_le_bytes()[0]
+}

@@ -1,0 +1,174 @@
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+use super::*;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<char> = hex.chars().filter(|digit| !digit.is_whitespace()).collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).expect("hexadecimal"))
+        .collect()
+}
+
+/// The fields of a head as text.
+fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, CompressionError> {
+    let mut lines = Vec::new();
+    decoder.decode(block, |field, _| lines.push(text(&field)))?;
+    Ok(lines)
+}
+
+fn text(field: &Field) -> String {
+    match field {
+        Field::Method(method) => format!(":method: {method}"),
+        Field::Scheme(scheme) => format!(":scheme: {scheme}"),
+        Field::Authority(authority) => format!(":authority: {authority}"),
+        Field::Path(path) => format!(":path: {path}"),
+        Field::Status(status) => format!(":status: {}", status.as_str()),
+        Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
+        Field::Malformed => "malformed".to_owned(),
+    }
+}
+
+/// RFC 7541 appendix C.3 (plain) and C.4 (Huffman): three requests on one connection.
+#[test]
+fn requests_of_the_rfc() {
+    let plain = [
+        "828684410f7777772e6578616d706c652e636f6d",
+        "828684be58086e6f2d6361636865",
+        "828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565",
+    ];
+    let compressed = [
+        "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+        "828684be5886a8eb10649cbf",
+        "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
+    ];
+    for blocks in [plain, compressed] {
+        let mut decoder = Decoder::default();
+        let mut head = |block: &str| decoded(&mut decoder, &bytes(block)).expect("legal").join("\n");
+        let first = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com";
+        assert_eq!(head(blocks[0]), first);
+        assert_eq!(head(blocks[1]), format!("{first}\ncache-control: no-cache"));
+        assert_eq!(
+            head(blocks[2]),
+            ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value"
+        );
+    }
+}
+
+/// RFC 7541 appendix C.6: responses with a table of 256 bytes, in which old entries make room.
+#[test]
+fn responses_of_the_rfc_with_eviction() {
+    let mut decoder = Decoder::default();
+    // 256 = 31 + 225.
+    let first = format!(
+        "3fe101{}",
+        "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3"
+    );
+    let location = "location: https://www.example.com";
+    let head = decoded(&mut decoder, &bytes(&first)).expect("legal");
+    assert_eq!(
+        head,
+        [":status: 302", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT", location]
+    );
+    let head = decoded(&mut decoder, &bytes("4883640effc1c0bf")).expect("legal");
+    assert_eq!(
+        head,
+        [":status: 307", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT", location]
+    );
+    let third = "88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7821dd7f2e6c7b335dfdfcd5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007";
+    let head = decoded(&mut decoder, &bytes(third)).expect("legal");
+    assert_eq!(
+        head,
+        [
+            ":status: 200",
+            "cache-control: private",
+            "date: Mon, 21 Oct 2013 20:13:22 GMT",
+            location,
+            "content-encoding: gzip",
+            "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"
+        ]
+    );
+    assert_eq!(decoded(&mut decoder, &bytes("c1")), Err(CompressionError::Index), "that one was evicted");
+}
+
+#[test]
+fn a_head_that_cannot_be_read_says_why() {
+    for (block, expected) in [
+        ("80", CompressionError::Index),
+        ("be", CompressionError::Index),
+        ("ffffffffff7f", CompressionError::Integer),
+        ("4001", CompressionError::Truncated),
+        ("400a6375", CompressionError::Truncated),
+        ("3fe21f", CompressionError::TableSize),
+        ("8220", CompressionError::TableSize),
+        ("410800", CompressionError::Truncated),
+        ("4181ff", CompressionError::Huffman),
+    ] {
+        let failed = decoded(&mut Decoder::default(), &bytes(block));
+        assert_eq!(failed, Err(expected), "{block}");
+    }
+}
+
+#[test]
+fn what_http_forbids_is_malformed_and_still_in_the_table() {
+    let mut decoder = Decoder::default();
+    // "A: b", then the same entry again, then ":path: a", an empty ":authority".
+    let block = "40014101 62 be 44 01 61 81";
+    let head = decoded(&mut decoder, &bytes(block)).expect("legal HPACK");
+    assert_eq!(head, ["malformed"; 4]);
+}
+
+#[test]
+fn an_entry_larger_than_the_table_empties_it() {
+    let mut decoder = Decoder::default();
+    assert!(decoded(&mut decoder, &bytes("4001610162")).is_ok());
+    let mut large = bytes("400163 7f812f");
+    large.extend(vec![b'x'; 127 + 0x2f * 128 + 1]);
+    assert_eq!(decoded(&mut decoder, &large).expect("legal").len(), 1);
+    assert_eq!(decoded(&mut decoder, &bytes("be")), Err(CompressionError::Index));
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let mut headers = HeaderMap::new();
+    let long = "v".repeat(5000);
+    for (name, value) in [
+        ("date", "now"),
+        ("accept-encoding", "gzip, deflate"),
+        ("www-authenticate", "x"),
+        ("x-other", ""),
+        ("grpc-status", "0"),
+        ("set-cookie", &long),
+    ] {
+        headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).expect("ASCII"));
+    }
+    let mut secret = HeaderValue::from_static("secret");
+    secret.set_sensitive(true);
+    headers.insert("authorization", secret);
+    let expected: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
+
+    let mut out = vec![TABLE_UNUSED];
+    let uri = "http://a.example:81/b?c=d".parse().expect("legal");
+    encode_request(&Method::PATCH, &uri, &headers, &mut out);
+    let mut decoder = Decoder::default();
+    let head = decoded(&mut decoder, &out).expect("legal");
+    assert_eq!(head[..4], [":method: PATCH", ":scheme: http", ":authority: a.example:81", ":path: /b?c=d"]);
+    assert_eq!(head[4..], expected);
+
+    for status in [200, 204, 206, 304, 400, 404, 500, 503, 418] {
+        let mut out = Vec::new();
+        encode_response(StatusCode::from_u16(status).expect("legal"), &HeaderMap::new(), &mut out);
+        assert_eq!(decoded(&mut decoder, &out).expect("legal"), [format!(":status: {status}")]);
+    }
+    let mut is_secret = false;
+    decoder
+        .decode(&out, |field, _| {
+            if let Field::Header(name, value) = field {
+                is_secret |= name == "authorization" && value.is_sensitive();
+            }
+        })
+        .expect("legal");
+    assert!(is_secret, "a value that must not be indexed stays so");
+}

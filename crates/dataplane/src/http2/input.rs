@@ -1,0 +1,226 @@
+//! Frames out of the bytes of a connection.
+//!
+//! The bytes come in pieces of the thread's read buffer. A frame that is whole is looked at where it lies; a part of a frame is put by until
+//! the rest comes, except for DATA, which is passed on as it comes. So a connection that waits holds nothing.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, Kind, PADDED, PAYLOAD_BYTES_MAX};
+
+/// Pieces of bodies up to this size are copied. A larger one keeps the whole shared buffer alive for as long as it lives itself.
+const COPIED_BYTES_MAX: usize = 8 * 1024;
+
+/// What the next bytes are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A whole frame of any kind but DATA.
+    Frame(FrameHead, BytesMut),
+    /// Some of a body.
+    Data {
+        stream: u32,
+        bytes: Bytes,
+        /// How much of the windows it takes: padding counts.
+        counts_for: usize,
+        is_end: bool,
+    },
+}
+
+/// Where in the stream of frames we are.
+#[derive(Debug, Default)]
+pub(super) struct Input {
+    /// The beginning of a frame that is not whole.
+    partial: BytesMut,
+    /// The DATA frame in the middle of which we are.
+    data: Option<DataFrame>,
+}
+
+#[derive(Debug)]
+struct DataFrame {
+    stream: u32,
+    /// How much of the body is to come, and after it of the padding.
+    left: usize,
+    padding: usize,
+    /// What has to be counted with the next piece.
+    uncounted: usize,
+    is_end: bool,
+}
+
+impl Input {
+    /// The next piece; `None` when nothing is left of `read`.
+    pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<Piece>, Fault> {
+        loop {
+            if let Some(data) = &mut self.data {
+                let piece = data.take(read);
+                if data.left == 0 && data.padding == 0 {
+                    self.data = None;
+                } else if piece.is_none() {
+                    return Ok(None);
+                }
+                if piece.is_some() {
+                    return Ok(piece);
+                }
+                continue;
+            }
+            let Some(head) = self.head(read)? else { return Ok(None) };
+            if head.kind == Kind::Data {
+                match self.begin_data(head, read)? {
+                    Some(data) => self.data = Some(data),
+                    None => return Ok(None),
+                }
+                continue;
+            }
+            let Some(mut frame) = self.whole(FRAME_HEAD_BYTES + head.length, read) else { return Ok(None) };
+            frame.advance(FRAME_HEAD_BYTES);
+            return Ok(Some(Piece::Frame(head, frame)));
+        }
+    }
+
+    /// The head of the next frame, which is left where it is.
+    fn head(&mut self, read: &mut BytesMut) -> Result<Option<FrameHead>, Fault> {
+        let available = if self.partial.is_empty() {
+            &read[..]
+        } else {
+            self.gather(FRAME_HEAD_BYTES, read);
+            &self.partial[..]
+        };
+        let Some(bytes) = available.first_chunk() else {
+            self.put_by(read);
+            return Ok(None);
+        };
+        let head = FrameHead::read(*bytes);
+        if head.length > PAYLOAD_BYTES_MAX {
+            return Err(Fault::size("a frame longer than MAX_FRAME_SIZE"));
+        }
+        Ok(Some(head))
+    }
+
+    fn begin_data(&mut self, head: FrameHead, read: &mut BytesMut) -> Result<Option<DataFrame>, Fault> {
+        let padding_bytes = usize::from(head.has(PADDED));
+        if head.stream == 0 {
+            return Err(Fault::protocol("DATA on no stream"));
+        }
+        if head.length < padding_bytes {
+            return Err(Fault::size("a DATA frame without its padding"));
+        }
+        let Some(begin) = self.whole(FRAME_HEAD_BYTES + padding_bytes, read) else { return Ok(None) };
+        let padding = begin.get(FRAME_HEAD_BYTES).copied().map_or(0, usize::from);
+        let left = (head.length - padding_bytes)
+            .checked_sub(padding)
+            .ok_or(Fault::protocol("padding longer than its frame"))?;
+        let is_end = head.has(END_STREAM);
+        Ok(Some(DataFrame { stream: head.stream, left, padding, uncounted: padding_bytes, is_end }))
+    }
+
+    /// So many bytes from the beginning, once they are there.
+    fn whole(&mut self, length: usize, read: &mut BytesMut) -> Option<BytesMut> {
+        if self.partial.is_empty() && read.len() >= length {
+            return Some(read.split_to(length));
+        }
+        self.gather(length, read);
+        (self.partial.len() >= length).then(|| std::mem::take(&mut self.partial))
+    }
+
+    /// Moves bytes to the part that was put by, until it is so long.
+    fn gather(&mut self, length: usize, read: &mut BytesMut) {
+        let missing = length.saturating_sub(self.partial.len()).min(read.len());
+        if missing > 0 {
+            self.partial.reserve(length - self.partial.len());
+            self.partial.extend_from_slice(&read.split_to(missing));
+        }
+    }
+
+    fn put_by(&mut self, read: &mut BytesMut) {
+        self.partial.extend_from_slice(read);
+        read.clear();
+    }
+}
+
+impl DataFrame {
+    /// What is there of it. Every frame gives at least one piece, because the end of a stream may be an empty one.
+    fn take(&mut self, read: &mut BytesMut) -> Option<Piece> {
+        if read.is_empty() && self.left + self.padding > 0 {
+            return None;
+        }
+        let length = self.left.min(read.len());
+        self.left -= length;
+        let bytes = if length == 0 {
+            Bytes::new()
+        } else if length <= COPIED_BYTES_MAX {
+            let bytes = Bytes::copy_from_slice(&read[..length]);
+            read.advance(length);
+            bytes
+        } else {
+            read.split_to(length).freeze()
+        };
+        let padding = if self.left == 0 { self.padding.min(read.len()) } else { 0 };
+        self.padding -= padding;
+        read.advance(padding);
+        let counts_for = length + padding + std::mem::take(&mut self.uncounted);
+        let is_end = self.is_end && self.left == 0 && self.padding == 0;
+        Some(Piece::Data { stream: self.stream, bytes, counts_for, is_end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{END_HEADERS, write_frame};
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let mut out = Vec::new();
+        write_frame(Kind::Headers, END_HEADERS, 1, b"block", &mut out);
+        write_frame(Kind::Data, 0, 1, b"hello", &mut out);
+        write_frame(Kind::Data, PADDED, 1, b"\x03abc\0\0\0", &mut out);
+        write_frame(Kind::Settings, 1, 0, b"", &mut out);
+        write_frame(Kind::Data, END_STREAM, 1, b"", &mut out);
+        write_frame(Kind::Data, END_STREAM | PADDED, 3, b"\x00", &mut out);
+        write_frame(Kind::Unknown, 0, 9, b"whatever", &mut out);
+        out
+    }
+
+    #[test]
+    fn frames_are_the_same_however_they_are_read() {
+        let bytes = written();
+        for step in 1..=bytes.len() {
+            let mut input = Input::default();
+            let (mut frames, mut body, mut counted, mut ends) = (Vec::new(), Vec::new(), 0, Vec::new());
+            for part in bytes.chunks(step) {
+                let mut read = BytesMut::from(part);
+                while let Some(piece) = input.next(&mut read).expect("legal") {
+                    match piece {
+                        Piece::Frame(head, payload) => frames.push((head.kind, payload.to_vec())),
+                        Piece::Data { stream, bytes, counts_for, is_end } => {
+                            body.extend_from_slice(&bytes);
+                            counted += counts_for;
+                            if is_end {
+                                ends.push(stream);
+                            }
+                        }
+                    }
+                }
+                assert!(read.is_empty(), "in pieces of {step}");
+            }
+            let expected = [
+                (Kind::Headers, b"block".to_vec()),
+                (Kind::Settings, Vec::new()),
+                (Kind::Unknown, b"whatever".to_vec()),
+            ];
+            assert_eq!(frames, expected, "in pieces of {step}");
+            assert_eq!((&body[..], counted, &ends[..]), (&b"helloabc"[..], 5 + 7 + 1, &[1, 3][..]));
+        }
+    }
+
+    #[test]
+    fn a_frame_that_cannot_be_is_a_fault() {
+        let fault = |kind, flags, stream, payload: &[u8]| {
+            let mut out = Vec::new();
+            write_frame(kind, flags, stream, payload, &mut out);
+            Input::default().next(&mut BytesMut::from(&out[..])).expect_err("a fault")
+        };
+        let long = vec![0; PAYLOAD_BYTES_MAX + 1];
+        assert_eq!(fault(Kind::Ping, 0, 0, &long), Fault::size("a frame longer than MAX_FRAME_SIZE"));
+        assert_eq!(fault(Kind::Data, 0, 0, b"x"), Fault::protocol("DATA on no stream"));
+        assert_eq!(fault(Kind::Data, PADDED, 1, b""), Fault::size("a DATA frame without its padding"));
+        assert_eq!(fault(Kind::Data, PADDED, 1, b"\x02x"), Fault::protocol("padding longer than its frame"));
+    }
+}

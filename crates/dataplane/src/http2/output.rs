@@ -1,0 +1,144 @@
+//! What is to be written on a connection.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+/// Copying this much costs less than handing over a further piece.
+const COPIED_BYTES_MAX: usize = 2 * 1024;
+
+/// How many pieces are handed over at once.
+const PIECES_MAX: usize = 32;
+
+/// Frames in the order in which they go out. Small ones are joined; a large piece of a body is passed on as it is.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    /// What goes out first.
+    queue: VecDeque<Bytes>,
+    queued_bytes: usize,
+    /// What goes out then.
+    tail: Vec<u8>,
+    /// How much of the tail is gone.
+    tail_written: usize,
+}
+
+impl Output {
+    /// How many bytes wait.
+    pub(super) fn len(&self) -> usize {
+        self.queued_bytes + self.tail.len() - self.tail_written
+    }
+
+    /// Where small frames are written to.
+    pub(super) fn frames(&mut self) -> &mut Vec<u8> {
+        &mut self.tail
+    }
+
+    /// Adds a piece of a body.
+    pub(super) fn push(&mut self, data: Bytes) {
+        if data.len() <= COPIED_BYTES_MAX {
+            self.tail.extend_from_slice(&data);
+            return;
+        }
+        let mut before = Bytes::from(std::mem::take(&mut self.tail));
+        before.advance(self.tail_written);
+        self.tail_written = 0;
+        self.queued_bytes += before.len() + data.len();
+        self.queue.push_back(before);
+        self.queue.push_back(data);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Writes until nothing is left.
+    pub(super) fn poll_write(
+        &mut self,
+        stream: &mut TcpStream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.len() > 0 {
+            let tail = &self.tail[self.tail_written..];
+            let written = if self.queue.is_empty() {
+                ready!(Pin::new(&mut *stream).poll_write(context, tail))?
+            } else {
+                let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+                let all = self.queue.iter().map(|piece| &piece[..]).chain([tail]);
+                let mut count = 0;
+                for (slot, piece) in pieces.iter_mut().zip(all) {
+                    *slot = IoSlice::new(piece);
+                    count += 1;
+                }
+                ready!(Pin::new(&mut *stream).poll_write_vectored(context, &pieces[..count]))?
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        while let Some(first) = self.queue.front_mut() {
+            let of_first = written.min(first.len());
+            first.advance(of_first);
+            self.queued_bytes -= of_first;
+            written -= of_first;
+            if !first.is_empty() {
+                return;
+            }
+            self.queue.pop_front();
+        }
+        self.tail_written += written;
+        if self.tail_written == self.tail.len() {
+            // Not kept: a connection that waits holds no buffer.
+            self.tail = Vec::new();
+            self.tail_written = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn order_is_kept_whatever_the_sizes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let mut stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
+        let (mut peer, _) = listener.accept().await.expect("open");
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).await.expect("open");
+            all
+        });
+        let mut output = Output::default();
+        let mut expected = Vec::new();
+        for round in 0..200_usize {
+            for length in [9, 12, 5000, 100_000, 3] {
+                let data = vec![(round % 251) as u8; length];
+                expected.extend_from_slice(&data);
+                if length < 10 { output.frames().extend_from_slice(&data) } else { output.push(data.into()) }
+            }
+            if round % 7 == 0 {
+                poll_fn(|context| output.poll_write(&mut stream, context)).await.expect("open");
+                assert_eq!(output.len(), 0);
+            }
+        }
+        poll_fn(|context| output.poll_write(&mut stream, context)).await.expect("open");
+        drop(stream);
+        assert!(reading.await.expect("no panic") == expected, "something was lost or moved");
+    }
+}

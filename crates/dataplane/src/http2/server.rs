@@ -1,0 +1,166 @@
+//! The end of a connection that answers.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::Body as HttpBody;
+use pin_project_lite::pin_project;
+use runtime::Clock;
+use tokio::net::TcpStream;
+
+use super::frame::ErrorCode;
+use super::handle::{Pump, Receiver, Sender};
+use super::hpack::encode_field;
+use super::session::{Arrived, HasBody, Role, Session, SessionLimits};
+use super::transport::{ConnectionEnd, Transport};
+use crate::body::{Body, BodyError};
+use crate::date;
+use crate::drain::{Drain, Phase};
+use crate::refusal::{Reason, Refusal, RequestKind};
+use crate::server::{Abort, Connection, Service};
+use crate::watch::Watch;
+
+/// Serves a connection, whose preface was read, to its end.
+pub(crate) async fn serve<S: Service>(
+    socket: TcpStream,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    drain: &Drain,
+    limits: SessionLimits,
+) -> Result<(), ConnectionEnd> {
+    let session = Rc::new(Session::new(Role::Server, limits, Clock::start()));
+    let mut transport = Transport::new(socket, Rc::clone(&session));
+    let mut arrived = |Arrived { stream, request }| {
+        let sender = Sender::new(Rc::clone(&session), Rc::clone(&stream));
+        let receiver = Receiver::new(Rc::clone(&session), stream);
+        match request {
+            Some(request) => {
+                let request = request.map(|()| Body::from(receiver));
+                let call = Rc::clone(&service).call(request, Rc::clone(&connection));
+                tokio::task::spawn_local(Answering::new(call, sender));
+            }
+            None => refuse_head(sender, limits),
+        }
+    };
+    let end = poll_fn(|context| {
+        connection.register(context);
+        transport.poll_turn(context, &mut arrived, |session| {
+            if drain.phase() == Phase::Closing {
+                session.leave_now();
+            } else if connection.is_retired() || drain.is_draining() {
+                session.leave();
+            }
+        })
+    })
+    .await;
+    match &end {
+        ConnectionEnd::Left | ConnectionEnd::Fault(..) => transport.close().await,
+        ConnectionEnd::Closed | ConnectionEnd::Io(_) => {}
+    }
+    match end {
+        ConnectionEnd::Left | ConnectionEnd::Closed => Ok(()),
+        ConnectionEnd::Fault(..) | ConnectionEnd::Io(_) => Err(end),
+    }
+}
+
+/// Answers a request whose head was not kept.
+fn refuse_head(sender: Sender, limits: SessionLimits) {
+    let detail = format!("the head of the request is larger than {} bytes", limits.head_bytes);
+    let refusal =
+        Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let answer = std::future::ready(Ok(refusal.into_response(RequestKind::Plain)));
+    tokio::task::spawn_local(Answering::new(answer, sender));
+}
+
+pin_project! {
+    /// One stream, from its request to the end of its response. Ends early when the stream does, and with it whatever works on the answer.
+    struct Answering<Call, B> {
+        #[pin]
+        stage: Stage<Call, B>,
+        // Taken by the pump once there is something to send.
+        sender: Option<Sender>,
+        watch: Watch,
+    }
+}
+
+pin_project! {
+    #[project = StageProjected]
+    enum Stage<Call, B> {
+        Calling { #[pin] call: Call },
+        Sending { body: B, pump: Pump },
+    }
+}
+
+impl<Call, B> Answering<Call, B>
+where
+    Call: Future<Output = Result<Response<B>, Abort>>,
+    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+{
+    fn new(call: Call, sender: Sender) -> Self {
+        Self { stage: Stage::Calling { call }, sender: Some(sender), watch: Watch::default() }
+    }
+}
+
+impl<Call, B> Future for Answering<Call, B>
+where
+    Call: Future<Output = Result<Response<B>, Abort>>,
+    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        loop {
+            match this.stage.as_mut().project() {
+                StageProjected::Calling { call } => {
+                    let Some(sender) = this.sender.as_ref() else { return Poll::Ready(()) };
+                    if sender.poll_error(context).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    let Poll::Ready(answer) = this.watch.during(|| call.poll(context)) else {
+                        return Poll::Pending;
+                    };
+                    let (Ok(response), Some(sender)) = (answer, this.sender.take()) else {
+                        this.sender.take().inspect(|sender| sender.reset(ErrorCode::INTERNAL_ERROR));
+                        return Poll::Ready(());
+                    };
+                    let Some(stage) = begin(response, sender) else { return Poll::Ready(()) };
+                    this.stage.set(stage);
+                }
+                StageProjected::Sending { body, pump } => {
+                    if this.watch.during(|| pump.poll(body, context)).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    let is_expired = this.watch.poll_expired(context).is_ready();
+                    return if is_expired { Poll::Ready(()) } else { Poll::Pending };
+                }
+            }
+        }
+    }
+}
+
+/// Sends the head of a response. `None` if that was all.
+fn begin<Call, B>(response: Response<B>, sender: Sender) -> Option<Stage<Call, B>>
+where
+    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+{
+    let (parts, body) = response.into_parts();
+    let has_body = if body.is_end_stream() { HasBody::No } else { HasBody::Yes };
+    let length = body.size_hint().exact().filter(|_| has_body == HasBody::Yes);
+    let head = Response::from_parts(parts, ());
+    sender.respond(&head, has_body, |out| {
+        if !head.headers().contains_key(DATE) {
+            encode_field(&DATE, &date::value(), out);
+        }
+        if let Some(length) = length
+            && !head.headers().contains_key(CONTENT_LENGTH)
+        {
+            encode_field(&CONTENT_LENGTH, &HeaderValue::from(length), out);
+        }
+    });
+    (has_body == HasBody::Yes).then(|| Stage::Sending { body, pump: Pump::new(sender) })
+}

@@ -1,0 +1,582 @@
+//! What both ends of a connection know of it: its streams, its windows, what is to be written.
+//!
+//! One task moves the bytes of a connection ([`super::transport`]); each stream belongs to the task that answers or asks. They meet here, and only here:
+//! everything is on one thread, so there is no lock and no channel. A task that has something to send writes the frame at once and wakes the
+//! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
+
+mod receive;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, Response};
+use runtime::Clock;
+use vocabulary::Timestamp;
+
+use super::frame::{
+    END_STREAM, ErrorCode, Fault, Kind, PAYLOAD_BYTES_MAX, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES,
+    SETTING_STREAM_WINDOW, SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers,
+    write_setting,
+};
+use super::handle::{Receiver, Sender};
+use super::hpack::{Decoder, TABLE_UNUSED, encode_field, encode_request, encode_response};
+use super::input::Input;
+use super::output::Output;
+use super::stream::{Stream, StreamError, Streams, Waiting};
+
+/// How much a connection may send before somebody reads it, in all its streams (Knative's number).
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// While more than this is waiting to be written, streams add no data.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// How many frames that make work and bring nothing a peer may send in one second: pings, settings, resets, empty pieces, streams beyond
+/// the limit. Far more than any client has reason to, far less than it takes to keep a core busy.
+const PATIENCE: u32 = 1000;
+
+/// How many streams that we broke off are remembered: their peers may have sent more before they knew.
+const RESETS_REMEMBERED: usize = 256;
+
+/// How many streams a peer most probably takes that has not said so yet (RFC 9113 §6.5.2 advises at least 100).
+const STREAMS_PROBABLE: u32 = 100;
+
+/// The last stream there can be.
+const STREAM_MAX: u32 = u32::MAX >> 1;
+
+/// What says that a peer has read our announcement that we leave.
+const LEAVING_PING: [u8; 8] = *b"leaving?";
+
+/// What says that a peer is alive.
+const ALIVE_PING: [u8; 8] = *b"alive?\0\0";
+
+/// Which end of a connection we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Server,
+    Client,
+}
+
+/// What we accept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLimits {
+    /// How many streams a client may open.
+    pub(crate) streams: u32,
+    /// How much of a stream is accepted before somebody reads it, in bytes; at least 65,535.
+    pub(crate) stream_window: u32,
+    /// The largest head, in bytes as HTTP/2 counts them.
+    pub(crate) head_bytes: usize,
+}
+
+/// A request that came.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) stream: Rc<Stream>,
+    /// `None` when its head is too large.
+    pub(super) request: Option<Request<()>>,
+}
+
+/// How far we have come in leaving a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// The peer was told; what it sent before it knew is still served.
+    Told,
+    /// No stream above the last one is served.
+    Final,
+}
+
+/// One end of a connection. See the module.
+#[derive(Debug)]
+pub(crate) struct Session(RefCell<Core>);
+
+#[derive(Debug)]
+struct Core {
+    role: Role,
+    limits: SessionLimits,
+    clock: Clock,
+    input: Input,
+    /// The head that is being read: it may take several frames.
+    block: Option<Block>,
+    decoder: Decoder,
+    has_settings: bool,
+    output: Output,
+    /// The task that moves the bytes; while it runs, or is about to, nobody needs to wake it.
+    transport: Waiting,
+    is_transport_awake: bool,
+    streams: Streams,
+    /// The last stream that was opened, by whichever end opens them.
+    last_stream: u32,
+    /// The last stream of which the kernel may have got something.
+    last_written: u32,
+    resets: VecDeque<u32>,
+    peer: Settings,
+    send_window: i64,
+    /// Streams that wait for the connection's window or for room in the output.
+    blocked: Vec<Rc<Stream>>,
+    receive_window: i64,
+    unreturned: u32,
+    patience: u32,
+    patience_since: Timestamp,
+    leaving: Leaving,
+    /// The peer goes away and opens or takes no further stream.
+    is_peer_leaving: bool,
+    is_closed: bool,
+}
+
+/// The fields of a head whose end has not come.
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    is_end: bool,
+    /// Whether the stream was said to depend on itself.
+    is_circular: bool,
+    fields: BytesMut,
+    frames: u32,
+}
+
+impl Session {
+    /// One end of a new connection, with what it says first.
+    pub(super) fn new(role: Role, limits: SessionLimits, clock: Clock) -> Self {
+        let mut settings = Vec::new();
+        if role == Role::Client {
+            write_setting(SETTING_ENABLE_PUSH, 0, &mut settings);
+        } else {
+            write_setting(SETTING_STREAMS_MAX, limits.streams, &mut settings);
+        }
+        write_setting(SETTING_STREAM_WINDOW, limits.stream_window, &mut settings);
+        let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
+        write_setting(SETTING_HEAD_BYTES, head_bytes, &mut settings);
+        let mut output = Output::default();
+        if role == Role::Client {
+            output.frames().extend_from_slice(super::PREFACE);
+        }
+        write_frame(Kind::Settings, 0, 0, &settings, output.frames());
+        let more = CONNECTION_WINDOW - WINDOW_DEFAULT;
+        write_frame(Kind::WindowUpdate, 0, 0, &more.to_be_bytes(), output.frames());
+        Self(RefCell::new(Core {
+            role,
+            limits,
+            clock,
+            input: Input::default(),
+            block: None,
+            decoder: Decoder::default(),
+            has_settings: false,
+            output,
+            transport: Waiting::default(),
+            is_transport_awake: false,
+            streams: Streams::default(),
+            last_stream: 0,
+            last_written: 0,
+            resets: VecDeque::new(),
+            peer: Settings::default(),
+            send_window: i64::from(WINDOW_DEFAULT),
+            blocked: Vec::new(),
+            receive_window: i64::from(CONNECTION_WINDOW),
+            unreturned: 0,
+            patience: PATIENCE,
+            patience_since: clock.now(),
+            leaving: Leaving::No,
+            is_peer_leaving: false,
+            is_closed: false,
+        }))
+    }
+
+    /// How many streams are open.
+    pub(crate) fn streams(&self) -> usize {
+        self.0.borrow().streams.len()
+    }
+
+    /// Whether no further stream can be opened, now or later.
+    pub(crate) fn is_closed(&self) -> bool {
+        let core = self.0.borrow();
+        core.is_closed
+            || core.is_peer_leaving
+            || core.leaving != Leaving::No
+            || core.last_stream >= STREAM_MAX - 2
+    }
+
+    /// Whether one more stream can be opened now.
+    pub(crate) fn has_room(&self) -> bool {
+        let core = self.0.borrow();
+        let unsaid = if core.has_settings { u32::MAX } else { STREAMS_PROBABLE };
+        core.streams.len() < core.peer.streams_max.unwrap_or(unsaid) as usize
+    }
+
+    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there is room.
+    pub(crate) fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+        let mut core = self.0.borrow_mut();
+        let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
+        let stream = Rc::new(Stream::new(id, core.limits.stream_window, core.peer.stream_window));
+        let flags = {
+            let mut state = stream.state.borrow_mut();
+            state.is_bodiless = *request.method() == http::Method::HEAD;
+            state.is_send_ended = body == HasBody::No;
+            if state.is_send_ended { END_STREAM } else { 0 }
+        };
+        core.last_stream = id;
+        core.streams.open(Rc::clone(&stream));
+        let is_first = id == 1;
+        write_headers(id, flags, core.output.frames(), |out| {
+            if is_first {
+                out.push(TABLE_UNUSED);
+            }
+            encode_request(request.method(), request.uri(), request.headers(), out);
+        });
+        core.wake_transport();
+        drop(core);
+        (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
+    }
+
+    /// Sends the head of a response. `end` gives further fields.
+    pub(super) fn send_response(
+        &self,
+        stream: &Stream,
+        response: &Response<()>,
+        body: HasBody,
+        more: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        let flags = if body == HasBody::No { END_STREAM } else { 0 };
+        write_headers(stream.id, flags, core.output.frames(), |out| {
+            encode_response(response.status(), response.headers(), out);
+            more(out);
+        });
+        core.sent(stream, body == HasBody::No);
+    }
+
+    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be.
+    pub(super) fn poll_room(
+        &self,
+        stream: &Rc<Stream>,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize, StreamError>> {
+        let mut core = self.0.borrow_mut();
+        let mut state = stream.state.borrow_mut();
+        if let Some(error) = state.error {
+            return Poll::Ready(Err(error));
+        }
+        let is_crowded = core.output.len() >= OUTPUT_BYTES_MAX;
+        let window = state.send_window.min(core.send_window).max(0);
+        let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
+        if room > 0 && !is_crowded {
+            return Poll::Ready(Ok(room));
+        }
+        state.writer.register(context);
+        if (is_crowded || core.send_window <= 0) && !state.is_blocked {
+            state.is_blocked = true;
+            core.blocked.push(Rc::clone(stream));
+        }
+        Poll::Pending
+    }
+
+    /// Sends a piece of a body for which there is room.
+    pub(super) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        let length = i64::try_from(data.len()).unwrap_or(i64::MAX);
+        stream.state.borrow_mut().send_window -= length;
+        core.send_window -= length;
+        let head = super::frame::FrameHead {
+            length: data.len(),
+            kind: Kind::Data,
+            flags: if is_end { END_STREAM } else { 0 },
+            stream: stream.id,
+        };
+        core.output.frames().extend_from_slice(&head.bytes());
+        core.output.push(data);
+        core.sent(stream, is_end);
+    }
+
+    /// Ends a body with trailers.
+    pub(super) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        write_headers(stream.id, END_STREAM, core.output.frames(), |out| {
+            for (name, value) in trailers {
+                encode_field(name, value, out);
+            }
+        });
+        core.sent(stream, true);
+    }
+
+    /// Breaks a stream off, unless it is over.
+    pub(super) fn reset(&self, stream: &Stream, code: ErrorCode) {
+        let mut core = self.0.borrow_mut();
+        if core.streams.find(stream.id).is_some() {
+            core.reset(stream.id, code);
+        }
+    }
+
+    /// Somebody has read so much of a stream's data.
+    pub(super) fn read(&self, stream: &Stream, length: usize) {
+        let mut core = self.0.borrow_mut();
+        core.credit(length);
+        let mut state = stream.state.borrow_mut();
+        state.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
+        if state.unreturned >= core.limits.stream_window / 2 && !state.is_receive_ended {
+            let returned = std::mem::take(&mut state.unreturned);
+            state.receive_window += i64::from(returned);
+            write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
+            core.wake_transport();
+        }
+    }
+
+    /// Nobody will read more of a stream.
+    pub(super) fn reader_gone(&self, stream: &Stream) {
+        let mut core = self.0.borrow_mut();
+        let (unread, is_ended, is_writer_gone) = {
+            let mut state = stream.state.borrow_mut();
+            state.is_reader_gone = true;
+            let unread: usize = std::mem::take(&mut state.received).iter().map(Bytes::len).sum();
+            (unread, state.is_receive_ended, state.is_writer_gone)
+        };
+        core.credit(unread);
+        // A client that wants no answer wants nothing; a server answers without having read everything.
+        if core.streams.find(stream.id).is_some() && !is_ended {
+            match core.role {
+                Role::Client => core.reset(stream.id, ErrorCode::CANCEL),
+                Role::Server if is_writer_gone => core.reset(stream.id, ErrorCode::NO_ERROR),
+                Role::Server => {}
+            }
+        }
+    }
+
+    /// Nobody will send more on a stream.
+    pub(super) fn writer_gone(&self, stream: &Stream) {
+        let mut core = self.0.borrow_mut();
+        let (is_ended, is_reader_gone) = {
+            let mut state = stream.state.borrow_mut();
+            state.is_writer_gone = true;
+            (state.is_send_ended, state.is_reader_gone)
+        };
+        if core.streams.find(stream.id).is_none() {
+            return;
+        }
+        if !is_ended {
+            core.reset(stream.id, ErrorCode::CANCEL);
+        } else if is_reader_gone && core.role == Role::Server {
+            core.reset(stream.id, ErrorCode::NO_ERROR);
+        }
+    }
+
+    /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew are served.
+    pub(super) fn leave(&self) {
+        let mut core = self.0.borrow_mut();
+        if core.leaving == Leaving::No {
+            core.leaving = Leaving::Told;
+            core.write_go_away(STREAM_MAX, ErrorCode::NO_ERROR);
+            write_frame(Kind::Ping, 0, 0, &LEAVING_PING, core.output.frames());
+        }
+    }
+
+    /// Opens and serves no stream but those that exist; the connection ends with the last of them.
+    pub(crate) fn leave_now(&self) {
+        self.0.borrow_mut().leave_now();
+    }
+
+    /// Asks the peer whether it is there.
+    pub(super) fn ping(&self) {
+        let mut core = self.0.borrow_mut();
+        write_frame(Kind::Ping, 0, 0, &ALIVE_PING, core.output.frames());
+        core.wake_transport();
+    }
+
+    /// Whether one end has left and no stream is left.
+    pub(super) fn is_finished(&self) -> bool {
+        let core = self.0.borrow();
+        let is_left = core.leaving == Leaving::Final || core.is_peer_leaving;
+        core.streams.is_empty() && is_left && core.output.len() == 0
+    }
+
+    /// The connection is gone; so are its streams. What was never written was certainly not begun.
+    pub(super) fn close(&self) {
+        let mut core = self.0.borrow_mut();
+        core.is_closed = true;
+        let last_written = core.last_written;
+        for stream in core.streams.take_above(0) {
+            let is_unsent = core.role == Role::Client && stream.id > last_written;
+            let error = if is_unsent { StreamError::Unsent } else { StreamError::Closed };
+            stream.state.borrow_mut().fail(error);
+        }
+        core.blocked.clear();
+        core.output.clear();
+    }
+
+    /// Ends a connection whose peer broke the protocol, and tells it why.
+    pub(super) fn refuse(&self, code: ErrorCode) {
+        let mut core = self.0.borrow_mut();
+        core.is_closed = true;
+        for stream in core.streams.take_above(0) {
+            stream.state.borrow_mut().fail(StreamError::Closed);
+        }
+        let last = core.last_of_peer();
+        core.write_go_away(last, code);
+    }
+
+    /// The transport's turn begins: until it ends, nobody needs to wake it.
+    pub(super) fn begin_turn(&self, context: &Context<'_>) {
+        let mut core = self.0.borrow_mut();
+        core.transport.register(context);
+        core.is_transport_awake = true;
+    }
+
+    /// Writes what can be written. Streams that waited for room go on.
+    pub(super) fn end_turn(
+        &self,
+        socket: &mut tokio::net::TcpStream,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let mut core = self.0.borrow_mut();
+        core.is_transport_awake = false;
+        if core.output.len() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let before = core.output.len();
+        let written = core.output.poll_write(socket, context);
+        if core.output.len() < before {
+            core.last_written = core.last_stream;
+        }
+        if core.output.len() < OUTPUT_BYTES_MAX && core.send_window > 0 {
+            core.wake_blocked();
+        }
+        written
+    }
+
+    /// The peer reads no more; whatever was to be written is forgotten.
+    pub(super) fn forget_output(&self) {
+        let mut core = self.0.borrow_mut();
+        core.output.clear();
+        core.wake_blocked();
+    }
+
+    /// How much waits to be written.
+    pub(super) fn output_bytes(&self) -> usize {
+        self.0.borrow().output.len()
+    }
+
+    /// Looks at what was read until a request has come, or nothing is left.
+    pub(super) fn receive(&self, read: &mut BytesMut) -> Result<Option<Arrived>, (ErrorCode, &'static str)> {
+        self.0.borrow_mut().receive(read)
+    }
+}
+
+/// Whether a head is all of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HasBody {
+    Yes,
+    No,
+}
+
+impl Core {
+    fn wake_transport(&mut self) {
+        if !self.is_transport_awake {
+            self.is_transport_awake = true;
+            self.transport.wake();
+        }
+    }
+
+    fn wake_blocked(&mut self) {
+        for stream in self.blocked.drain(..) {
+            let mut state = stream.state.borrow_mut();
+            state.is_blocked = false;
+            state.writer.wake();
+        }
+    }
+
+    /// Whether a stream is open in our direction.
+    fn may_send(&self, stream: &Stream) -> bool {
+        let state = stream.state.borrow();
+        state.error.is_none() && !state.is_send_ended && !self.is_closed
+    }
+
+    /// Something was written on a stream.
+    fn sent(&mut self, stream: &Stream, is_end: bool) {
+        if is_end {
+            let is_over = {
+                let mut state = stream.state.borrow_mut();
+                state.is_send_ended = true;
+                state.is_over()
+            };
+            if is_over {
+                self.streams.remove(stream.id);
+            }
+        }
+        self.wake_transport();
+    }
+
+    /// Gives the connection's window back what was read or will never be.
+    fn credit(&mut self, length: usize) {
+        self.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
+        if self.unreturned >= CONNECTION_WINDOW / 2 && !self.is_closed {
+            let returned = std::mem::take(&mut self.unreturned);
+            self.receive_window += i64::from(returned);
+            write_frame(Kind::WindowUpdate, 0, 0, &returned.to_be_bytes(), self.output.frames());
+            self.wake_transport();
+        }
+    }
+
+    /// Breaks a stream off, open or not.
+    fn reset(&mut self, id: u32, code: ErrorCode) {
+        if let Some(stream) = self.streams.find(id).cloned() {
+            let mut state = stream.state.borrow_mut();
+            let unread: usize = std::mem::take(&mut state.received).iter().map(Bytes::len).sum();
+            state.fail(StreamError::Aborted(code));
+            drop(state);
+            self.credit(unread);
+            self.streams.remove(id);
+        }
+        if self.resets.len() == RESETS_REMEMBERED {
+            self.resets.pop_front();
+        }
+        self.resets.push_back(id);
+        write_frame(Kind::Reset, 0, id, &code.0.to_be_bytes(), self.output.frames());
+        self.wake_transport();
+    }
+
+    fn leave_now(&mut self) {
+        if self.leaving != Leaving::Final {
+            self.leaving = Leaving::Final;
+            self.write_go_away(self.last_of_peer(), ErrorCode::NO_ERROR);
+        }
+    }
+
+    /// The last stream that the peer opened.
+    fn last_of_peer(&self) -> u32 {
+        match self.role {
+            Role::Server => self.last_stream,
+            Role::Client => 0,
+        }
+    }
+
+    fn write_go_away(&mut self, last_stream: u32, code: ErrorCode) {
+        let payload = (u64::from(last_stream) << 32 | u64::from(code.0)).to_be_bytes();
+        write_frame(Kind::GoAway, 0, 0, &payload, self.output.frames());
+        self.wake_transport();
+    }
+
+    /// Counts a frame that makes work and brings nothing.
+    fn lose_patience(&mut self) -> Result<(), Fault> {
+        if self.patience == 0 {
+            let now = self.clock.now();
+            if now.saturating_since(self.patience_since).as_secs() == 0 {
+                let what = "too many frames that bring nothing";
+                return Err(Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what));
+            }
+            self.patience = PATIENCE;
+            self.patience_since = now;
+        }
+        self.patience -= 1;
+        Ok(())
+    }
+}

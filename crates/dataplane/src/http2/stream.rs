@@ -1,0 +1,180 @@
+//! One stream: what came on it and waits to be read, and what may be sent.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use thiserror::Error;
+
+use super::frame::ErrorCode;
+
+/// Why a stream ended before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StreamError {
+    /// The peer broke it off.
+    #[error("stream reset: {0}")]
+    Reset(ErrorCode),
+    /// The peer certainly did nothing for it.
+    #[error("stream refused")]
+    Refused,
+    /// The connection ended before anything of it was written.
+    #[error("the connection ended before the stream began")]
+    Unsent,
+    /// The connection ended.
+    #[error("the connection ended in the middle of the stream")]
+    Closed,
+    /// We broke it off: what came is not what HTTP/2 allows, or nobody wants it.
+    #[error("stream broken off: {0}")]
+    Aborted(ErrorCode),
+}
+
+impl StreamError {
+    /// What to tell another peer to whom the stream was passed on.
+    pub(crate) fn code(self) -> ErrorCode {
+        match self {
+            Self::Reset(code) => code,
+            Self::Refused => ErrorCode::REFUSED_STREAM,
+            Self::Unsent | Self::Closed => ErrorCode::CANCEL,
+            Self::Aborted(_) => ErrorCode::INTERNAL_ERROR,
+        }
+    }
+}
+
+/// One stream of a session.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) state: RefCell<State>,
+}
+
+/// What is known of it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The head of the response, on the side of the client.
+    pub(super) response: Option<Response<()>>,
+    /// Whether a head came.
+    pub(super) has_head: bool,
+    /// What was not yet read.
+    pub(super) received: VecDeque<Bytes>,
+    pub(super) trailers: Option<HeaderMap>,
+    pub(super) is_receive_ended: bool,
+    /// How much the peer may still send.
+    pub(super) receive_window: i64,
+    /// How much was read since the peer was last told.
+    pub(super) unreturned: u32,
+    /// How much of a body of known length is still to come.
+    pub(super) length_left: Option<u64>,
+    /// Whether a length says nothing, because there is no body.
+    pub(super) is_bodiless: bool,
+    pub(super) is_reader_gone: bool,
+    pub(super) reader: Waiting,
+    /// How much may be sent. Negative when the peer has changed its mind.
+    pub(super) send_window: i64,
+    pub(super) is_send_ended: bool,
+    pub(super) is_writer_gone: bool,
+    pub(super) writer: Waiting,
+    /// Whether it waits for its connection, not for its own window.
+    pub(super) is_blocked: bool,
+    pub(super) error: Option<StreamError>,
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, receive_window: u32, send_window: u32) -> Self {
+        Self {
+            id,
+            state: RefCell::new(State {
+                response: None,
+                has_head: false,
+                received: VecDeque::new(),
+                trailers: None,
+                is_receive_ended: false,
+                receive_window: i64::from(receive_window),
+                unreturned: 0,
+                length_left: None,
+                is_bodiless: false,
+                is_reader_gone: false,
+                reader: Waiting::default(),
+                send_window: i64::from(send_window),
+                is_send_ended: false,
+                is_writer_gone: false,
+                writer: Waiting::default(),
+                is_blocked: false,
+                error: None,
+            }),
+        }
+    }
+}
+
+impl State {
+    /// Ends it, for whoever reads or writes.
+    pub(super) fn fail(&mut self, error: StreamError) {
+        self.error.get_or_insert(error);
+        self.reader.wake();
+        self.writer.wake();
+    }
+
+    /// Whether both sides are done.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_send_ended && self.is_receive_ended
+    }
+}
+
+/// The task that waits for something, if one does.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Option<Waker>);
+
+impl Waiting {
+    pub(super) fn register(&mut self, context: &Context<'_>) {
+        if !self.0.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            self.0 = Some(context.waker().clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &self.0 {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// The open streams of a session, by their numbers. There are few, and new ones have the highest numbers.
+#[derive(Debug, Default)]
+pub(super) struct Streams(Vec<Rc<Stream>>);
+
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn find(&self, id: u32) -> Option<&Rc<Stream>> {
+        let at = self.0.binary_search_by_key(&id, |stream| stream.id).ok()?;
+        self.0.get(at)
+    }
+
+    /// Adds one with a higher number than all others.
+    pub(super) fn open(&mut self, stream: Rc<Stream>) {
+        self.0.push(stream);
+    }
+
+    pub(super) fn remove(&mut self, id: u32) {
+        if let Ok(at) = self.0.binary_search_by_key(&id, |stream| stream.id) {
+            self.0.remove(at);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Rc<Stream>> {
+        self.0.iter()
+    }
+
+    /// Takes all those above a number out.
+    pub(super) fn take_above(&mut self, id: u32) -> Vec<Rc<Stream>> {
+        self.0.split_off(self.0.partition_point(|stream| stream.id <= id))
+    }
+}

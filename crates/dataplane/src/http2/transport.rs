@@ -1,0 +1,157 @@
+//! Moves the bytes of one connection.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
+
+use super::frame::ErrorCode;
+use super::session::{Arrived, Session};
+
+/// As much as is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Less room than this is not worth a read.
+const READ_BYTES_MIN: usize = 16 * 1024;
+
+/// How many times a connection reads before others get their turn.
+const READS_PER_TURN: usize = 4;
+
+/// A peer that does not read what it made us write is not read either while more than this waits.
+const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a peer has to read our last words. Closing while something of it arrives would reset the connection, and it might never see them.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
+
+thread_local! {
+    /// What is read goes through one buffer that the whole thread shares, so a connection that waits holds none.
+    static BUFFER: RefCell<BytesMut> = RefCell::default();
+}
+
+/// Why a connection ended.
+#[derive(Debug, Error)]
+pub(crate) enum ConnectionEnd {
+    /// Both sides are done with it.
+    #[error("it was left")]
+    Left,
+    /// The peer closed it.
+    #[error("the peer closed it")]
+    Closed,
+    #[error("reading failed")]
+    Io(#[source] io::Error),
+    /// The peer broke the protocol.
+    #[error("{0}: {1}")]
+    Fault(ErrorCode, &'static str),
+}
+
+/// The socket of a session. When it is dropped the session ends.
+#[derive(Debug)]
+pub(super) struct Transport {
+    socket: TcpStream,
+    session: Rc<Session>,
+    /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
+    is_deaf: bool,
+    /// Whether something was read since this was last looked at.
+    pub(super) has_heard: bool,
+}
+
+impl Transport {
+    pub(super) fn new(socket: TcpStream, session: Rc<Session>) -> Self {
+        Self { socket, session, is_deaf: false, has_heard: false }
+    }
+
+    /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
+    pub(super) fn poll_turn(
+        &mut self,
+        context: &mut Context<'_>,
+        arrived: impl FnMut(Arrived),
+        control: impl FnOnce(&Session),
+    ) -> Poll<ConnectionEnd> {
+        self.session.begin_turn(context);
+        let received = self.poll_receive(context, arrived);
+        control(&self.session);
+        self.send(context);
+        match received {
+            Poll::Ready(end) => Poll::Ready(end),
+            Poll::Pending if self.session.is_finished() => Poll::Ready(ConnectionEnd::Left),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        mut arrived: impl FnMut(Arrived),
+    ) -> Poll<ConnectionEnd> {
+        for _ in 0..READS_PER_TURN {
+            if self.session.output_bytes() > UNREAD_OUTPUT_BYTES_MAX {
+                return Poll::Pending;
+            }
+            let mut read = match ready!(self.poll_read(context)) {
+                Ok(read) if read.is_empty() => return Poll::Ready(ConnectionEnd::Closed),
+                Ok(read) => read,
+                Err(error) => return Poll::Ready(ConnectionEnd::Io(error)),
+            };
+            self.has_heard = true;
+            loop {
+                match self.session.receive(&mut read) {
+                    Ok(Some(request)) => arrived(request),
+                    Ok(None) => break,
+                    Err((code, what)) => {
+                        self.session.refuse(code);
+                        return Poll::Ready(ConnectionEnd::Fault(code, what));
+                    }
+                }
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.capacity() < READ_BYTES_MIN {
+                buffer.reserve(READ_BYTES);
+            }
+            ready!(poll_read_buf(Pin::new(&mut self.socket), context, buffer))?;
+            Poll::Ready(Ok(buffer.split()))
+        })
+    }
+
+    fn send(&mut self, context: &mut Context<'_>) {
+        if let Poll::Ready(Err(error)) = self.session.end_turn(&mut self.socket, context) {
+            tracing::debug!(%error, "a peer reads no more");
+            self.is_deaf = true;
+        }
+        if self.is_deaf {
+            self.session.forget_output();
+        }
+    }
+
+    /// Says the last words and waits a little for the peer to read them.
+    pub(super) async fn close(mut self) {
+        let farewell = async {
+            std::future::poll_fn(|context| self.session.end_turn(&mut self.socket, context)).await?;
+            self.socket.shutdown().await?;
+            let mut unwanted = [0; 1024];
+            while self.socket.read(&mut unwanted).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // Whether it reads them is its own affair.
+        let _ = tokio::time::timeout(LINGER_LIMIT, farewell).await;
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
