@@ -23,3 +23,6 @@ pub(crate) use handle::{Pump, Receiver, SendFailure};
 pub(crate) use server::serve;
 pub(crate) use session::{HasBody, Session, SessionLimits};
 pub use stream::StreamError;
+
+#[cfg(test)]
+mod tests;

@@ -244,10 +244,8 @@ impl Settings {
                     }
                     self.stream_window = value;
                 }
-                SETTING_PAYLOAD_MAX => {
-                    if !(16_384..1 << 24).contains(&value) {
-                        return Err(Fault::protocol("MAX_FRAME_SIZE out of range"));
-                    }
+                SETTING_PAYLOAD_MAX if !(16_384..1 << 24).contains(&value) => {
+                    return Err(Fault::protocol("MAX_FRAME_SIZE out of range"));
                 }
                 _ => {}
             }

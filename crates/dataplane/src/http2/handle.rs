@@ -31,7 +31,7 @@ impl Sender {
         if let Some(error) = state.error {
             return Poll::Ready(error);
         }
-        state.writer.register(context);
+        state.sending.waiting.register(context);
         Poll::Pending
     }
 
@@ -160,7 +160,7 @@ impl Receiver {
         if let Some(error) = state.error {
             return Poll::Ready(Err(error));
         }
-        state.reader.register(context);
+        state.receiving.waiting.register(context);
         Poll::Pending
     }
 
@@ -168,8 +168,10 @@ impl Receiver {
     pub(crate) fn take_whole(&self) -> Option<Bytes> {
         let whole = {
             let mut state = self.stream.state.borrow_mut();
-            let is_whole = state.is_receive_ended && state.received.len() <= 1 && state.trailers.is_none();
-            is_whole.then(|| state.received.pop_front().unwrap_or_default())
+            let is_whole = state.receiving.is_ended
+                && state.receiving.data.len() <= 1
+                && state.receiving.trailers.is_none();
+            is_whole.then(|| state.receiving.data.pop_front().unwrap_or_default())
         };
         if let Some(bytes) = &whole {
             self.session.read(&self.stream, bytes.len());
@@ -187,30 +189,32 @@ impl HttpBody for Receiver {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         let mut state = self.stream.state.borrow_mut();
-        if let Some(data) = state.received.pop_front() {
+        if let Some(data) = state.receiving.data.pop_front() {
             drop(state);
             self.session.read(&self.stream, data.len());
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
-        if state.is_receive_ended {
-            return Poll::Ready(state.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
+        if state.receiving.is_ended {
+            return Poll::Ready(
+                state.receiving.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))),
+            );
         }
         if let Some(error) = state.error {
             return Poll::Ready(Some(Err(error)));
         }
-        state.reader.register(context);
+        state.receiving.waiting.register(context);
         Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {
         let state = self.stream.state.borrow();
-        state.is_receive_ended && state.received.is_empty() && state.trailers.is_none()
+        state.receiving.is_ended && state.receiving.data.is_empty() && state.receiving.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
         let state = self.stream.state.borrow();
-        let here: usize = state.received.iter().map(Bytes::len).sum();
-        let to_come = if state.is_receive_ended { Some(0) } else { state.length_left };
+        let here: usize = state.receiving.data.iter().map(Bytes::len).sum();
+        let to_come = if state.receiving.is_ended { Some(0) } else { state.receiving.length_left };
         to_come.map(|to_come| SizeHint::with_exact(to_come + here as u64)).unwrap_or_default()
     }
 }

@@ -124,8 +124,9 @@ where
                     let Poll::Ready(answer) = this.watch.during(|| call.poll(context)) else {
                         return Poll::Pending;
                     };
-                    let (Ok(response), Some(sender)) = (answer, this.sender.take()) else {
-                        this.sender.take().inspect(|sender| sender.reset(ErrorCode::INTERNAL_ERROR));
+                    let Some(sender) = this.sender.take() else { return Poll::Ready(()) };
+                    let Ok(response) = answer else {
+                        sender.reset(ErrorCode::INTERNAL_ERROR);
                         return Poll::Ready(());
                     };
                     let Some(stage) = begin(response, sender) else { return Poll::Ready(()) };

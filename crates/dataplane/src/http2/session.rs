@@ -5,6 +5,7 @@
 //! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
 
 mod receive;
+mod send;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,17 +13,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Request, Response};
+use http::Request;
 use runtime::Clock;
 use vocabulary::Timestamp;
 
 use super::frame::{
-    END_STREAM, ErrorCode, Fault, Kind, PAYLOAD_BYTES_MAX, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES,
-    SETTING_STREAM_WINDOW, SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers,
-    write_setting,
+    END_STREAM, ErrorCode, Fault, Kind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
+    SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
-use super::hpack::{Decoder, TABLE_UNUSED, encode_field, encode_request, encode_response};
+use super::hpack::{Decoder, TABLE_UNUSED, encode_request};
 use super::input::Input;
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
@@ -103,9 +103,7 @@ struct Core {
     decoder: Decoder,
     has_settings: bool,
     output: Output,
-    /// The task that moves the bytes; while it runs, or is about to, nobody needs to wake it.
-    transport: Waiting,
-    is_transport_awake: bool,
+    transport: TransportTask,
     streams: Streams,
     /// The last stream that was opened, by whichever end opens them.
     last_stream: u32,
@@ -124,6 +122,14 @@ struct Core {
     /// The peer goes away and opens or takes no further stream.
     is_peer_leaving: bool,
     is_closed: bool,
+}
+
+/// The task that moves the bytes.
+#[derive(Debug, Default)]
+struct TransportTask {
+    waiting: Waiting,
+    /// While it runs, or is about to, nobody needs to wake it.
+    is_awake: bool,
 }
 
 /// The fields of a head whose end has not come.
@@ -165,8 +171,7 @@ impl Session {
             decoder: Decoder::default(),
             has_settings: false,
             output,
-            transport: Waiting::default(),
-            is_transport_awake: false,
+            transport: TransportTask::default(),
             streams: Streams::default(),
             last_stream: 0,
             last_written: 0,
@@ -213,8 +218,8 @@ impl Session {
         let flags = {
             let mut state = stream.state.borrow_mut();
             state.is_bodiless = *request.method() == http::Method::HEAD;
-            state.is_send_ended = body == HasBody::No;
-            if state.is_send_ended { END_STREAM } else { 0 }
+            state.sending.is_ended = body == HasBody::No;
+            if state.sending.is_ended { END_STREAM } else { 0 }
         };
         core.last_stream = id;
         core.streams.open(Rc::clone(&stream));
@@ -230,103 +235,15 @@ impl Session {
         (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
     }
 
-    /// Sends the head of a response. `end` gives further fields.
-    pub(super) fn send_response(
-        &self,
-        stream: &Stream,
-        response: &Response<()>,
-        body: HasBody,
-        more: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let mut core = self.0.borrow_mut();
-        if !core.may_send(stream) {
-            return;
-        }
-        let flags = if body == HasBody::No { END_STREAM } else { 0 };
-        write_headers(stream.id, flags, core.output.frames(), |out| {
-            encode_response(response.status(), response.headers(), out);
-            more(out);
-        });
-        core.sent(stream, body == HasBody::No);
-    }
-
-    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be.
-    pub(super) fn poll_room(
-        &self,
-        stream: &Rc<Stream>,
-        wanted: usize,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<usize, StreamError>> {
-        let mut core = self.0.borrow_mut();
-        let mut state = stream.state.borrow_mut();
-        if let Some(error) = state.error {
-            return Poll::Ready(Err(error));
-        }
-        let is_crowded = core.output.len() >= OUTPUT_BYTES_MAX;
-        let window = state.send_window.min(core.send_window).max(0);
-        let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
-        if room > 0 && !is_crowded {
-            return Poll::Ready(Ok(room));
-        }
-        state.writer.register(context);
-        if (is_crowded || core.send_window <= 0) && !state.is_blocked {
-            state.is_blocked = true;
-            core.blocked.push(Rc::clone(stream));
-        }
-        Poll::Pending
-    }
-
-    /// Sends a piece of a body for which there is room.
-    pub(super) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool) {
-        let mut core = self.0.borrow_mut();
-        if !core.may_send(stream) {
-            return;
-        }
-        let length = i64::try_from(data.len()).unwrap_or(i64::MAX);
-        stream.state.borrow_mut().send_window -= length;
-        core.send_window -= length;
-        let head = super::frame::FrameHead {
-            length: data.len(),
-            kind: Kind::Data,
-            flags: if is_end { END_STREAM } else { 0 },
-            stream: stream.id,
-        };
-        core.output.frames().extend_from_slice(&head.bytes());
-        core.output.push(data);
-        core.sent(stream, is_end);
-    }
-
-    /// Ends a body with trailers.
-    pub(super) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap) {
-        let mut core = self.0.borrow_mut();
-        if !core.may_send(stream) {
-            return;
-        }
-        write_headers(stream.id, END_STREAM, core.output.frames(), |out| {
-            for (name, value) in trailers {
-                encode_field(name, value, out);
-            }
-        });
-        core.sent(stream, true);
-    }
-
-    /// Breaks a stream off, unless it is over.
-    pub(super) fn reset(&self, stream: &Stream, code: ErrorCode) {
-        let mut core = self.0.borrow_mut();
-        if core.streams.find(stream.id).is_some() {
-            core.reset(stream.id, code);
-        }
-    }
-
     /// Somebody has read so much of a stream's data.
     pub(super) fn read(&self, stream: &Stream, length: usize) {
         let mut core = self.0.borrow_mut();
         core.credit(length);
         let mut state = stream.state.borrow_mut();
-        state.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
-        if state.unreturned >= core.limits.stream_window / 2 && !state.is_receive_ended {
-            let returned = std::mem::take(&mut state.unreturned);
-            state.receive_window += i64::from(returned);
+        state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
+        if state.receiving.unreturned >= core.limits.stream_window / 2 && !state.receiving.is_ended {
+            let returned = std::mem::take(&mut state.receiving.unreturned);
+            state.receiving.window += i64::from(returned);
             write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
             core.wake_transport();
         }
@@ -337,9 +254,9 @@ impl Session {
         let mut core = self.0.borrow_mut();
         let (unread, is_ended, is_writer_gone) = {
             let mut state = stream.state.borrow_mut();
-            state.is_reader_gone = true;
-            let unread: usize = std::mem::take(&mut state.received).iter().map(Bytes::len).sum();
-            (unread, state.is_receive_ended, state.is_writer_gone)
+            state.receiving.is_gone = true;
+            let unread: usize = std::mem::take(&mut state.receiving.data).iter().map(Bytes::len).sum();
+            (unread, state.receiving.is_ended, state.sending.is_gone)
         };
         core.credit(unread);
         // A client that wants no answer wants nothing; a server answers without having read everything.
@@ -357,8 +274,8 @@ impl Session {
         let mut core = self.0.borrow_mut();
         let (is_ended, is_reader_gone) = {
             let mut state = stream.state.borrow_mut();
-            state.is_writer_gone = true;
-            (state.is_send_ended, state.is_reader_gone)
+            state.sending.is_gone = true;
+            (state.sending.is_ended, state.receiving.is_gone)
         };
         if core.streams.find(stream.id).is_none() {
             return;
@@ -414,21 +331,21 @@ impl Session {
     }
 
     /// Ends a connection whose peer broke the protocol, and tells it why.
-    pub(super) fn refuse(&self, code: ErrorCode) {
+    pub(super) fn refuse(&self, why: ErrorCode) {
         let mut core = self.0.borrow_mut();
         core.is_closed = true;
         for stream in core.streams.take_above(0) {
             stream.state.borrow_mut().fail(StreamError::Closed);
         }
         let last = core.last_of_peer();
-        core.write_go_away(last, code);
+        core.write_go_away(last, why);
     }
 
     /// The transport's turn begins: until it ends, nobody needs to wake it.
     pub(super) fn begin_turn(&self, context: &Context<'_>) {
         let mut core = self.0.borrow_mut();
-        core.transport.register(context);
-        core.is_transport_awake = true;
+        core.transport.waiting.register(context);
+        core.transport.is_awake = true;
     }
 
     /// Writes what can be written. Streams that waited for room go on.
@@ -438,7 +355,7 @@ impl Session {
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<()>> {
         let mut core = self.0.borrow_mut();
-        core.is_transport_awake = false;
+        core.transport.is_awake = false;
         if core.output.len() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -480,39 +397,18 @@ pub(crate) enum HasBody {
 
 impl Core {
     fn wake_transport(&mut self) {
-        if !self.is_transport_awake {
-            self.is_transport_awake = true;
-            self.transport.wake();
+        if !self.transport.is_awake {
+            self.transport.is_awake = true;
+            self.transport.waiting.wake();
         }
     }
 
     fn wake_blocked(&mut self) {
         for stream in self.blocked.drain(..) {
             let mut state = stream.state.borrow_mut();
-            state.is_blocked = false;
-            state.writer.wake();
+            state.sending.is_blocked = false;
+            state.sending.waiting.wake();
         }
-    }
-
-    /// Whether a stream is open in our direction.
-    fn may_send(&self, stream: &Stream) -> bool {
-        let state = stream.state.borrow();
-        state.error.is_none() && !state.is_send_ended && !self.is_closed
-    }
-
-    /// Something was written on a stream.
-    fn sent(&mut self, stream: &Stream, is_end: bool) {
-        if is_end {
-            let is_over = {
-                let mut state = stream.state.borrow_mut();
-                state.is_send_ended = true;
-                state.is_over()
-            };
-            if is_over {
-                self.streams.remove(stream.id);
-            }
-        }
-        self.wake_transport();
     }
 
     /// Gives the connection's window back what was read or will never be.
@@ -530,7 +426,7 @@ impl Core {
     fn reset(&mut self, id: u32, code: ErrorCode) {
         if let Some(stream) = self.streams.find(id).cloned() {
             let mut state = stream.state.borrow_mut();
-            let unread: usize = std::mem::take(&mut state.received).iter().map(Bytes::len).sum();
+            let unread: usize = std::mem::take(&mut state.receiving.data).iter().map(Bytes::len).sum();
             state.fail(StreamError::Aborted(code));
             drop(state);
             self.credit(unread);

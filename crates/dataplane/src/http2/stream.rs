@@ -53,32 +53,45 @@ pub(super) struct Stream {
 /// What is known of it.
 #[derive(Debug)]
 pub(super) struct State {
-    /// The head of the response, on the side of the client.
+    pub(super) receiving: Receiving,
+    pub(super) sending: Sending,
+    /// The head of the response, on the side of the client, until somebody takes it.
     pub(super) response: Option<Response<()>>,
-    /// Whether a head came.
+    /// Whether a length says nothing, because there is no body.
+    pub(super) is_bodiless: bool,
+    pub(super) error: Option<StreamError>,
+}
+
+/// What comes.
+#[derive(Debug, Default)]
+pub(super) struct Receiving {
     pub(super) has_head: bool,
     /// What was not yet read.
-    pub(super) received: VecDeque<Bytes>,
+    pub(super) data: VecDeque<Bytes>,
     pub(super) trailers: Option<HeaderMap>,
-    pub(super) is_receive_ended: bool,
+    pub(super) is_ended: bool,
     /// How much the peer may still send.
-    pub(super) receive_window: i64,
+    pub(super) window: i64,
     /// How much was read since the peer was last told.
     pub(super) unreturned: u32,
     /// How much of a body of known length is still to come.
     pub(super) length_left: Option<u64>,
-    /// Whether a length says nothing, because there is no body.
-    pub(super) is_bodiless: bool,
-    pub(super) is_reader_gone: bool,
-    pub(super) reader: Waiting,
+    /// Whether nobody will read more.
+    pub(super) is_gone: bool,
+    pub(super) waiting: Waiting,
+}
+
+/// What goes.
+#[derive(Debug, Default)]
+pub(super) struct Sending {
     /// How much may be sent. Negative when the peer has changed its mind.
-    pub(super) send_window: i64,
-    pub(super) is_send_ended: bool,
-    pub(super) is_writer_gone: bool,
-    pub(super) writer: Waiting,
+    pub(super) window: i64,
+    pub(super) is_ended: bool,
+    /// Whether nobody will write more.
+    pub(super) is_gone: bool,
     /// Whether it waits for its connection, not for its own window.
     pub(super) is_blocked: bool,
-    pub(super) error: Option<StreamError>,
+    pub(super) waiting: Waiting,
 }
 
 impl Stream {
@@ -86,22 +99,10 @@ impl Stream {
         Self {
             id,
             state: RefCell::new(State {
+                receiving: Receiving { window: i64::from(receive_window), ..Receiving::default() },
+                sending: Sending { window: i64::from(send_window), ..Sending::default() },
                 response: None,
-                has_head: false,
-                received: VecDeque::new(),
-                trailers: None,
-                is_receive_ended: false,
-                receive_window: i64::from(receive_window),
-                unreturned: 0,
-                length_left: None,
                 is_bodiless: false,
-                is_reader_gone: false,
-                reader: Waiting::default(),
-                send_window: i64::from(send_window),
-                is_send_ended: false,
-                is_writer_gone: false,
-                writer: Waiting::default(),
-                is_blocked: false,
                 error: None,
             }),
         }
@@ -112,13 +113,13 @@ impl State {
     /// Ends it, for whoever reads or writes.
     pub(super) fn fail(&mut self, error: StreamError) {
         self.error.get_or_insert(error);
-        self.reader.wake();
-        self.writer.wake();
+        self.receiving.waiting.wake();
+        self.sending.waiting.wake();
     }
 
     /// Whether both sides are done.
     pub(super) fn is_over(&self) -> bool {
-        self.is_send_ended && self.is_receive_ended
+        self.sending.is_ended && self.receiving.is_ended
     }
 }
 

@@ -66,12 +66,11 @@ pub(crate) fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut
 /// One header.
 pub(crate) fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     let form = if value.is_sensitive() { NEVER_INDEXED } else { 0 };
-    match static_index(name) {
-        Some(index) => number(index, 4, form, out),
-        None => {
-            out.push(form);
-            string(name.as_str().as_bytes(), out);
-        }
+    if let Some(index) = static_index(name) {
+        number(index, 4, form, out);
+    } else {
+        out.push(form);
+        string(name.as_str().as_bytes(), out);
     }
     string(value.as_bytes(), out);
 }

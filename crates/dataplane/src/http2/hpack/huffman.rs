@@ -116,6 +116,8 @@ pub(super) fn decode(compressed: &[u8], out: &mut Vec<u8>) -> Result<(), Compres
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use super::*;
 
     fn decoded(compressed: &[u8]) -> Result<String, CompressionError> {
@@ -160,7 +162,7 @@ mod tests {
             code <<= BITS[symbol] - length;
             length = BITS[symbol];
             if let Ok(byte) = u8::try_from(symbol) {
-                bits.push_str(&format!("{code:0width$b}", width = usize::from(length)));
+                write!(bits, "{code:0width$b}", width = usize::from(length)).expect("text grows");
                 expected.push(byte);
             }
             code += 1;

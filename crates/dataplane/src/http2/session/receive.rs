@@ -97,31 +97,32 @@ impl Core {
             return self.on_no_stream(id);
         };
         let mut state = stream.state.borrow_mut();
-        if state.is_receive_ended || !state.has_head {
+        if state.receiving.is_ended || !state.receiving.has_head {
             self.credit(counts_for);
-            let code = if state.has_head { ErrorCode::STREAM_CLOSED } else { ErrorCode::PROTOCOL_ERROR };
+            let code =
+                if state.receiving.has_head { ErrorCode::STREAM_CLOSED } else { ErrorCode::PROTOCOL_ERROR };
             return Err(Fault::Stream(id, code));
         }
-        state.receive_window -= counts;
-        if state.receive_window < 0 {
+        state.receiving.window -= counts;
+        if state.receiving.window < 0 {
             self.credit(counts_for);
             return Err(Fault::Stream(id, ErrorCode::FLOW_CONTROL_ERROR));
         }
         let length = bytes.len();
         // Padding is never read by anybody, and neither is what nobody waits for.
-        let unread = if state.is_reader_gone { counts_for } else { counts_for - length };
-        state.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
-        if length > 0 && !state.is_reader_gone {
-            state.received.push_back(bytes);
+        let unread = if state.receiving.is_gone { counts_for } else { counts_for - length };
+        state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
+        if length > 0 && !state.receiving.is_gone {
+            state.receiving.data.push_back(bytes);
         }
-        let is_length_wrong = state.length_left.as_mut().is_some_and(|left| {
+        let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);
             *left = rest.unwrap_or_default();
             rest.is_none() || (is_end && *left > 0)
         });
-        state.reader.wake();
+        state.receiving.waiting.wake();
         if is_end && !is_length_wrong {
-            state.is_receive_ended = true;
+            state.receiving.is_ended = true;
         }
         drop(state);
         self.credit(unread);
@@ -214,7 +215,7 @@ impl Core {
         )?;
         let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
-            let is_response = self.role == Role::Client && !stream.state.borrow().has_head;
+            let is_response = self.role == Role::Client && !stream.state.borrow().receiving.has_head;
             let taken = if is_response {
                 Self::response(&mut stream.state.borrow_mut(), head, block.is_end)
             } else {
@@ -257,12 +258,12 @@ impl Core {
         let stream = Stream::new(id, self.limits.stream_window, self.peer.stream_window);
         {
             let mut state = stream.state.borrow_mut();
-            state.has_head = true;
-            state.is_receive_ended = block.is_end;
+            state.receiving.has_head = true;
+            state.receiving.is_ended = block.is_end;
             if let Some(request) = &request {
-                state.length_left = content_length(request.headers()).map_err(|_| malformed)?;
+                state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
             }
-            if block.is_end && state.length_left.is_some_and(|left| left > 0) {
+            if block.is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(malformed);
             }
         }
@@ -282,29 +283,30 @@ impl Core {
             && response.status() != StatusCode::NO_CONTENT
             && response.status() != StatusCode::NOT_MODIFIED;
         if has_body {
-            state.length_left = content_length(response.headers()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
-            if is_end && state.length_left.is_some_and(|left| left > 0) {
+            state.receiving.length_left =
+                content_length(response.headers()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+            if is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(ErrorCode::PROTOCOL_ERROR);
             }
         }
-        state.has_head = true;
+        state.receiving.has_head = true;
         state.response = Some(response);
-        state.is_receive_ended = is_end;
-        state.reader.wake();
+        state.receiving.is_ended = is_end;
+        state.receiving.waiting.wake();
         Ok(())
     }
 
     fn trailers(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
-        if state.is_receive_ended {
+        if state.receiving.is_ended {
             return Err(ErrorCode::STREAM_CLOSED);
         }
-        let is_whole = is_end && state.length_left.is_none_or(|left| left == 0);
+        let is_whole = is_end && state.receiving.length_left.is_none_or(|left| left == 0);
         let trailers = head.into_trailers().ok().filter(|_| is_whole).ok_or(ErrorCode::PROTOCOL_ERROR)?;
         if !trailers.is_empty() {
-            state.trailers = Some(trailers);
+            state.receiving.trailers = Some(trailers);
         }
-        state.is_receive_ended = true;
-        state.reader.wake();
+        state.receiving.is_ended = true;
+        state.receiving.waiting.wake();
         Ok(())
     }
 
@@ -362,12 +364,12 @@ impl Core {
         if change != 0 {
             for stream in self.streams.iter() {
                 let mut state = stream.state.borrow_mut();
-                state.send_window += change;
-                if state.send_window > WINDOW_MAX {
+                state.sending.window += change;
+                if state.sending.window > WINDOW_MAX {
                     let what = "INITIAL_WINDOW_SIZE makes a window too large";
                     return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
                 }
-                state.writer.wake();
+                state.sending.waiting.wake();
             }
         }
         write_frame(Kind::Settings, ACK, 0, &[], self.output.frames());
@@ -438,14 +440,14 @@ impl Core {
             };
         };
         let mut state = stream.state.borrow_mut();
-        state.send_window += more;
+        state.sending.window += more;
         if more == 0 {
             return Err(Fault::Stream(head.stream, ErrorCode::PROTOCOL_ERROR));
         }
-        if state.send_window > WINDOW_MAX {
+        if state.sending.window > WINDOW_MAX {
             return Err(Fault::Stream(head.stream, ErrorCode::FLOW_CONTROL_ERROR));
         }
-        state.writer.wake();
+        state.sending.waiting.wake();
         Ok(())
     }
 }

@@ -1,0 +1,125 @@
+//! What is said on a stream.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+
+use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX, write_headers};
+use super::super::hpack::{encode_field, encode_response};
+use super::super::stream::{Stream, StreamError};
+use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
+
+impl Session {
+    /// Sends the head of a response. `end` gives further fields.
+    pub(in crate::http2) fn send_response(
+        &self,
+        stream: &Stream,
+        response: &Response<()>,
+        body: HasBody,
+        more: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        let flags = if body == HasBody::No { END_STREAM } else { 0 };
+        write_headers(stream.id, flags, core.output.frames(), |out| {
+            encode_response(response.status(), response.headers(), out);
+            more(out);
+        });
+        core.sent(stream, body == HasBody::No);
+    }
+
+    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be.
+    pub(in crate::http2) fn poll_room(
+        &self,
+        stream: &Rc<Stream>,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize, StreamError>> {
+        let mut core = self.0.borrow_mut();
+        let mut state = stream.state.borrow_mut();
+        if let Some(error) = state.error {
+            return Poll::Ready(Err(error));
+        }
+        let is_crowded = core.output.len() >= OUTPUT_BYTES_MAX;
+        let window = state.sending.window.min(core.send_window).max(0);
+        let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
+        if room > 0 && !is_crowded {
+            return Poll::Ready(Ok(room));
+        }
+        state.sending.waiting.register(context);
+        if (is_crowded || core.send_window <= 0) && !state.sending.is_blocked {
+            state.sending.is_blocked = true;
+            core.blocked.push(Rc::clone(stream));
+        }
+        Poll::Pending
+    }
+
+    /// Sends a piece of a body for which there is room.
+    pub(in crate::http2) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        let length = i64::try_from(data.len()).unwrap_or(i64::MAX);
+        stream.state.borrow_mut().sending.window -= length;
+        core.send_window -= length;
+        let head = FrameHead {
+            length: data.len(),
+            kind: Kind::Data,
+            flags: if is_end { END_STREAM } else { 0 },
+            stream: stream.id,
+        };
+        core.output.frames().extend_from_slice(&head.bytes());
+        core.output.push(data);
+        core.sent(stream, is_end);
+    }
+
+    /// Ends a body with trailers.
+    pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap) {
+        let mut core = self.0.borrow_mut();
+        if !core.may_send(stream) {
+            return;
+        }
+        write_headers(stream.id, END_STREAM, core.output.frames(), |out| {
+            for (name, value) in trailers {
+                encode_field(name, value, out);
+            }
+        });
+        core.sent(stream, true);
+    }
+
+    /// Breaks a stream off, unless it is over.
+    pub(in crate::http2) fn reset(&self, stream: &Stream, why: ErrorCode) {
+        let mut core = self.0.borrow_mut();
+        if core.streams.find(stream.id).is_some() {
+            core.reset(stream.id, why);
+        }
+    }
+}
+
+impl Core {
+    /// Whether a stream is open in our direction.
+    fn may_send(&self, stream: &Stream) -> bool {
+        let state = stream.state.borrow();
+        state.error.is_none() && !state.sending.is_ended && !self.is_closed
+    }
+
+    /// Something was written on a stream.
+    fn sent(&mut self, stream: &Stream, is_end: bool) {
+        if is_end {
+            let is_over = {
+                let mut state = stream.state.borrow_mut();
+                state.sending.is_ended = true;
+                state.is_over()
+            };
+            if is_over {
+                self.streams.remove(stream.id);
+            }
+        }
+        self.wake_transport();
+    }
+}

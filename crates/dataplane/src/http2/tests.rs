@@ -1,0 +1,230 @@
+//! Both ends against a peer that writes its frames by hand, and so can break every rule.
+
+mod client;
+mod rules;
+mod server;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+
+use super::PREFACE;
+use super::frame::{
+    ACK, END_HEADERS, END_STREAM, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, write_frame, write_setting,
+};
+use super::hpack::{Decoder, Field, encode_field, encode_response};
+use crate::body::{Body, BodyError};
+use crate::server::{Abort, Connection, Service};
+
+/// Longer than anything here takes; a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    LocalSet::new()
+        .block_on(&runtime, async { tokio::time::timeout(PATIENCE, test).await.expect("in time") });
+}
+
+/// The answer to this says that everything before it was looked at.
+const SETTLED: &[u8; 8] = b"settled?";
+
+/// One end of a connection, frame by frame.
+struct Peer {
+    socket: TcpStream,
+    read: BytesMut,
+    decoder: Decoder,
+}
+
+/// What it got.
+#[derive(Debug, PartialEq, Eq)]
+enum Got {
+    /// `name: value` lines.
+    Head {
+        stream: u32,
+        lines: Vec<String>,
+        is_end: bool,
+    },
+    Data {
+        stream: u32,
+        data: Bytes,
+        is_end: bool,
+    },
+    Reset {
+        stream: u32,
+        code: ErrorCode,
+    },
+    GoAway {
+        last: u32,
+        code: ErrorCode,
+    },
+    WindowUpdate {
+        stream: u32,
+        more: u32,
+    },
+    Ping {
+        is_ack: bool,
+    },
+    /// The answer to [`Peer::settle`].
+    Settled,
+    Settings {
+        is_ack: bool,
+    },
+    Closed,
+}
+
+impl Peer {
+    fn new(socket: TcpStream) -> Self {
+        Self { socket, read: BytesMut::new(), decoder: Decoder::default() }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).await.expect("open");
+    }
+
+    async fn frame(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
+        self.write(&frame(kind, flags, stream, payload)).await;
+    }
+
+    /// The next frame, whatever it is.
+    async fn next(&mut self) -> Got {
+        loop {
+            if let Some(head) = self.read.first_chunk::<FRAME_HEAD_BYTES>().map(|head| FrameHead::read(*head))
+                && self.read.len() >= FRAME_HEAD_BYTES + head.length
+            {
+                let payload = self.read.split_to(FRAME_HEAD_BYTES + head.length).split_off(FRAME_HEAD_BYTES);
+                return self.understand(head, payload.freeze());
+            }
+            match self.socket.read_buf(&mut self.read).await {
+                Ok(0) | Err(_) => return Got::Closed,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn understand(&mut self, head: FrameHead, payload: Bytes) -> Got {
+        let number = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
+        let (stream, is_end) = (head.stream, head.has(END_STREAM));
+        match head.kind {
+            Kind::Data => Got::Data { stream, data: payload, is_end },
+            Kind::Headers => {
+                assert!(head.has(END_HEADERS), "the heads here are short");
+                let mut lines = Vec::new();
+                self.decoder.decode(&payload, |field, _| lines.push(line(&field))).expect("legal");
+                Got::Head { stream, lines, is_end }
+            }
+            Kind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },
+            Kind::GoAway => Got::GoAway { last: number(0), code: ErrorCode(number(4)) },
+            Kind::WindowUpdate => Got::WindowUpdate { stream, more: number(0) },
+            Kind::Ping if &payload[..] == SETTLED => Got::Settled,
+            Kind::Ping => Got::Ping { is_ack: head.has(ACK) },
+            Kind::Settings => Got::Settings { is_ack: head.has(ACK) },
+            Kind::Priority | Kind::PushPromise | Kind::Continuation | Kind::Unknown => {
+                panic!("we never write {:?}", head.kind)
+            }
+        }
+    }
+
+    /// The next frame that says something about a stream or the end of the connection.
+    async fn next_of_note(&mut self) -> Got {
+        self.next_but(|got| {
+            matches!(
+                got,
+                Got::Settings { .. } | Got::WindowUpdate { stream: 0, .. } | Got::Ping { is_ack: true }
+            )
+        })
+        .await
+    }
+
+    /// The next frame but for those that do not matter.
+    async fn next_but(&mut self, does_not_matter: impl Fn(&Got) -> bool) -> Got {
+        loop {
+            let got = self.next().await;
+            if !does_not_matter(&got) {
+                return got;
+            }
+        }
+    }
+
+    /// Waits until everything that was written has been looked at.
+    async fn settle(&mut self) -> Vec<Got> {
+        self.frame(Kind::Ping, 0, 0, SETTLED).await;
+        let mut before = Vec::new();
+        loop {
+            let got = self.next().await;
+            if got == Got::Settled {
+                return before;
+            }
+            before.push(got);
+        }
+    }
+}
+
+fn line(field: &Field) -> String {
+    match field {
+        Field::Method(method) => format!(":method: {method}"),
+        Field::Scheme(scheme) => format!(":scheme: {scheme}"),
+        Field::Authority(authority) => format!(":authority: {authority}"),
+        Field::Path(path) => format!(":path: {path}"),
+        Field::Status(status) => format!(":status: {}", status.as_str()),
+        Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
+        Field::Malformed => panic!("we write what is legal"),
+    }
+}
+
+fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_frame(kind, flags, stream, payload, &mut out);
+    out
+}
+
+fn setting(id: u16, value: u32) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_setting(id, value, &mut payload);
+    frame(Kind::Settings, 0, 0, &payload)
+}
+
+/// Fields as literals with new names, so that nothing is checked before it is sent.
+fn block(lines: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in lines {
+        out.push(0);
+        for text in [name, value] {
+            out.push(u8::try_from(text.len()).expect("short"));
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    out
+}
+
+const REQUEST: [(&str, &str); 4] =
+    [(":method", "POST"), (":scheme", "http"), (":authority", "h"), (":path", "/")];
+
+/// A request with these fields beside the usual ones.
+fn request(stream: u32, flags: u8, more: &[(&str, &str)]) -> Vec<u8> {
+    frame(Kind::Headers, END_HEADERS | flags, stream, &block(&[&REQUEST[..], more].concat()))
+}
+
+fn response(stream: u32, flags: u8, status: u16, headers: &[(&'static str, &'static str)]) -> Vec<u8> {
+    let headers: HeaderMap = headers
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+        .collect();
+    let mut block = Vec::new();
+    encode_response(status.try_into().expect("legal"), &headers, &mut block);
+    frame(Kind::Headers, END_HEADERS | flags, stream, &block)
+}
+
+fn trailers(stream: u32, name: &'static str, value: &'static str) -> Vec<u8> {
+    let mut block = Vec::new();
+    encode_field(&HeaderName::from_static(name), &HeaderValue::from_static(value), &mut block);
+    frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block)
+}

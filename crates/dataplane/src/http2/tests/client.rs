@@ -1,0 +1,259 @@
+//! The end that asks, as the pool uses it.
+
+use futures_util::StreamExt;
+use http_body_util::Collected;
+use runtime::Clock;
+
+use super::*;
+use crate::upstream::{LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};
+
+/// A pool, and a server that answers by hand.
+struct World {
+    upstreams: Upstreams,
+    listener: TcpListener,
+}
+
+impl World {
+    async fn start() -> Self {
+        let limits = UpstreamLimits { lost_requests: LostRequests::Report, ..UpstreamLimits::default() };
+        let upstreams = Upstreams::new(Clock::start(), limits);
+        Self { upstreams, listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
+    }
+
+    /// Sends a request in the background.
+    fn send(&self, body: Body) -> tokio::task::JoinHandle<Result<Response<Body>, SendError>> {
+        let request = Request::post("http://h/path").header("x", "y").body(body).expect("legal");
+        let to = self.listener.local_addr().expect("bound");
+        let upstreams = self.upstreams.clone();
+        tokio::task::spawn_local(async move { upstreams.send(to, Protocol::Http2, request).await })
+    }
+
+    /// The server's end of the next connection; it has said the first words.
+    async fn accept(&self) -> Peer {
+        let (mut socket, _) = self.listener.accept().await.expect("open");
+        let mut preface = [0; PREFACE.len()];
+        socket.read_exact(&mut preface).await.expect("open");
+        assert_eq!(&preface, PREFACE);
+        let mut peer = Peer::new(socket);
+        assert_eq!(peer.next().await, Got::Settings { is_ack: false });
+        peer.frame(Kind::Settings, 0, 0, &[]).await;
+        peer
+    }
+}
+
+async fn whole(response: Result<Response<Body>, SendError>) -> (u16, Result<Bytes, String>) {
+    let response = response.expect("an answer");
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.map_err(|error| error.to_string());
+    (status, body.map(Collected::to_bytes))
+}
+
+fn head(stream: u32, is_end: bool) -> Got {
+    let lines = [":method: POST", ":scheme: http", ":authority: h", ":path: /path", "x: y"];
+    Got::Head { stream, lines: lines.map(str::to_owned).to_vec(), is_end }
+}
+
+#[test]
+fn a_request_and_its_answer_interim_ones_left_out() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::full("hello"));
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, false));
+        let body = Got::Data { stream: 1, data: Bytes::from_static(b"hello"), is_end: true };
+        assert_eq!(peer.next_of_note().await, body);
+        peer.write(&response(1, 0, 103, &[("link", "x")])).await;
+        peer.write(&response(1, 0, 201, &[])).await;
+        peer.frame(Kind::Data, 0, 1, b"wor").await;
+        peer.frame(Kind::Data, 0, 1, b"ld").await;
+        peer.write(&trailers(1, "a", "b")).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await, (201, Ok(Bytes::from_static(b"world"))));
+    });
+}
+
+#[test]
+fn what_the_server_did_not_begin_is_sent_again() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
+        assert_eq!(peer.next_of_note().await, head(3, true), "on the same connection");
+        // 1 was the last one that it looks at.
+        peer.frame(Kind::GoAway, 0, 0, &(1_u64 << 32).to_be_bytes()).await;
+        let mut other = world.accept().await;
+        assert_eq!(other.next_of_note().await, head(1, true), "on another one");
+        other.write(&response(1, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await, (200, Ok(Bytes::new())));
+        assert_eq!(peer.next_of_note().await, Got::Closed, "nothing is left on the first");
+    });
+}
+
+#[test]
+fn a_request_whose_body_was_begun_is_refused_as_not_started_and_not_repeated() {
+    run(async {
+        let world = World::start().await;
+        let frames = futures_util::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(b"a")))]);
+        let body = http_body_util::StreamBody::new(frames.chain(futures_util::stream::pending()));
+        let sent = world.send(Body::custom(body));
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, false));
+        assert!(matches!(peer.next_of_note().await, Got::Data { stream: 1, .. }));
+        peer.frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
+        let error = sent.await.expect("no panic").expect_err("refused");
+        assert_eq!((error.kind, error.started), (SendErrorKind::StreamRefused, Started::No));
+        assert!(error.request.is_none(), "a part of its body is gone");
+    });
+}
+
+#[test]
+fn what_the_server_may_have_begun_is_reported() {
+    run(async {
+        for (answer, expected) in [
+            (
+                frame(Kind::Reset, 0, 1, &ErrorCode::INTERNAL_ERROR.0.to_be_bytes()),
+                SendErrorKind::StreamReset("INTERNAL_ERROR".to_owned()),
+            ),
+            (response(1, 0, 101, &[]), SendErrorKind::Malformed),
+            (frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &[0x82]), SendErrorKind::Malformed),
+            (response(1, END_STREAM, 200, &[("content-length", "5")]), SendErrorKind::Malformed),
+            (frame(Kind::Data, 0, 1, b"before its head"), SendErrorKind::Malformed),
+            (frame(Kind::Headers, END_HEADERS, 1, &[0x80]), SendErrorKind::Closed),
+            (frame(Kind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]), SendErrorKind::Closed),
+        ] {
+            let world = World::start().await;
+            let sent = world.send(Body::empty());
+            let mut peer = world.accept().await;
+            assert_eq!(peer.next_of_note().await, head(1, true));
+            peer.write(&answer).await;
+            let error = sent.await.expect("no panic").expect_err("no answer");
+            assert_eq!((error.kind, error.started), (expected, Started::Perhaps));
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_was_closed_while_it_was_idle_loses_no_request() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.write(&response(1, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
+        // Closed, and the request is on its way before anybody had a chance to notice.
+        drop(peer);
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.write(&response(1, END_STREAM, 204, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await.0, 204);
+    });
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_told_with_what_came_before() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.write(&response(1, 0, 200, &[("content-length", "9")])).await;
+        let mut body = sent.await.expect("no panic").expect("an answer").into_body();
+        peer.frame(Kind::Data, 0, 1, b"part").await;
+        drop(peer);
+        let frame = body.frame().await.expect("more").expect("data");
+        assert_eq!(frame.into_data().expect("data"), "part");
+        let error = body.frame().await.expect("more").expect_err("it broke off");
+        assert!(error.to_string().contains("the connection ended"), "{error}");
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_wants_any_more_is_cancelled() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        sent.abort();
+        let cancelled = |stream| Got::Reset { stream, code: ErrorCode::CANCEL };
+        assert_eq!(peer.next_of_note().await, cancelled(1));
+        let sent = world.send(Body::empty());
+        assert_eq!(peer.next_of_note().await, head(3, true));
+        peer.write(&response(3, 0, 200, &[])).await;
+        drop(sent.await);
+        assert_eq!(peer.next_of_note().await, cancelled(3));
+    });
+}
+
+#[test]
+fn as_many_streams_as_the_server_takes_and_a_second_connection_for_the_rest() {
+    run(async {
+        let world = World::start().await;
+        let first = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        peer.write(&setting(3, 2)).await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.settle().await;
+        let second = world.send(Body::empty());
+        assert_eq!(peer.next_of_note().await, head(3, true));
+        let third = world.send(Body::empty());
+        let mut other = world.accept().await;
+        assert_eq!(other.next_of_note().await, head(1, true));
+        peer.write(&response(1, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(first.await.expect("no panic")).await.0, 200);
+        let fourth = world.send(Body::empty());
+        assert_eq!(peer.next_of_note().await, head(5, true), "there is room again");
+        drop((second, third, fourth));
+    });
+}
+
+#[test]
+fn connections_that_are_closed_when_idle_end_with_their_last_stream() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        world.upstreams.close_idle(world.listener.local_addr().expect("bound"));
+        let code = ErrorCode::NO_ERROR;
+        assert_eq!(peer.next_of_note().await, Got::GoAway { last: 0, code });
+        peer.write(&response(1, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
+        assert_eq!(peer.next_of_note().await, Got::Closed);
+        drop(peer);
+        while world.upstreams.connections_in_all() > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is waited for.
+#[test]
+fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let world = World::start().await;
+        let clock = Clock::start();
+        let begun = clock.now();
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        peer.frame(Kind::Ping, ACK, 0, b"alive?\0\0").await;
+        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        let error = sent.await.expect("no panic").expect_err("the peer is silent");
+        assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+        assert_eq!(
+            clock.now().saturating_since(begun).as_secs(),
+            30,
+            "10 s, an answer, 10 s, and 10 s for the second one"
+        );
+    });
+}

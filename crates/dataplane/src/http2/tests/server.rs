@@ -1,0 +1,340 @@
+//! The end that answers.
+
+use super::*;
+use crate::drain::Drain;
+use crate::server::{ServerLimits, serve};
+
+/// Answers with the body of the request and its trailers; by path with something else.
+#[derive(Default)]
+pub(super) struct Echo {
+    /// How many requests are being answered.
+    pub(super) running: Rc<Cell<u32>>,
+    pub(super) seen: Rc<RefCell<Vec<String>>>,
+}
+
+struct Running(Rc<Cell<u32>>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl Service for Echo {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Body>,
+        _: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        self.running.set(self.running.get() + 1);
+        let _running = Running(Rc::clone(&self.running));
+        let path = request.uri().path().to_owned();
+        self.seen.borrow_mut().push(path.clone());
+        match path.as_str() {
+            "/never" => std::future::pending().await,
+            "/abort" => Err(Abort),
+            "/fail" => {
+                let frames = [
+                    Ok(http_body::Frame::data(Bytes::from_static(b"begun"))),
+                    Err(BodyError::Source("on purpose".to_owned())),
+                ];
+                let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
+                Ok(Response::new(Body::custom(body)))
+            }
+            "/large" => Ok(Response::new(Body::full(vec![b'x'; 100_000]))),
+            "/late" => {
+                let body = request.into_body().collect().await.map(|whole| whole.to_bytes().len());
+                Ok(Response::new(Body::full(format!("{body:?}"))))
+            }
+            _ => Ok(Response::new(request.into_body())),
+        }
+    }
+}
+
+/// A server and a client of it that has said the first words.
+pub(super) struct World {
+    pub(super) peer: Peer,
+    pub(super) drain: Drain,
+    pub(super) running: Rc<Cell<u32>>,
+    pub(super) seen: Rc<RefCell<Vec<String>>>,
+}
+
+impl World {
+    pub(super) async fn start() -> Self {
+        let mut world = Self::unsettled().await;
+        world.peer.write(PREFACE).await;
+        world.peer.frame(Kind::Settings, 0, 0, &[]).await;
+        world
+    }
+
+    pub(super) async fn unsettled() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (service, drain) = (Echo::default(), Drain::new());
+        let (running, seen) = (Rc::clone(&service.running), Rc::clone(&service.seen));
+        let limits =
+            ServerLimits { streams_per_connection: 10, head_bytes: 20_000, ..ServerLimits::default() };
+        let serving = serve(listener, Rc::new(service), drain.clone(), limits);
+        tokio::task::spawn_local(async move { serving.await.expect("a listener") });
+        Self { peer: Peer::new(TcpStream::connect(address).await.expect("open")), drain, running, seen }
+    }
+
+    /// Sends a request without a body.
+    pub(super) async fn get(&mut self, stream: u32, path: &str) {
+        let mut lines = REQUEST;
+        lines[3].1 = path;
+        self.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
+    }
+}
+
+fn data(stream: u32, data: impl Into<Bytes>, is_end: bool) -> Got {
+    Got::Data { stream, data: data.into(), is_end }
+}
+
+#[test]
+fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
+    run(async {
+        let World { mut peer, .. } = World::start().await;
+        peer.write(&request(1, 0, &[("x", "y")])).await;
+        peer.frame(Kind::Data, 0, 1, b"hello").await;
+        let Got::Head { stream: 1, lines, is_end: false } = peer.next_of_note().await else {
+            panic!("a head")
+        };
+        assert_eq!(lines[0], ":status: 200");
+        assert!(lines[1].starts_with("date: "), "{lines:?}");
+        assert_eq!(peer.next_of_note().await, data(1, "hello", false));
+        peer.frame(Kind::Data, 0, 1, b"again").await;
+        assert_eq!(peer.next_of_note().await, data(1, "again", false));
+        peer.write(&trailers(1, "grpc-status", "0")).await;
+        let end = Got::Head { stream: 1, lines: vec!["grpc-status: 0".to_owned()], is_end: true };
+        assert_eq!(peer.next_of_note().await, end);
+    });
+}
+
+#[test]
+fn nothing_is_sent_beyond_either_window() {
+    run(async {
+        let mut world = World::start().await;
+        // Streams have 10 bytes, the connection its 65,535.
+        world.peer.write(&setting(4, 10)).await;
+        world.get(1, "/large").await;
+        let Got::Head { lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
+        assert!(lines.contains(&"content-length: 100000".to_owned()), "{lines:?}");
+        assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 10], false));
+        assert_eq!(world.peer.settle().await, [], "the stream's window is empty");
+        world.peer.frame(Kind::WindowUpdate, 0, 1, &200_000_u32.to_be_bytes()).await;
+        let mut received = 10;
+        while received < 65_535 {
+            let Got::Data { stream: 1, data, is_end: false } = world.peer.next_of_note().await else {
+                panic!("data")
+            };
+            received += data.len();
+        }
+        assert_eq!(received, 65_535);
+        assert_eq!(world.peer.settle().await, [], "the connection's window is empty");
+        // An answer without a body needs no window.
+        world.get(3, "/").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, is_end: true, .. }));
+        // A smaller window takes back what was given: 200,010 - 65,535 + (5 - 10) are left, then 5 - 65,535 + 10 - 100,000.
+        world.peer.frame(Kind::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes()).await;
+        let mut is_over = false;
+        while !is_over {
+            let Got::Data { stream: 1, data, is_end } = world.peer.next_of_note().await else {
+                panic!("data")
+            };
+            received += data.len();
+            is_over = is_end;
+        }
+        assert_eq!(received, 100_000);
+    });
+}
+
+#[test]
+fn a_window_that_shrinks_below_what_was_sent_must_grow_again_first() {
+    run(async {
+        let mut world = World::start().await;
+        world.peer.write(&setting(4, 100)).await;
+        world.get(1, "/large").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { .. }));
+        assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 100], false));
+        world.peer.write(&setting(4, 40)).await;
+        world.peer.frame(Kind::WindowUpdate, 0, 1, &60_u32.to_be_bytes()).await;
+        assert_eq!(world.peer.settle().await, [Got::Settings { is_ack: true }], "60 bytes were owed");
+        world.peer.frame(Kind::WindowUpdate, 0, 1, &7_u32.to_be_bytes()).await;
+        assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 7], false));
+    });
+}
+
+#[test]
+fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
+    run(async {
+        let mut world = World::start().await;
+        let mut lines = REQUEST;
+        lines[3].1 = "/late";
+        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        let piece = vec![0; 16_384];
+        let (mut allowed, mut sent, mut returned) = (65_536, 0, 0);
+        while sent < 300_000 {
+            while allowed >= piece.len() {
+                world.peer.frame(Kind::Data, 0, 1, &piece).await;
+                allowed -= piece.len();
+                sent += piece.len();
+            }
+            let Got::WindowUpdate { stream: 1, more } = world.peer.next_of_note().await else {
+                panic!("room")
+            };
+            allowed += more as usize;
+            returned += more as usize;
+        }
+        assert!(returned <= sent, "no more than was read");
+        world.peer.frame(Kind::Data, END_STREAM, 1, &[]).await;
+        let is_room = |got: &Got| matches!(got, Got::WindowUpdate { .. });
+        let head = world.peer.next_but(is_room).await;
+        assert!(matches!(head, Got::Head { stream: 1, .. }), "{head:?}");
+        assert_eq!(world.peer.next_of_note().await, data(1, format!("Ok({sent})"), true));
+        // Nobody reads this one.
+        lines[3].1 = "/never";
+        world.peer.frame(Kind::Headers, END_HEADERS, 3, &block(&lines)).await;
+        for _ in 0..5 {
+            world.peer.frame(Kind::Data, 0, 3, &piece).await;
+        }
+        let code = ErrorCode::FLOW_CONTROL_ERROR;
+        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
+        assert_eq!(world.running.get(), 0);
+    });
+}
+
+#[test]
+fn a_request_that_its_client_breaks_off_is_not_worked_on() {
+    run(async {
+        let mut world = World::start().await;
+        world.get(1, "/never").await;
+        world.peer.settle().await;
+        assert_eq!(world.running.get(), 1);
+        world.peer.frame(Kind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
+        world.peer.settle().await;
+        assert_eq!(world.running.get(), 0);
+        world.get(3, "/never").await;
+        world.peer.settle().await;
+        drop(world.peer);
+        world.drain.begin();
+        while world.running.get() > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_a_reset_after_what_there_was() {
+    run(async {
+        let mut world = World::start().await;
+        world.get(1, "/fail").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, is_end: false, .. }));
+        assert_eq!(world.peer.next_of_note().await, data(1, "begun", false));
+        let code = ErrorCode::INTERNAL_ERROR;
+        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
+        world.get(3, "/abort").await;
+        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
+    });
+}
+
+#[test]
+fn a_request_that_is_answered_before_it_was_read_is_told_to_stop() {
+    run(async {
+        let mut world = World::start().await;
+        let mut lines = REQUEST;
+        lines[3].1 = "/large";
+        world.peer.write(&setting(4, 1_000_000)).await;
+        world.peer.frame(Kind::WindowUpdate, 0, 0, &1_000_000_u32.to_be_bytes()).await;
+        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        let is_begun = |got: &Got| {
+            matches!(
+                got,
+                Got::Head { .. }
+                    | Got::Data { is_end: false, .. }
+                    | Got::Settings { .. }
+                    | Got::WindowUpdate { .. }
+            )
+        };
+        let end = world.peer.next_but(is_begun).await;
+        assert!(matches!(end, Got::Data { is_end: true, .. }), "{end:?}");
+        let code = ErrorCode::NO_ERROR;
+        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
+        // What was on its way does no harm.
+        world.peer.frame(Kind::Data, END_STREAM, 1, b"late").await;
+        assert_eq!(world.peer.settle().await, []);
+    });
+}
+
+#[test]
+fn a_head_beyond_the_limit_is_refused_with_a_reason_and_the_connection_goes_on() {
+    run(async {
+        let mut world = World::start().await;
+        let long = "x".repeat(120);
+        let many = vec![("a", &long[..]); 140];
+        let fields = block(&[&REQUEST[..], &many].concat());
+        let (first, rest) = fields.split_at(10_000);
+        world.peer.frame(Kind::Headers, END_STREAM, 1, first).await;
+        world.peer.frame(Kind::Continuation, END_HEADERS, 1, rest).await;
+        let Got::Head { stream: 1, lines, is_end: false } = world.peer.next_of_note().await else {
+            panic!("a head")
+        };
+        assert_eq!(lines[0], ":status: 431");
+        assert!(lines.iter().any(|line| line.starts_with("ebb-error: bad-request; detail=")), "{lines:?}");
+        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, is_end: true, .. }));
+        assert_eq!(*world.seen.borrow(), Vec::<String>::new());
+        world.get(3, "/").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
+    });
+}
+
+#[test]
+fn a_drain_serves_what_came_before_the_client_knew_and_then_closes() {
+    run(async {
+        let mut world = World::start().await;
+        world.peer.write(&request(1, 0, &[])).await;
+        world.peer.settle().await;
+        world.drain.begin();
+        let last = u32::MAX >> 1;
+        let code = ErrorCode::NO_ERROR;
+        // The head of the first answer may come before.
+        let is_answer = |got: &Got| matches!(got, Got::Head { stream: 1, .. });
+        assert_eq!(world.peer.next_but(is_answer).await, Got::GoAway { last, code });
+        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
+        world.get(3, "/").await;
+        world.peer.frame(Kind::Ping, ACK, 0, b"leaving?").await;
+        world.get(5, "/").await;
+        // The answer and the goodbye come in either order.
+        let mut two = [world.peer.next_of_note().await, world.peer.next_of_note().await];
+        two.sort_by_key(|got| matches!(got, Got::GoAway { .. }));
+        assert!(matches!(two[0], Got::Head { stream: 3, is_end: true, .. }), "{two:?}");
+        assert_eq!(two[1], Got::GoAway { last: 3, code });
+        world.peer.frame(Kind::Data, END_STREAM, 1, b"end").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, .. }));
+        assert!(matches!(
+            world.peer.next_of_note().await,
+            Got::Data { stream: 1, is_end: true, .. } | Got::Closed
+        ));
+        drop(world.peer);
+        world.drain.stop_accepting();
+        world.drain.finished().await;
+        assert_eq!(world.seen.borrow().len(), 2, "the one after the goodbye was not served");
+    });
+}
+
+#[test]
+fn a_connection_that_holds_nothing_is_closed_at_the_end_of_a_drain() {
+    run(async {
+        let mut world = World::start().await;
+        world.get(1, "/").await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        world.drain.begin();
+        world.drain.stop_accepting();
+        world.drain.close_idle();
+        while world.peer.next().await != Got::Closed {}
+        drop(world.peer);
+        world.drain.finished().await;
+    });
+}
