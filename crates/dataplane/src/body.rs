@@ -14,9 +14,12 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming as HyperBody;
 use thiserror::Error;
 
+use crate::http1::IncomingError;
+use crate::server::RequestBody;
+use crate::stream::Stream;
 use crate::timers::{Activity, Expired, Timers};
-use crate::upgrade::AppStream;
-use crate::upstream::{Http2Lease, Incoming, IncomingError};
+use crate::upgrade::ClientUpgrade;
+use crate::upstream::{Http2Lease, Incoming};
 use crate::watch::{self, SharedTimers};
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
@@ -26,15 +29,21 @@ pub enum BodyError {
     /// The peer that sent it failed.
     #[error("the sender of the body failed")]
     Peer(#[source] hyper::Error),
-    /// The same, on a connection of ours.
+    /// The same, over HTTP/1.1.
     #[error("the sender of the body failed: {0}")]
-    Upstream(#[source] IncomingError),
+    Incoming(#[source] IncomingError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
     Expired(Expired),
     /// Any other source failed.
     #[error("the source of the body failed: {0}")]
     Source(String),
+}
+
+/// The body of a response, which the timers of its exchange can break off.
+pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
+    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for more, and it cannot say so itself.
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired>;
 }
 
 /// A body that is neither of the common kinds, such as one that keeps a copy for a second attempt.
@@ -56,9 +65,14 @@ enum Kind {
     Empty,
     Full(Bytes),
     Hyper(HyperBody),
+    /// Of a response, from an HTTP/1.1 connection of ours.
     Incoming(Box<Incoming>),
+    /// Of a request, from an HTTP/1.1 client.
+    Request(RequestBody),
+    /// No body: the client offers to speak another protocol.
+    Upgradable(ClientUpgrade),
     /// No body: what follows the head is another protocol.
-    Switched(Box<AppStream>),
+    Switched(Box<Stream>),
     Custom(CustomBody),
 }
 
@@ -108,13 +122,26 @@ impl Body {
     }
 
     /// A connection on which another protocol is spoken from now on.
-    pub(crate) fn switched(stream: AppStream) -> Self {
+    pub(crate) fn switched(stream: Stream) -> Self {
         Self::from(Kind::Switched(Box::new(stream)))
     }
 
     /// That connection.
-    pub(crate) fn into_switched(self) -> Option<AppStream> {
+    pub(crate) fn into_switched(self) -> Option<Stream> {
         if let Kind::Switched(stream) = self.kind { Some(*stream) } else { None }
+    }
+
+    /// No body, but an offer to speak another protocol.
+    pub(crate) fn upgradable(upgrade: ClientUpgrade) -> Self {
+        Self::from(Kind::Upgradable(upgrade))
+    }
+
+    /// The client's offer to speak another protocol. It is made once.
+    pub(crate) fn take_upgrade(&mut self) -> Option<ClientUpgrade> {
+        if !matches!(self.kind, Kind::Upgradable(_)) {
+            return None;
+        }
+        if let Kind::Upgradable(upgrade) = std::mem::take(&mut self.kind) { Some(upgrade) } else { None }
     }
 
     /// Whether nothing will come, known without reading.
@@ -142,6 +169,12 @@ impl From<Incoming> for Body {
     }
 }
 
+impl From<RequestBody> for Body {
+    fn from(body: RequestBody) -> Self {
+        Self::from(Kind::Request(body))
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
@@ -149,6 +182,8 @@ impl fmt::Debug for Body {
             Kind::Full(_) => "Full",
             Kind::Hyper(_) => "Hyper",
             Kind::Incoming(_) => "Incoming",
+            Kind::Request(_) => "Request",
+            Kind::Upgradable(_) => "Upgradable",
             Kind::Switched(_) => "Switched",
             Kind::Custom(_) => "Custom",
         };
@@ -166,7 +201,7 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.kind {
-            Kind::Empty | Kind::Switched(_) => Poll::Ready(None),
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => Poll::Ready(None),
             Kind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.kind = Kind::Empty;
@@ -174,8 +209,9 @@ impl HttpBody for Body {
             }
             Kind::Hyper(incoming) => Pin::new(incoming).poll_frame(context).map_err(BodyError::Peer),
             Kind::Incoming(incoming) => {
-                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Upstream)
+                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Incoming)
             }
+            Kind::Request(body) => body.poll_frame(context).map_err(BodyError::Incoming),
             Kind::Custom(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
@@ -197,22 +233,30 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Empty | Kind::Switched(_) => true,
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => true,
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Hyper(incoming) => incoming.is_end_stream(),
             Kind::Incoming(incoming) => incoming.is_end_stream(),
+            Kind::Request(body) => body.is_ended(),
             Kind::Custom(source) => source.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Empty | Kind::Switched(_) => SizeHint::with_exact(0),
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
             Kind::Hyper(incoming) => incoming.size_hint(),
             Kind::Incoming(incoming) => incoming.size_hint(),
+            Kind::Request(body) => body.left().map(SizeHint::with_exact).unwrap_or_default(),
             Kind::Custom(source) => source.size_hint(),
         }
+    }
+}
+
+impl ResponseBody for Body {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+        self.timers.as_ref().map_or(Poll::Pending, |timers| timers.borrow_mut().poll_expired(context))
     }
 }
 
@@ -248,5 +292,11 @@ impl<Guard: Unpin> HttpBody for Held<Guard> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl<Guard: Unpin + 'static> ResponseBody for Held<Guard> {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+        self.body.poll_expired(context)
     }
 }

@@ -29,7 +29,7 @@ impl Forwarded {
     pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let kind = RequestKind::of(&request);
-        let on_upgrade = request.extensions_mut().remove::<ClientUpgrade>();
+        let offered = request.body_mut().take_upgrade();
         let headers = request.headers_mut();
         let mut upgrade = None;
         if has_hop_by_hop(headers) {
@@ -41,7 +41,7 @@ impl Forwarded {
             if let Some(token) = token {
                 headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
                 headers.insert(UPGRADE, token);
-                upgrade = on_upgrade;
+                upgrade = offered;
             }
         }
         Self { request, protocol, kind, upgrade }

@@ -23,7 +23,7 @@ use vocabulary::Timestamp;
 
 pub use error::{SendError, SendErrorKind, Started};
 pub(crate) use http1::Incoming;
-pub use http1::{IncomingError, Malformed, on_continue};
+pub use http1::on_continue;
 pub(crate) use http2::Http2Lease;
 
 use crate::body::Body;
@@ -264,14 +264,6 @@ async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
 struct Opened {
     pool: Weak<Pool>,
     address: SocketAddr,
-}
-
-#[cfg(test)]
-impl Opened {
-    /// One that counts nowhere.
-    fn uncounted() -> Self {
-        Self { pool: Weak::new(), address: SocketAddr::from(([127, 0, 0, 1], 0)) }
-    }
 }
 
 impl Drop for Opened {

@@ -1,6 +1,6 @@
 //! The only place that reads a clock.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use vocabulary::Timestamp;
 
@@ -36,6 +36,12 @@ impl Clock {
     pub async fn sleep_until(&self, at: Timestamp) {
         tokio::time::sleep_until(self.instant(at)).await;
     }
+}
+
+/// What time it is for people and peers. It jumps when somebody sets it, so nothing is measured with it.
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn wall_time() -> SystemTime {
+    SystemTime::now()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod metrics;
 mod signals;
 
 pub use backoff::Backoff;
-pub use clock::Clock;
+pub use clock::{Clock, wall_time};
 pub use logs::{Colours, LogFormat, start_logs};
 pub use metrics::{MetricsRegistry, metrics_router};
 pub use signals::{StopRequest, StopRequests};

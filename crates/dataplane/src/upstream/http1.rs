@@ -3,7 +3,6 @@
 //! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task only, and a connection that waits costs its
 //! socket and nothing else. Only a request body that outlasts the head of its response gets a task of its own.
 
-mod decoder;
 mod exchange;
 mod head;
 mod incoming;
@@ -24,17 +23,14 @@ use vocabulary::Timestamp;
 
 use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_repeatable};
 use crate::body::Body;
-use crate::upgrade::AppStream;
-use decoder::Decoder;
+use crate::http1::{Decoder, Framing};
+use crate::stream::Stream;
 use exchange::{Answered, Failed, exchange};
-use head::Framing;
 use upload::{Progress, Rest};
 use wire::Wire;
 
 pub use exchange::on_continue;
-pub use head::Malformed;
 pub(crate) use incoming::Incoming;
-pub use incoming::IncomingError;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
 /// busy elsewhere and had not asked the kernel.
@@ -217,7 +213,7 @@ fn respond(
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         drop(upload);
         let stream = Rc::into_inner(connection.wire).map(Wire::into_stream);
-        let body = stream.map_or_else(Body::empty, |stream| Body::switched(AppStream::new(stream, rest)));
+        let body = stream.map_or_else(Body::empty, |stream| Body::switched(Stream::new(stream, rest)));
         return head.response.map(|()| body);
     }
     let upload =

@@ -1,0 +1,48 @@
+//! `Date`, which every response has.
+
+use std::cell::Cell;
+use std::time::SystemTime;
+
+use httpdate::HttpDate;
+
+/// Long enough for `Sun, 06 Nov 1994 08:49:37 GMT`.
+const DATE_BYTES: usize = 29;
+
+thread_local! {
+    /// The second that was written last, and how it is written.
+    static WRITTEN: Cell<(u64, [u8; DATE_BYTES])> = const { Cell::new((u64::MAX, [0; DATE_BYTES])) };
+}
+
+/// Writes the header with the present.
+pub(crate) fn write_date(out: &mut Vec<u8>) {
+    let now = runtime::wall_time();
+    let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut known, mut text) = WRITTEN.get();
+    if known != second {
+        known = second;
+        text.copy_from_slice(HttpDate::from(now).to_string().as_bytes());
+        WRITTEN.set((known, text));
+    }
+    out.extend_from_slice(b"date: ");
+    out.extend_from_slice(&text);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_one_of_rfc_9110_and_close_to_now() {
+        for _ in 0..2 {
+            let mut out = Vec::new();
+            write_date(&mut out);
+            let line = String::from_utf8(out).expect("ASCII");
+            let text =
+                line.strip_prefix("date: ").and_then(|line| line.strip_suffix("\r\n")).expect("a header");
+            let date: SystemTime = text.parse::<HttpDate>().expect("a date").into();
+            let age = runtime::wall_time().duration_since(date).expect("in the past");
+            assert!(age.as_secs() < 60, "{text}");
+        }
+    }
+}
