@@ -31,8 +31,8 @@ pub use body::{Body, BodyError, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use drain::Drain;
 pub use headers::{
-    ClientAddress, connection_asks_to_upgrade, effective_host, names, remove_hop_by_hop, set_forwarded,
-    set_forwarded_for, set_host, strip_internal, strip_refusal,
+    ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names, remove_hop_by_hop,
+    set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
 pub use http1::{IncomingError, Malformed};
 pub use proxy::{Forwarded, Hop, framing_problem};

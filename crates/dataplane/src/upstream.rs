@@ -141,7 +141,8 @@ impl Upstreams {
         async move {
             match protocol {
                 Protocol::Http1 => http1::send(&self.0, to, request).await,
-                Protocol::Http2 => http2::send(&self.0, to, request).await,
+                // Boxed, because the future of every HTTP/1.1 request would have room for it.
+                Protocol::Http2 => Box::pin(http2::send(&self.0, to, request)).await,
             }
         }
     }

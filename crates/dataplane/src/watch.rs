@@ -1,7 +1,7 @@
-//! Breaks off an exchange whose client has stopped to read.
+//! Breaks off an HTTP/2 stream whose client has stopped to read.
 //!
 //! A response body checks its own timers whenever it is asked for more. But while a client takes nothing, nobody asks: the task only waits for
-//! the socket. Its timer still wakes it, and then the task looks here.
+//! room to send. Its timer still wakes it, and then the task looks here. (Our HTTP/1.1 asks the body instead, see `ResponseBody`.)
 //!
 //! Which timers belong to a task is noted by the body itself, when it gets them. It is created somewhere below hyper, which knows nothing of
 //! this, hence the thread's memory of whose turn it is.
@@ -19,7 +19,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// What one task, a connection or a stream, is sending.
+/// What one stream's task is sending.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch(Rc<RefCell<Weak<RefCell<Timers>>>>);
 

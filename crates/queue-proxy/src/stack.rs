@@ -13,7 +13,7 @@ use std::rc::Rc;
 use dataplane::{
     Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
     Refusal, RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem,
-    names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -212,6 +212,9 @@ impl Stack {
     }
 
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Sender {
+        if !has_internal(request.headers()) {
+            return Sender::Client;
+        }
         if self.settings.is_vouched_for(request.headers()) {
             connection.mark_as_hop();
             request.headers_mut().remove(names::EBB_HOP_KEY);

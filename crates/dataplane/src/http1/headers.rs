@@ -11,12 +11,15 @@ use super::framing::Said;
 /// As many headers as a message may have.
 pub(crate) const HEADERS_MAX: usize = 100;
 
+/// Room for what a proxy adds. A map that grows is filled anew.
+const ADDED_HEADERS: usize = 3;
+
 /// Headers whose values are parts of `bytes`, and what they say of their message.
 pub(crate) fn read_headers(
     bytes: &Bytes,
     headers: &[httparse::Header<'_>],
 ) -> Result<(HeaderMap, Said), Malformed> {
-    let mut map = HeaderMap::with_capacity(headers.len());
+    let mut map = HeaderMap::with_capacity(headers.len() + ADDED_HEADERS);
     let mut said = Said::default();
     for header in headers {
         let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Head)?;

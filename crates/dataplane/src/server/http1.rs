@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use thiserror::Error;
 use tokio::net::TcpStream;
 
@@ -25,7 +25,7 @@ use crate::drain::Drain;
 use crate::http1::{Framing, Outgoing, WrongLength, spare_buffer};
 use crate::refusal::RequestKind;
 use crate::stream::Stream;
-use crate::upgrade::ClientUpgrade;
+use crate::upgrade::{ClientUpgrade, SwitchedTo};
 use head::{Head, Unreadable};
 use heads::{HeadReader, Next};
 use response::{Announced, Asked, write_head};
@@ -91,14 +91,15 @@ pub(super) async fn serve<S: Service>(
             heads.poll_next(&served.wire, served.drain, context)
         });
         match next.await {
-            Ok(Next::Request(head)) => match served.exchange(head).await? {
+            Ok(Next::Request) => match served.exchange(&mut heads).await? {
                 After::Kept => {}
                 After::Over => return Ok(None),
             },
             Ok(Next::Preface) => return Ok(served.wire.take_stream()),
             Ok(Next::End) => return Ok(None),
             Err(unreadable) => {
-                served.refuse(unreadable).await?;
+                // Boxed, because every connection would have room for it.
+                Box::pin(served.refuse(unreadable)).await?;
                 return Ok(None);
             }
         }
@@ -106,26 +107,37 @@ pub(super) async fn serve<S: Service>(
 }
 
 impl<S: Service> Served<'_, S> {
-    /// Has one request answered.
-    async fn exchange(&self, head: Head) -> Result<After, ConnectionError> {
-        let Head { request, framing, asked, expects_continue, offers_upgrade } = head;
-        let mut switched_to = None;
-        let body = if offers_upgrade {
-            let (to, upgrade) = ClientUpgrade::offer();
-            switched_to = Some(to);
-            Body::upgradable(upgrade)
-        } else {
-            match self.wire.begin_body(framing, expects_continue) {
-                BegunBody::Whole(bytes) => Body::full(bytes),
-                BegunBody::Streamed(body) => Body::from(body),
+    /// Has the request that was read answered. What is large is moved as seldom as can be: neither request nor response is handed to another future.
+    async fn exchange(&self, heads: &mut HeadReader) -> Result<After, ConnectionError> {
+        let Some(head) = heads.take_head() else { return Ok(After::Over) };
+        let asked = head.asked;
+        let (body, switched_to) = self.body_of(&head);
+        let mut sending = None;
+        {
+            let request = head.request.map(|()| body);
+            let mut answer = pin!(
+                self.wire.during(|| Rc::clone(&self.service).call(request, Rc::clone(&self.connection)))
+            );
+            poll_fn(|context| match self.wire.during(|| answer.as_mut().poll(context)) {
+                Poll::Ready(Ok(response)) => {
+                    sending = Some(self.respond(response, asked));
+                    Poll::Ready(())
+                }
+                Poll::Ready(Err(Abort)) => Poll::Ready(()),
+                Poll::Pending => self.wire.poll_gone(context),
+            })
+            .await;
+        }
+        let (is_last, is_switched) = match &mut sending {
+            Some(sending) => {
+                poll_fn(|context| sending.poll(context)).await?;
+                (sending.announced.is_last, sending.is_switched)
             }
+            // Somebody broke the exchange off, the service or the client.
+            None => return Ok(After::Over),
         };
-        let response = match self.answer(request.map(|()| body)).await {
-            Some(Ok(response)) => response,
-            Some(Err(Abort)) | None => return Ok(After::Over),
-        };
-        let is_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        let is_last = self.write(response, asked).await?;
+        // What the response holds is free before anything else is waited for.
+        drop(sending);
         if is_switched {
             if let (Some(to), Some(stream)) = (switched_to, self.wire.take_stream()) {
                 to.switch(stream);
@@ -135,36 +147,34 @@ impl<S: Service> Served<'_, S> {
         if !is_last && self.wire.is_body_over() { Ok(After::Kept) } else { Ok(self.settle(is_last).await) }
     }
 
-    /// Runs the service; `None` when the client has gone.
-    async fn answer(&self, request: Request<Body>) -> Option<Result<Response<S::Body>, Abort>> {
-        let mut answer =
-            pin!(self.wire.during(|| Rc::clone(&self.service).call(request, Rc::clone(&self.connection))));
-        poll_fn(|context| match self.wire.during(|| answer.as_mut().poll(context)) {
-            Poll::Ready(answered) => Poll::Ready(Some(answered)),
-            Poll::Pending => self.wire.poll_gone(context).map(|()| None),
-        })
-        .await
+    /// The body of a request, and where its connection goes if it switches protocols.
+    fn body_of(&self, head: &Head) -> (Body, Option<SwitchedTo>) {
+        if head.offers_upgrade {
+            let (to, upgrade) = ClientUpgrade::offer();
+            return (Body::upgradable(upgrade), Some(to));
+        }
+        let body = match self.wire.begin_body(head.framing, head.expects_continue) {
+            BegunBody::Whole(bytes) => Body::full(bytes),
+            BegunBody::Streamed(body) => Body::from(body),
+        };
+        (body, None)
     }
 
-    /// Writes a response. Returns whether it is the last one on its connection.
-    async fn write<B: ResponseBody>(
-        &self,
-        response: Response<B>,
-        asked: Asked,
-    ) -> Result<bool, ConnectionError> {
+    /// Writes the head of a response, and says what remains to be done.
+    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: Asked) -> Sending<'_, B> {
         let (parts, body) = response.into_parts();
         let is_ending = self.connection.is_retired() || self.drain.is_draining();
         let asked = Asked { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
         let mut head = spare_buffer();
-        let Announced { framing, is_last } = write_head(&parts, body.size_hint().exact(), asked, &mut head);
-        drop(parts);
-        let outgoing = Outgoing::new(head, framing);
-        let mut sending = Sending { wire: &self.wire, outgoing, body, failure: None };
-        let sent = poll_fn(|context| sending.poll(context)).await;
-        if sent.is_err() && framing == Framing::UntilClose {
-            self.wire.reset();
+        let announced = write_head(&parts, body.size_hint().exact(), asked, &mut head);
+        Sending {
+            wire: &self.wire,
+            outgoing: Outgoing::new(head, announced.framing),
+            body,
+            announced,
+            is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
+            failure: None,
         }
-        sent.map(|()| is_last)
     }
 
     /// The response is out. What becomes of the connection depends on the rest of the request, which somebody may still be reading.
@@ -194,8 +204,9 @@ impl<S: Service> Served<'_, S> {
         tracing::debug!(%unreadable, "refused what is no request");
         let response = unreadable.into_refusal().into_response(RequestKind::Plain);
         let asked = Asked { is_http10: false, is_head: false, keeps_alive: false };
-        self.write(response, asked).await?;
-        Box::pin(self.linger()).await;
+        let mut sending = self.respond(response, asked);
+        poll_fn(|context| sending.poll(context)).await?;
+        self.linger().await;
         Ok(())
     }
 }
@@ -205,12 +216,22 @@ struct Sending<'w, B> {
     wire: &'w Wire,
     outgoing: Outgoing,
     body: B,
+    announced: Announced,
+    is_switched: bool,
     /// Why the body broke off. What came before goes out first.
     failure: Option<ConnectionError>,
 }
 
 impl<B: ResponseBody> Sending<'_, B> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        let sent = ready!(self.poll_send(context));
+        if sent.is_err() && self.announced.framing == Framing::UntilClose {
+            self.wire.reset();
+        }
+        Poll::Ready(sent)
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
         ready!(self.wire.poll_end_interim(context))?;
         while !self.outgoing.is_done() {
             let next = if self.failure.is_none() && self.outgoing.wants_body() {

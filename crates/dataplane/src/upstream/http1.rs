@@ -131,12 +131,13 @@ pub(super) async fn send(
             && pool.limits.lost_requests == LostRequests::Repeat
             && is_repeatable(&failed.request)
         {
-            return repeat(pool, to, failed.request).await;
+            return Box::pin(repeat(pool, to, failed.request)).await;
         } else {
             return Err(failed.into());
         }
     }
-    send_on_new(pool, to, request).await
+    // Boxed, because it is needed seldom and every request would have room for it.
+    Box::pin(send_on_new(pool, to, request)).await
 }
 
 /// Sends a request that a connection lost once more, on a connection that nobody can have been about to close. Whatever comes of it, the request may have

@@ -23,10 +23,10 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const READ_BYTES: usize = 8 * 1024;
 
 /// What a client says next.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly every one is a request, and is moved on at once")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    Request(Head),
+    /// See [`HeadReader::take_head`].
+    Request,
     /// It speaks HTTP/2. The preface is not yet read.
     Preface,
     /// It says no more, or need not be listened to any longer.
@@ -39,6 +39,8 @@ pub(super) struct HeadReader {
     /// Whether HTTP/2 may still be spoken.
     is_first: bool,
     partial: Option<Partial>,
+    /// What was read last. It stays where it is until somebody needs it, because it is large.
+    head: Option<Head>,
     /// When the patience with it ends.
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -53,7 +55,7 @@ struct Partial {
 
 impl HeadReader {
     pub(super) fn new(limits: ServerLimits) -> Self {
-        Self { limits, is_first: true, partial: None, deadline: None }
+        Self { limits, is_first: true, partial: None, head: None, deadline: None }
     }
 
     /// Reads until there is a head, and leaves what follows it.
@@ -86,7 +88,12 @@ impl HeadReader {
         deadline.as_mut().poll(context).map(|()| Err(Unreadable::TooSlow))
     }
 
-    /// Takes what was read. With a head comes what follows it.
+    /// The head that was read.
+    pub(super) fn take_head(&mut self) -> Option<Head> {
+        self.head.take()
+    }
+
+    /// Takes what was read. What follows a head comes with the news of it.
     fn take(&mut self, fresh: Bytes) -> Result<Option<(Next, Bytes)>, Unreadable> {
         let Some(bytes) = self.gather(fresh) else { return self.check_length() };
         let mut bytes = bytes;
@@ -108,7 +115,8 @@ impl HeadReader {
             }
             self.is_first = false;
             self.deadline = None;
-            return Ok(Some((Next::Request(head), bytes.slice(length..))));
+            self.head = Some(head);
+            return Ok(Some((Next::Request, bytes.slice(length..))));
         }
         let looked_at = bytes.len();
         let bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
@@ -160,8 +168,8 @@ mod tests {
         for bytes in text.chunks(piece) {
             let mut fresh = Bytes::copy_from_slice(bytes);
             while let Some((next, rest)) = reader.take(std::mem::take(&mut fresh))? {
-                let Next::Request(head) = next else { panic!("{next:?}") };
-                found.push(head.request.uri().to_string());
+                assert_eq!(next, Next::Request);
+                found.push(reader.take_head().expect("there is one").request.uri().to_string());
                 fresh = rest;
             }
         }

@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, Version};
+use http::{HeaderMap, Request, Version};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
