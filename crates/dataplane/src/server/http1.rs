@@ -59,6 +59,9 @@ enum After {
     Over,
 }
 
+/// What a service says.
+type Answered<S> = Result<Response<<S as Service>::Body>, Abort>;
+
 /// One connection.
 struct Served<'d, S> {
     wire: Rc<Wire>,
@@ -74,33 +77,36 @@ impl<S> Drop for Served<'_, S> {
     }
 }
 
-/// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned.
-pub(super) async fn serve<S: Service>(
+/// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned. A block and not an async function, which would
+/// hold its arguments twice.
+pub(super) fn serve<S: Service>(
     stream: TcpStream,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
     limits: ServerLimits,
-) -> Result<Option<Stream>, ConnectionError> {
+) -> impl Future<Output = Result<Option<Stream>, ConnectionError>> {
     let wire = Rc::new(Wire::new(stream, Rc::clone(&connection)));
     let served = Served { wire, connection, service, drain };
     let mut heads = HeadReader::new(limits);
-    loop {
-        let next = poll_fn(|context| {
-            served.connection.register(context);
-            heads.poll_next(&served.wire, served.drain, context)
-        });
-        match next.await {
-            Ok(Next::Request) => match served.exchange(&mut heads).await? {
-                After::Kept => {}
-                After::Over => return Ok(None),
-            },
-            Ok(Next::Preface) => return Ok(served.wire.take_stream()),
-            Ok(Next::End) => return Ok(None),
-            Err(unreadable) => {
-                // Boxed, because every connection would have room for it.
-                Box::pin(served.refuse(unreadable)).await?;
-                return Ok(None);
+    async move {
+        loop {
+            let next = poll_fn(|context| {
+                served.connection.register(context);
+                heads.poll_next(&served.wire, served.drain, context)
+            });
+            match next.await {
+                Ok(Next::Request) => match served.exchange(&mut heads).await? {
+                    After::Kept => {}
+                    After::Over => return Ok(None),
+                },
+                Ok(Next::Preface) => return Ok(served.wire.take_stream()),
+                Ok(Next::End) => return Ok(None),
+                Err(unreadable) => {
+                    // Boxed, because every connection would have room for it.
+                    Box::pin(served.refuse(unreadable)).await?;
+                    return Ok(None);
+                }
             }
         }
     }
@@ -109,15 +115,10 @@ pub(super) async fn serve<S: Service>(
 impl<S: Service> Served<'_, S> {
     /// Has the request that was read answered. What is large is moved as seldom as can be: neither request nor response is handed to another future.
     async fn exchange(&self, heads: &mut HeadReader) -> Result<After, ConnectionError> {
-        let Some(head) = heads.take_head() else { return Ok(After::Over) };
-        let asked = head.asked;
-        let (body, switched_to) = self.body_of(&head);
+        let Some((answer, asked, switched_to)) = self.begin(heads) else { return Ok(After::Over) };
         let mut sending = None;
         {
-            let request = head.request.map(|()| body);
-            let mut answer = pin!(
-                self.wire.during(|| Rc::clone(&self.service).call(request, Rc::clone(&self.connection)))
-            );
+            let mut answer = pin!(answer);
             poll_fn(|context| match self.wire.during(|| answer.as_mut().poll(context)) {
                 Poll::Ready(Ok(response)) => {
                     sending = Some(self.respond(response, asked));
@@ -147,7 +148,18 @@ impl<S: Service> Served<'_, S> {
         if !is_last && self.wire.is_body_over() { Ok(After::Kept) } else { Ok(self.settle(is_last).await) }
     }
 
-    /// The body of a request, and where its connection goes if it switches protocols.
+    /// Hands the request that was read to the service, and says where its connection goes if it switches protocols.
+    fn begin(
+        &self,
+        heads: &mut HeadReader,
+    ) -> Option<(impl Future<Output = Answered<S>> + use<S>, Asked, Option<SwitchedTo>)> {
+        let head = heads.take_head()?;
+        let (asked, (body, switched_to)) = (head.asked, self.body_of(&head));
+        let request = head.request.map(|()| body);
+        let answer = self.wire.during(|| Rc::clone(&self.service).call(request, Rc::clone(&self.connection)));
+        Some((answer, asked, switched_to))
+    }
+
     fn body_of(&self, head: &Head) -> (Body, Option<SwitchedTo>) {
         if head.offers_upgrade {
             let (to, upgrade) = ClientUpgrade::offer();
