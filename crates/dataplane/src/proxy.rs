@@ -35,10 +35,11 @@ impl Forwarded {
                 Protocol::Http2 => None,
             };
             remove_hop_by_hop(headers);
-            if let Some(token) = token {
+            // What the client did not offer in a way that can be taken, such as beside a body, is not offered to the app.
+            if let (Some(token), Some(offered)) = (token, offered) {
                 headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
                 headers.insert(UPGRADE, token);
-                upgrade = offered;
+                upgrade = Some(offered);
             }
         }
         Self { request, protocol, upgrade }

@@ -88,6 +88,13 @@ impl Outgoing {
         self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
     }
 
+    /// How many bytes are still to be written, once all of the body was taken.
+    pub(crate) fn rest(&self) -> Option<usize> {
+        let written = self.before_written;
+        matches!(self.body, Sending::Complete)
+            .then(|| self.before.len() - written + self.data.len() + self.after.len())
+    }
+
     /// Whether a piece of the body may be taken. Not before the end of the last chunk is out: what the next one puts before its data would overtake it.
     pub(crate) fn wants_body(&self) -> bool {
         self.data.is_empty() && self.after.is_empty() && !matches!(self.body, Sending::Complete)
@@ -229,7 +236,7 @@ mod tests {
             outgoing.take(frame)?;
             poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
         }
-        assert!(outgoing.is_done());
+        assert_eq!((outgoing.is_done(), outgoing.rest()), (true, Some(0)));
         drop(stream);
         let mut text = String::new();
         peer.read_to_string(&mut text).await.expect("open");

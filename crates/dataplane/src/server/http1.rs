@@ -37,6 +37,9 @@ pub(crate) use wire::RequestBody;
 /// connection, and a client that sees the reset first never reads its answer. One that reads while it writes closes within a round trip.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
+/// As much is as good as sent: the kernel takes it from us, whatever the client does.
+const SMALL_REST: usize = 16 * 1024;
+
 /// Why an exchange ended before its response did.
 #[derive(Debug, Error)]
 enum Broken {
@@ -182,7 +185,7 @@ impl<S: Service> Served<'_, S> {
         Sending {
             wire: &self.wire,
             outgoing: Outgoing::new(head, announced.framing),
-            body,
+            body: Some(body),
             announced,
             is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
             failure: None,
@@ -227,7 +230,8 @@ impl<S: Service> Served<'_, S> {
 struct Sending<'w, B> {
     wire: &'w Wire,
     outgoing: Outgoing,
-    body: B,
+    /// `None` once it is not needed any more. What it holds is free before a client can know that the response is over, and act on that.
+    body: Option<B>,
     announced: Announced,
     is_switched: bool,
     /// Why the body broke off. What came before goes out first.
@@ -251,8 +255,13 @@ impl<B: ResponseBody> Sending<'_, B> {
             } else {
                 Poll::Ready(())
             };
+            if self.outgoing.rest().is_some_and(|rest| rest <= SMALL_REST) {
+                self.body = None;
+            }
             if self.wire.poll_flush(&mut self.outgoing, context)?.is_pending() {
-                if let Poll::Ready(expired) = self.body.poll_expired(context) {
+                if let Some(body) = &mut self.body
+                    && let Poll::Ready(expired) = body.poll_expired(context)
+                {
                     return Poll::Ready(Err(BodyError::Expired(expired).into()));
                 }
                 return self.poll_gone(context);
@@ -269,7 +278,8 @@ impl<B: ResponseBody> Sending<'_, B> {
 
     /// Takes the next piece of the body.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let frame = ready!(self.wire.during(|| Pin::new(&mut self.body).poll_frame(context)));
+        let Some(body) = &mut self.body else { return Poll::Ready(()) };
+        let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
         let taken = match frame.transpose() {
             Ok(frame) => self.outgoing.take(frame).map_err(|wrong| Broken::from(wrong).into()),
             Err(error) => Err(error.into()),

@@ -4,6 +4,8 @@
 //! only, so it must be clear who that is. While somebody waits for more of the body it is they, and they find out when the client has gone. Otherwise it is
 //! the connection's task, which reads on until there is something that nobody has asked for yet, for no other reason than to see the end.
 
+mod body;
+
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
 use std::net::Shutdown;
@@ -13,14 +15,15 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::Frame;
 use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use crate::http1::{Decoded, Decoder, Framing, IncomingError, Outgoing, READ_BYTES, poll_read};
+use crate::http1::{Decoded, Decoder, Framing, Outgoing, READ_BYTES, poll_read};
 use crate::server::Connection;
 use crate::stream::Stream;
+
+pub(crate) use body::RequestBody;
 
 /// What tells a client to send the body it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -103,7 +106,7 @@ impl Wire {
         self.reader.set(Reader::Elsewhere);
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
-        BegunBody::Streamed(RequestBody(Rc::clone(self)))
+        BegunBody::Streamed(RequestBody::new(Rc::clone(self)))
     }
 
     /// A turn of the connection's task, in which the body may be read.
@@ -273,61 +276,4 @@ pub(super) enum BegunBody {
     Whole(Bytes),
     /// It is read as it comes.
     Streamed(RequestBody),
-}
-
-/// A body that is still read from its client.
-pub(crate) struct RequestBody(Rc<Wire>);
-
-impl RequestBody {
-    pub(crate) fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
-        let wire = &*self.0;
-        loop {
-            let decoded = wire.decoder.borrow_mut().decode(&mut wire.unread.borrow_mut());
-            if wire.is_body_over() && !wire.is_own_turn.get() {
-                wire.connection.wake();
-            }
-            match decoded.map_err(IncomingError::Malformed)? {
-                Decoded::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                Decoded::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
-                Decoded::End => return Poll::Ready(None),
-                Decoded::More if self.is_ended() => return Poll::Ready(None),
-                Decoded::More => {}
-            }
-            ready!(wire.poll_interim(context)).map_err(IncomingError::Io)?;
-            let Poll::Ready(read) = wire.poll_read(READ_BYTES, context) else {
-                let is_here = wire.is_own_turn.get();
-                wire.reader.set(if is_here { Reader::WaitsHere } else { Reader::WaitsElsewhere });
-                return Poll::Pending;
-            };
-            wire.reader.set(Reader::Elsewhere);
-            let bytes = read.map_err(IncomingError::Io)?;
-            if bytes.is_empty() {
-                return Poll::Ready(Some(Err(IncomingError::Truncated)));
-            }
-            wire.put_unread(bytes);
-        }
-    }
-
-    /// Whether nothing will come.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.0.is_body_over()
-    }
-
-    /// How many bytes are to come, if that is known.
-    pub(crate) fn left(&self) -> Option<u64> {
-        self.0.decoder.borrow().left()
-    }
-}
-
-impl Drop for RequestBody {
-    fn drop(&mut self) {
-        self.0.reader.set(Reader::Gone);
-        if !self.0.is_own_turn.get() {
-            // It waits for this, or must watch for the client from now on.
-            self.0.connection.wake();
-        }
-    }
 }
