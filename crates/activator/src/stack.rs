@@ -35,16 +35,19 @@ pub(crate) type AnswerBody = Held<Option<Guard>>;
 impl Service for Stack {
     type Body = AnswerBody;
 
-    async fn call(
+    /// Boxed, because a connection that waits for its next request has room for this future too.
+    fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
-    ) -> Result<Response<AnswerBody>, Abort> {
-        let kind = RequestKind::of(&request);
-        match self.answer(request, &connection).await {
-            Ok(response) => Ok(response),
-            Err(refusal) => Ok(self.refuse(refusal, kind)),
-        }
+    ) -> impl Future<Output = Result<Response<AnswerBody>, Abort>> + 'static {
+        Box::pin(async move {
+            let kind = RequestKind::of(&request);
+            match self.answer(request, &connection).await {
+                Ok(response) => Ok(response),
+                Err(refusal) => Ok(self.refuse(refusal, kind)),
+            }
+        })
     }
 }
 

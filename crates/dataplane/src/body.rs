@@ -3,34 +3,30 @@
 //! One concrete type instead of a boxed one: nearly every body is streamed through as it is read. Around it a body may carry
 //! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming as HyperBody;
 use thiserror::Error;
 
+use crate::http1::IncomingError;
 use crate::http2::{ErrorCode, Receiver, StreamError};
+use crate::server::RequestBody;
+use crate::stream::Stream;
 use crate::timers::{Activity, Expired, Timers};
-use crate::upgrade::AppStream;
-use crate::upstream::{Incoming, IncomingError};
-use crate::watch::{self, SharedTimers};
+use crate::upgrade::ClientUpgrade;
+use crate::upstream::Incoming;
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
 /// the stream.
 #[derive(Debug, Error)]
 pub enum BodyError {
-    /// The peer that sent it failed.
-    #[error("the sender of the body failed")]
-    Peer(#[source] hyper::Error),
-    /// The same, on a connection of ours.
+    /// The peer that sent it over HTTP/1.1 failed.
     #[error("the sender of the body failed: {0}")]
-    Upstream(#[source] IncomingError),
-    /// The same, on a stream of HTTP/2.
+    Incoming(#[source] IncomingError),
+    /// The same, over HTTP/2.
     #[error("the sender of the body failed: {0}")]
     Stream(#[source] StreamError),
     /// One of the request's timers fired after the response had begun.
@@ -47,9 +43,15 @@ impl BodyError {
         match self {
             Self::Stream(error) => error.code(),
             Self::Expired(_) => ErrorCode::CANCEL,
-            Self::Peer(_) | Self::Upstream(_) | Self::Source(_) => ErrorCode::INTERNAL_ERROR,
+            Self::Incoming(_) | Self::Source(_) => ErrorCode::INTERNAL_ERROR,
         }
     }
+}
+
+/// The body of a response, which the timers of its exchange can break off.
+pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
+    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for more, and it cannot say so itself.
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired>;
 }
 
 /// A body that is neither of the common kinds, such as one that keeps a copy for a second attempt.
@@ -60,7 +62,7 @@ type CustomBody = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
 pub struct Body {
     kind: Kind,
     activity: Option<Activity>,
-    timers: Option<SharedTimers>,
+    timers: Option<Timers>,
 }
 
 #[derive(Default)]
@@ -68,11 +70,16 @@ enum Kind {
     #[default]
     Empty,
     Full(Bytes),
-    Hyper(HyperBody),
+    /// Of a response, from an HTTP/1.1 connection of ours.
     Incoming(Box<Incoming>),
+    /// On a stream of HTTP/2.
     Stream(Receiver),
+    /// Of a request, from an HTTP/1.1 client.
+    Request(RequestBody),
+    /// No body: the client offers to speak another protocol.
+    Upgradable(ClientUpgrade),
     /// No body: what follows the head is another protocol.
-    Switched(Box<AppStream>),
+    Switched(Box<Stream>),
     Custom(CustomBody),
 }
 
@@ -109,20 +116,31 @@ impl Body {
     #[must_use]
     pub fn with_timers(mut self, timers: Timers) -> Self {
         self.activity = timers.activity();
-        let timers = Rc::new(RefCell::new(timers));
-        watch::note(&timers);
         self.timers = Some(timers);
         self
     }
 
     /// A connection on which another protocol is spoken from now on.
-    pub(crate) fn switched(stream: AppStream) -> Self {
+    pub(crate) fn switched(stream: Stream) -> Self {
         Self::from(Kind::Switched(Box::new(stream)))
     }
 
     /// That connection.
-    pub(crate) fn into_switched(self) -> Option<AppStream> {
+    pub(crate) fn into_switched(self) -> Option<Stream> {
         if let Kind::Switched(stream) = self.kind { Some(*stream) } else { None }
+    }
+
+    /// No body, but an offer to speak another protocol.
+    pub(crate) fn upgradable(upgrade: ClientUpgrade) -> Self {
+        Self::from(Kind::Upgradable(upgrade))
+    }
+
+    /// The client's offer to speak another protocol. It is made once.
+    pub(crate) fn take_upgrade(&mut self) -> Option<ClientUpgrade> {
+        if !matches!(self.kind, Kind::Upgradable(_)) {
+            return None;
+        }
+        if let Kind::Upgradable(upgrade) = std::mem::take(&mut self.kind) { Some(upgrade) } else { None }
     }
 
     /// Whether nothing will come, known without reading.
@@ -134,13 +152,6 @@ impl Body {
 impl From<Kind> for Body {
     fn from(kind: Kind) -> Self {
         Self { kind, activity: None, timers: None }
-    }
-}
-
-impl From<HyperBody> for Body {
-    fn from(incoming: HyperBody) -> Self {
-        // A body of size 0 must be sent as "no body", or replay-safety and HTTP/2's END_STREAM would change.
-        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Hyper(incoming) })
     }
 }
 
@@ -156,14 +167,21 @@ impl From<Receiver> for Body {
     }
 }
 
+impl From<RequestBody> for Body {
+    fn from(body: RequestBody) -> Self {
+        Self::from(Kind::Request(body))
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Empty => "Empty",
             Kind::Full(_) => "Full",
-            Kind::Hyper(_) => "Hyper",
             Kind::Incoming(_) => "Incoming",
             Kind::Stream(_) => "Stream",
+            Kind::Request(_) => "Request",
+            Kind::Upgradable(_) => "Upgradable",
             Kind::Switched(_) => "Switched",
             Kind::Custom(_) => "Custom",
         };
@@ -181,17 +199,17 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.kind {
-            Kind::Empty | Kind::Switched(_) => Poll::Ready(None),
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => Poll::Ready(None),
             Kind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Hyper(incoming) => Pin::new(incoming).poll_frame(context).map_err(BodyError::Peer),
             Kind::Incoming(incoming) => {
-                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Upstream)
+                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Incoming)
             }
             Kind::Stream(receiver) => Pin::new(receiver).poll_frame(context).map_err(BodyError::Stream),
+            Kind::Request(body) => body.poll_frame(context).map_err(BodyError::Incoming),
             Kind::Custom(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
@@ -201,8 +219,8 @@ impl HttpBody for Body {
                 }
             }
             Poll::Pending => {
-                if let Some(timers) = &this.timers
-                    && let Poll::Ready(expired) = timers.borrow_mut().poll_expired(context)
+                if let Some(timers) = &mut this.timers
+                    && let Poll::Ready(expired) = timers.poll_expired(context)
                 {
                     return Poll::Ready(Some(Err(BodyError::Expired(expired))));
                 }
@@ -213,24 +231,30 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Empty | Kind::Switched(_) => true,
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => true,
             Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Hyper(incoming) => incoming.is_end_stream(),
             Kind::Incoming(incoming) => incoming.is_end_stream(),
             Kind::Stream(receiver) => receiver.is_end_stream(),
+            Kind::Request(body) => body.is_ended(),
             Kind::Custom(source) => source.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Empty | Kind::Switched(_) => SizeHint::with_exact(0),
+            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Kind::Hyper(incoming) => incoming.size_hint(),
             Kind::Incoming(incoming) => incoming.size_hint(),
             Kind::Stream(receiver) => receiver.size_hint(),
+            Kind::Request(body) => body.left().map(SizeHint::with_exact).unwrap_or_default(),
             Kind::Custom(source) => source.size_hint(),
         }
+    }
+}
+
+impl ResponseBody for Body {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+        self.timers.as_mut().map_or(Poll::Pending, |timers| timers.poll_expired(context))
     }
 }
 
@@ -266,5 +290,11 @@ impl<Guard: Unpin> HttpBody for Held<Guard> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl<Guard: Unpin + 'static> ResponseBody for Held<Guard> {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+        self.body.poll_expired(context)
     }
 }

@@ -1,25 +1,42 @@
 //! `Date`, which every response has.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::time::SystemTime;
 
-use http::header::HeaderValue;
 use httpdate::HttpDate;
+
+/// Long enough for `Sun, 06 Nov 1994 08:49:37 GMT`.
+const DATE_BYTES: usize = 29;
 
 thread_local! {
     /// The second that was written last, and how it is written.
-    static WRITTEN: RefCell<(u64, HeaderValue)> = const { RefCell::new((u64::MAX, HeaderValue::from_static(""))) };
+    static WRITTEN: Cell<(u64, [u8; DATE_BYTES])> = const { Cell::new((u64::MAX, [0; DATE_BYTES])) };
 }
 
 /// The present.
-pub(crate) fn value() -> HeaderValue {
+pub(crate) fn now() -> [u8; DATE_BYTES] {
     let now = runtime::wall_time();
     let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    WRITTEN.with_borrow_mut(|(known, value)| {
-        if *known != second {
-            *known = second;
-            *value = HeaderValue::try_from(HttpDate::from(now).to_string()).expect("a date is header text");
+    let (mut known, mut text) = WRITTEN.get();
+    if known != second {
+        known = second;
+        text.copy_from_slice(HttpDate::from(now).to_string().as_bytes());
+        WRITTEN.set((known, text));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_one_of_rfc_9110_and_close_to_now() {
+        for _ in 0..2 {
+            let text = String::from_utf8(super::now().to_vec()).expect("ASCII");
+            let date: SystemTime = text.parse::<HttpDate>().expect("a date").into();
+            let age = runtime::wall_time().duration_since(date).expect("in the past");
+            assert!(age.as_secs() < 60, "{text}");
         }
-        value.clone()
-    })
+    }
 }

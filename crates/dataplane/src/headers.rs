@@ -146,13 +146,19 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
     value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|token| !token.is_empty())
 }
 
+fn is_internal(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("k-") || name.starts_with("knative-") || name.starts_with("ebb-")
+}
+
+/// Whether there is a request header that only our own hops may set.
+pub fn has_internal(headers: &HeaderMap) -> bool {
+    headers.keys().any(is_internal)
+}
+
 /// Removes every request header that only our own hops may set: `K-*`, `Knative-*`, `ebb-*`.
 pub fn strip_internal(headers: &mut HeaderMap) {
-    let is_internal = |name: &HeaderName| {
-        let name = name.as_str();
-        name.starts_with("k-") || name.starts_with("knative-") || name.starts_with("ebb-")
-    };
-    if !headers.keys().any(is_internal) {
+    if !has_internal(headers) {
         return;
     }
     let internal: Vec<HeaderName> = headers.keys().filter(|name| is_internal(name)).cloned().collect();

@@ -11,15 +11,16 @@ mod breaker;
 mod date;
 mod drain;
 mod headers;
+mod http1;
 mod http2;
 mod proxy;
 mod refusal;
 mod server;
 mod small_writes;
+mod stream;
 mod timers;
 mod upgrade;
 mod upstream;
-mod watch;
 
 pub mod probe;
 
@@ -27,13 +28,14 @@ pub mod probe;
 /// the app before the first answer is read: each takes a connection of its own then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
-pub use body::{Body, BodyError, Held};
+pub use body::{Body, BodyError, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use drain::Drain;
 pub use headers::{
-    ClientAddress, connection_asks_to_upgrade, effective_host, names, remove_hop_by_hop, set_forwarded,
-    set_forwarded_for, set_host, strip_internal, strip_refusal,
+    ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names, remove_hop_by_hop,
+    set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
+pub use http1::{IncomingError, Malformed};
 pub use http2::{ErrorCode, StreamError};
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
@@ -41,6 +43,5 @@ pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use timers::{Activity, Expired, Timers};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    IncomingError, LostRequests, Malformed, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,
-    Upstreams, on_continue,
+    LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams, on_continue,
 };

@@ -6,7 +6,7 @@ use http::{Method, Request, Response, StatusCode, Version};
 use crate::body::{Body, Held};
 use crate::drain::Drain;
 use crate::headers::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
-use crate::refusal::{Reason, Refusal, RequestKind};
+use crate::refusal::{Reason, Refusal};
 use crate::timers::Timers;
 use crate::upgrade::{ClientUpgrade, relay};
 use crate::upstream::Protocol;
@@ -18,8 +18,6 @@ pub struct Forwarded {
     pub request: Request<Body>,
     /// How to send it: as it came.
     pub protocol: Protocol,
-    /// How a refusal of it must look.
-    pub kind: RequestKind,
     /// The client's side of an upgrade, if it asked for one.
     pub upgrade: Option<ClientUpgrade>,
 }
@@ -28,8 +26,7 @@ impl Forwarded {
     /// Ends the client's hop.
     pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
-        let kind = RequestKind::of(&request);
-        let on_upgrade = request.extensions_mut().remove::<ClientUpgrade>();
+        let offered = request.body_mut().take_upgrade();
         let headers = request.headers_mut();
         let mut upgrade = None;
         if has_hop_by_hop(headers) {
@@ -38,13 +35,14 @@ impl Forwarded {
                 Protocol::Http2 => None,
             };
             remove_hop_by_hop(headers);
-            if let Some(token) = token {
+            // What the client did not offer in a way that can be taken, such as beside a body, is not offered to the app.
+            if let (Some(token), Some(offered)) = (token, offered) {
                 headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
                 headers.insert(UPGRADE, token);
-                upgrade = on_upgrade;
+                upgrade = Some(offered);
             }
         }
-        Self { request, protocol, kind, upgrade }
+        Self { request, protocol, upgrade }
     }
 }
 

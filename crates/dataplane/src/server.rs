@@ -4,8 +4,7 @@
 //! request can begin with.
 
 mod connection;
-mod head_rules;
-mod socket;
+mod http1;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,7 +15,6 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use runtime::Backoff;
 use thiserror::Error;
@@ -24,16 +22,18 @@ use tokio::net::TcpStream;
 use tracing::{debug, warn};
 
 pub use connection::Connection;
+pub(crate) use http1::RequestBody;
 
-use crate::body::{Body, BodyError};
+use crate::body::{Body, ResponseBody};
 use crate::drain::Drain;
 
 /// What answers requests. It is a plain async function: no future is boxed, and its state is shared by `Rc`, not locked.
 pub trait Service: 'static {
     /// What its responses carry.
-    type Body: http_body::Body<Data = Bytes, Error = BodyError> + Unpin + 'static;
+    type Body: ResponseBody;
 
-    /// Answers one request. When the future is dropped, the client has gone.
+    /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a future, also while it waits for a request: one
+    /// that is large is better boxed.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
@@ -57,6 +57,8 @@ impl From<Infallible> for Abort {
 pub struct ServerLimits {
     /// The largest head of a request, in bytes; more is answered 431. It is also the most that one connection buffers.
     pub head_bytes: usize,
+    /// How long the head of an HTTP/1.1 request may take from its first byte to its end; more is answered 408. Waiting for the first byte is not limited.
+    pub head_time: Duration,
     /// How many streams one HTTP/2 connection may have open.
     pub streams_per_connection: u32,
     /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
@@ -71,6 +73,8 @@ impl Default for ServerLimits {
         // its sender's memory and not ours.
         Self {
             head_bytes: 256 * 1024,
+            // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a few.
+            head_time: Duration::from_secs(30),
             streams_per_connection: 250,
             stream_window: 64 * 1024,
             connections: 50_000,

@@ -1,4 +1,4 @@
-//! Writes what hyper hands over in pieces.
+//! Writes what is there in pieces.
 //!
 //! A small message is a head and a few bytes of body. Two pieces cost the kernel noticeably more than one that is twice as long, so
 //! they are joined on the stack; large ones go out as they are.

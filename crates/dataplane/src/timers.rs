@@ -3,6 +3,8 @@
 //! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the timer finds that out when it
 //! fires and goes back to sleep, so that a byte never costs a timer operation.
 
+mod alarm;
+
 use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
@@ -12,8 +14,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use runtime::Clock;
-use tokio::time::Sleep;
 use vocabulary::{RequestTimeouts, Timestamp};
+
+use alarm::Alarm;
 
 /// Which limit a request exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub struct Timers {
     started_at: Timestamp,
     is_response_awaited: bool,
     activity: Option<Activity>,
-    sleep: Option<Armed>,
+    alarm: Option<Alarm>,
 }
 
 pin_project! {
@@ -83,12 +86,6 @@ impl<Work: Future> Future for Limited<'_, Work> {
     }
 }
 
-#[derive(Debug)]
-struct Armed {
-    at: Timestamp,
-    sleep: Pin<Box<Sleep>>,
-}
-
 impl Timers {
     /// Starts the clocks that `limits` names.
     pub fn start(limits: RequestTimeouts, clock: Clock) -> Self {
@@ -99,7 +96,7 @@ impl Timers {
     /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
         let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
-        Self { clock, limits, started_at, is_response_awaited: true, activity, sleep: None }
+        Self { clock, limits, started_at, is_response_awaited: true, activity, alarm: None }
     }
 
     /// When the request arrived.
@@ -129,33 +126,21 @@ impl Timers {
     pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
         loop {
             let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
-            match &mut self.sleep {
-                // Later than armed is fine: the timer fires early, finds that out, and is armed again.
-                Some(armed) if armed.at <= at => {
-                    if armed.sleep.as_mut().poll(context).is_pending() {
+            match &mut self.alarm {
+                // Later than it is set to is fine: it fires early, finds that out, and is set again.
+                Some(alarm) if alarm.at() <= at => {
+                    if alarm.poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    if armed.at >= at || at <= self.clock.now() {
+                    if alarm.at() >= at || at <= self.clock.now() {
                         return Poll::Ready(expired);
                     }
-                    armed.at = at;
-                    armed.sleep.as_mut().reset(self.clock.instant(at));
+                    alarm.move_to(at, self.clock.instant(at));
                 }
-                Some(armed) => {
-                    armed.at = at;
-                    armed.sleep.as_mut().reset(self.clock.instant(at));
-                }
-                None => {
-                    let sleep = Box::pin(tokio::time::sleep_until(self.clock.instant(at)));
-                    self.sleep = Some(Armed { at, sleep });
-                }
+                Some(alarm) => alarm.move_to(at, self.clock.instant(at)),
+                None => self.alarm = Some(Alarm::set(at, self.clock.instant(at))),
             }
         }
-    }
-
-    /// Whether the timer that was armed last has fired, which a look at the limits must follow. Much cheaper than that.
-    pub(crate) fn is_due(&self) -> bool {
-        self.sleep.as_ref().is_some_and(|armed| armed.sleep.is_elapsed())
     }
 
     /// The earliest limit and which one it is.

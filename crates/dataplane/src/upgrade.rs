@@ -4,32 +4,43 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
-use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use crate::drain::Drain;
+use crate::stream::Stream;
 use crate::timers::{Activity, Timers};
 
 /// Frames of a WebSocket are mostly small; what is larger takes several turns.
 const BUFFER_BYTES: usize = 8 * 1024;
 
-/// The client's side of a switch of protocols that it asked for. It stands in the extensions of its request.
-#[derive(Clone, Debug)]
-pub struct ClientUpgrade(OnUpgrade);
+/// The client's side of a switch of protocols that it asked for. It comes in the place of its request's body.
+#[derive(Debug)]
+pub struct ClientUpgrade(oneshot::Receiver<Stream>);
 
-impl From<OnUpgrade> for ClientUpgrade {
-    fn from(upgrade: OnUpgrade) -> Self {
-        Self(upgrade)
+/// Where a connection goes that switches.
+#[derive(Debug)]
+pub(crate) struct SwitchedTo(oneshot::Sender<Stream>);
+
+impl ClientUpgrade {
+    /// An offer, and where to go if it is taken.
+    pub(crate) fn offer() -> (SwitchedTo, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (SwitchedTo(sender), Self(receiver))
+    }
+}
+
+impl SwitchedTo {
+    /// Hands the connection over. It is closed if nobody took the offer.
+    pub(crate) fn switch(self, stream: Stream) {
+        drop(self.0.send(stream));
     }
 }
 
 /// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a timer fires (which closes
 /// both). `guard` is held as long. The stream counts as open in `drain`.
 pub(crate) fn relay<Guard: 'static>(
-    sides: (ClientUpgrade, AppStream),
+    sides: (ClientUpgrade, Stream),
     timers: Timers,
     guard: Guard,
     drain: &Drain,
@@ -48,64 +59,17 @@ pub(crate) fn relay<Guard: 'static>(
 }
 
 async fn carry(
-    (ClientUpgrade(client), mut app): (ClientUpgrade, AppStream),
+    (ClientUpgrade(client), mut app): (ClientUpgrade, Stream),
     activity: Option<Activity>,
 ) -> io::Result<(u64, u64)> {
     let client = client.await.map_err(io::Error::other)?;
-    let mut client = Noted { stream: TokioIo::new(client), activity };
+    let mut client = Noted { stream: client, activity };
     copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
-}
-
-/// The app's side of a connection that has switched, with what was read of it already.
-#[derive(Debug)]
-pub(crate) struct AppStream {
-    stream: TcpStream,
-    unread: Bytes,
-}
-
-impl AppStream {
-    pub(crate) fn new(stream: TcpStream, unread: Bytes) -> Self {
-        Self { stream, unread }
-    }
-}
-
-impl AsyncRead for AppStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.unread.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let length = self.unread.len().min(buffer.remaining());
-        buffer.put_slice(&self.unread[..length]);
-        self.unread.advance(length);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for AppStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }
 
 /// A stream whose bytes count as activity, in both directions.
 struct Noted {
-    stream: TokioIo<Upgraded>,
+    stream: Stream,
     activity: Option<Activity>,
 }
 

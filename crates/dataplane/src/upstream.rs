@@ -23,7 +23,7 @@ use vocabulary::Timestamp;
 
 pub use error::{SendError, SendErrorKind, Started};
 pub(crate) use http1::Incoming;
-pub use http1::{IncomingError, Malformed, on_continue};
+pub use http1::on_continue;
 
 use crate::body::Body;
 use http1::Http1Connection;
@@ -140,7 +140,8 @@ impl Upstreams {
         async move {
             match protocol {
                 Protocol::Http1 => http1::send(&self.0, to, request).await,
-                Protocol::Http2 => http2::send(&self.0, to, request).await,
+                // Boxed, because the future of every HTTP/1.1 request would have room for it.
+                Protocol::Http2 => Box::pin(http2::send(&self.0, to, request)).await,
             }
         }
     }
@@ -263,14 +264,6 @@ async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
 struct Opened {
     pool: Weak<Pool>,
     address: SocketAddr,
-}
-
-#[cfg(test)]
-impl Opened {
-    /// One that counts nowhere.
-    fn uncounted() -> Self {
-        Self { pool: Weak::new(), address: SocketAddr::from(([127, 0, 0, 1], 0)) }
-    }
 }
 
 impl Drop for Opened {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use dataplane::{
     Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
     Refusal, RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem,
-    names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -177,41 +177,49 @@ impl Stack {
     }
 
     /// The stages from the queue on.
-    async fn finish(self: Rc<Self>, begun: Begun) -> Result<Answer, Abort> {
-        let Begun { request, protocol, upgrade, admission, mut in_flight, mut timers, expecting } = begun;
-        let exchange = async {
-            in_flight.permit = self.admit(&admission).await?;
-            self.send(protocol, request).await
-        };
-        let answered = match timers.limit(exchange).await {
-            Ok(answered) => answered,
-            Err(expired) => Err(Failure::Refused(refusals::expired(expired, self.timeouts))),
-        };
-        drop(expecting);
-        let failure = match answered {
-            Ok(mut response) => {
-                in_flight.outcome = Outcome::Answered;
-                // An app that said "not started" would have its request sent elsewhere again and again.
-                strip_refusal(response.headers_mut());
-                match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
-                    Ok(response) => return Ok(response),
-                    Err(refusal) => Failure::Refused(refusal),
+    #[expect(clippy::manual_async_fn, reason = "an async function would hold what was begun twice")]
+    fn finish(self: Rc<Self>, mut begun: Begun) -> impl Future<Output = Result<Answer, Abort>> {
+        async move {
+            let exchange = async {
+                begun.in_flight.permit = self.admit(&begun.admission).await?;
+                self.send(begun.protocol, begun.request).await
+            };
+            let answered = match begun.timers.limit(exchange).await {
+                Ok(answered) => answered,
+                Err(expired) => Err(Failure::Refused(refusals::expired(expired, self.timeouts))),
+            };
+            drop(begun.expecting);
+            let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
+            let failure = match answered {
+                Ok(mut response) => {
+                    in_flight.outcome = Outcome::Answered;
+                    // An app that said "not started" would have its request sent elsewhere again and again.
+                    strip_refusal(response.headers_mut());
+                    match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
+                        Ok(response) => return Ok(response),
+                        Err(refusal) => Failure::Refused(refusal),
+                    }
+                }
+                Err(failure) => {
+                    if let Failure::Refused(refusal) = &failure {
+                        in_flight.outcome = Outcome::Refused(refusal.reason);
+                    }
+                    failure
+                }
+            };
+            match failure {
+                Failure::ClientGone => Err(Abort),
+                Failure::Refused(refusal) => {
+                    Ok(refusal.into_response(begun.admission.kind).map(Self::without_guard))
                 }
             }
-            Err(failure) => {
-                if let Failure::Refused(refusal) = &failure {
-                    in_flight.outcome = Outcome::Refused(refusal.reason);
-                }
-                failure
-            }
-        };
-        match failure {
-            Failure::ClientGone => Err(Abort),
-            Failure::Refused(refusal) => Ok(refusal.into_response(admission.kind).map(Self::without_guard)),
         }
     }
 
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Sender {
+        if !has_internal(request.headers()) {
+            return Sender::Client;
+        }
         if self.settings.is_vouched_for(request.headers()) {
             connection.mark_as_hop();
             request.headers_mut().remove(names::EBB_HOP_KEY);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use runtime::Clock;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -24,7 +25,7 @@ pub(crate) fn connect(
     clock: Clock,
 ) -> (Rc<Session>, impl Future<Output = ()> + 'static) {
     let session = Rc::new(Session::new(Role::Client, limits, clock));
-    let running = run(Transport::new(socket, Rc::clone(&session)), Rc::clone(&session), clock);
+    let running = run(Transport::new(socket, Bytes::new(), Rc::clone(&session)), Rc::clone(&session), clock);
     (session, running)
 }
 

@@ -7,6 +7,7 @@ use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
+use crate::http1::number;
 
 /// Why a head is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,10 +133,7 @@ impl Head {
 pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut found = None;
     for value in headers.get_all(CONTENT_LENGTH) {
-        let is_number = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
-        let length: Option<u64> =
-            value.to_str().ok().filter(|_| is_number).and_then(|text| text.parse().ok());
-        let length = length.ok_or(Problem::Malformed)?;
+        let length = number(value.as_bytes()).ok_or(Problem::Malformed)?;
         if found.replace(length).is_some_and(|other| other != length) {
             return Err(Problem::Malformed);
         }

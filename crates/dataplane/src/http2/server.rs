@@ -5,35 +5,36 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Response, StatusCode};
-use http_body::Body as HttpBody;
 use pin_project_lite::pin_project;
 use runtime::Clock;
-use tokio::net::TcpStream;
 
-use super::frame::ErrorCode;
+use super::frame::{ErrorCode, PREFACE};
 use super::handle::{Pump, Receiver, Sender};
-use super::hpack::encode_field;
+use super::hpack::{encode_field, encode_text};
 use super::session::{Arrived, HasBody, Role, Session, SessionLimits};
 use super::transport::{ConnectionEnd, Transport};
-use crate::body::{Body, BodyError};
+use crate::body::{Body, ResponseBody};
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::server::{Abort, Connection, Service};
-use crate::watch::Watch;
+use crate::stream::Stream;
 
-/// Serves a connection, whose preface was read, to its end.
+/// Serves a connection that begins with the preface to its end.
 pub(crate) async fn serve<S: Service>(
-    socket: TcpStream,
+    stream: Stream,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
     limits: SessionLimits,
 ) -> Result<(), ConnectionEnd> {
     let session = Rc::new(Session::new(Role::Server, limits, Clock::start()));
-    let mut transport = Transport::new(socket, Rc::clone(&session));
+    let (socket, mut ahead) = stream.into_parts();
+    ahead.advance(PREFACE.len());
+    let mut transport = Transport::new(socket, ahead, Rc::clone(&session));
     let mut arrived = |Arrived { stream, request }| {
         let sender = Sender::new(Rc::clone(&session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&session), stream);
@@ -83,7 +84,6 @@ pin_project! {
         stage: Stage<Call, B>,
         // Taken by the pump once there is something to send.
         sender: Option<Sender>,
-        watch: Watch,
     }
 }
 
@@ -98,17 +98,17 @@ pin_project! {
 impl<Call, B> Answering<Call, B>
 where
     Call: Future<Output = Result<Response<B>, Abort>>,
-    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+    B: ResponseBody,
 {
     fn new(call: Call, sender: Sender) -> Self {
-        Self { stage: Stage::Calling { call }, sender: Some(sender), watch: Watch::default() }
+        Self { stage: Stage::Calling { call }, sender: Some(sender) }
     }
 }
 
 impl<Call, B> Future for Answering<Call, B>
 where
     Call: Future<Output = Result<Response<B>, Abort>>,
-    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+    B: ResponseBody,
 {
     type Output = ();
 
@@ -121,7 +121,7 @@ where
                     if sender.poll_error(context).is_ready() {
                         return Poll::Ready(());
                     }
-                    let Poll::Ready(answer) = this.watch.during(|| call.poll(context)) else {
+                    let Poll::Ready(answer) = call.poll(context) else {
                         return Poll::Pending;
                     };
                     let Some(sender) = this.sender.take() else { return Poll::Ready(()) };
@@ -133,11 +133,10 @@ where
                     this.stage.set(stage);
                 }
                 StageProjected::Sending { body, pump } => {
-                    if this.watch.during(|| pump.poll(body, context)).is_ready() {
+                    if pump.poll(body, context).is_ready() {
                         return Poll::Ready(());
                     }
-                    let is_expired = this.watch.poll_expired(context).is_ready();
-                    return if is_expired { Poll::Ready(()) } else { Poll::Pending };
+                    return body.poll_expired(context).map(drop);
                 }
             }
         }
@@ -147,7 +146,7 @@ where
 /// Sends the head of a response. `None` if that was all.
 fn begin<Call, B>(response: Response<B>, sender: Sender) -> Option<Stage<Call, B>>
 where
-    B: HttpBody<Data = bytes::Bytes, Error = BodyError> + Unpin,
+    B: ResponseBody,
 {
     let (parts, body) = response.into_parts();
     let has_body = if body.is_end_stream() { HasBody::No } else { HasBody::Yes };
@@ -155,7 +154,7 @@ where
     let head = Response::from_parts(parts, ());
     sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {
-            encode_field(&DATE, &date::value(), out);
+            encode_text(&DATE, &date::now(), out);
         }
         if let Some(length) = length
             && !head.headers().contains_key(CONTENT_LENGTH)

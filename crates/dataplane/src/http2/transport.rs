@@ -1,26 +1,18 @@
 //! Moves the bytes of one connection.
 
-use std::cell::RefCell;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_util::io::poll_read_buf;
 
 use super::frame::ErrorCode;
 use super::session::{Arrived, Session};
-
-/// As much as is read at once.
-const READ_BYTES: usize = 64 * 1024;
-
-/// Less room than this is not worth a read.
-const READ_BYTES_MIN: usize = 16 * 1024;
+use crate::http1::poll_read_in_place;
 
 /// How many times a connection reads before others get their turn.
 const READS_PER_TURN: usize = 4;
@@ -30,11 +22,6 @@ const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
 /// How long a peer has to read our last words. Closing while something of it arrives would reset the connection, and it might never see them.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
-
-thread_local! {
-    /// What is read goes through one buffer that the whole thread shares, so a connection that waits holds none.
-    static BUFFER: RefCell<BytesMut> = RefCell::default();
-}
 
 /// Why a connection ended.
 #[derive(Debug, Error)]
@@ -56,6 +43,8 @@ pub(crate) enum ConnectionEnd {
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: TcpStream,
+    /// What was read before anybody knew that it is HTTP/2.
+    ahead: Bytes,
     session: Rc<Session>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
     is_deaf: bool,
@@ -64,8 +53,8 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub(super) fn new(socket: TcpStream, session: Rc<Session>) -> Self {
-        Self { socket, session, is_deaf: false, has_heard: false }
+    pub(super) fn new(socket: TcpStream, ahead: Bytes, session: Rc<Session>) -> Self {
+        Self { socket, ahead, session, is_deaf: false, has_heard: false }
     }
 
     /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
@@ -117,13 +106,10 @@ impl Transport {
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {
-        BUFFER.with_borrow_mut(|buffer| {
-            if buffer.capacity() < READ_BYTES_MIN {
-                buffer.reserve(READ_BYTES);
-            }
-            ready!(poll_read_buf(Pin::new(&mut self.socket), context, buffer))?;
-            Poll::Ready(Ok(buffer.split()))
-        })
+        if !self.ahead.is_empty() {
+            return Poll::Ready(Ok(BytesMut::from(std::mem::take(&mut self.ahead))));
+        }
+        poll_read_in_place(&mut self.socket, context)
     }
 
     fn send(&mut self, context: &mut Context<'_>) {

@@ -3,7 +3,6 @@
 //! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task only, and a connection that waits costs its
 //! socket and nothing else. Only a request body that outlasts the head of its response gets a task of its own.
 
-mod decoder;
 mod exchange;
 mod head;
 mod incoming;
@@ -24,18 +23,14 @@ use vocabulary::Timestamp;
 
 use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_repeatable};
 use crate::body::Body;
-use crate::upgrade::AppStream;
-use decoder::Decoder;
+use crate::http1::{Decoder, Framing};
+use crate::stream::Stream;
 use exchange::{Answered, Failed, exchange};
-use head::Framing;
 use upload::{Progress, Rest};
 use wire::Wire;
 
 pub use exchange::on_continue;
-pub(super) use head::HEAD_BYTES_MAX;
-pub use head::Malformed;
 pub(crate) use incoming::Incoming;
-pub use incoming::IncomingError;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
 /// busy elsewhere and had not asked the kernel.
@@ -136,12 +131,13 @@ pub(super) async fn send(
             && pool.limits.lost_requests == LostRequests::Repeat
             && is_repeatable(&failed.request)
         {
-            return repeat(pool, to, failed.request).await;
+            return Box::pin(repeat(pool, to, failed.request)).await;
         } else {
             return Err(failed.into());
         }
     }
-    send_on_new(pool, to, request).await
+    // Boxed, because it is needed seldom and every request would have room for it.
+    Box::pin(send_on_new(pool, to, request)).await
 }
 
 /// Sends a request that a connection lost once more, on a connection that nobody can have been about to close. Whatever comes of it, the request may have
@@ -218,7 +214,7 @@ fn respond(
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         drop(upload);
         let stream = Rc::into_inner(connection.wire).map(Wire::into_stream);
-        let body = stream.map_or_else(Body::empty, |stream| Body::switched(AppStream::new(stream, rest)));
+        let body = stream.map_or_else(Body::empty, |stream| Body::switched(Stream::new(stream, rest)));
         return head.response.map(|()| body);
     }
     let upload =

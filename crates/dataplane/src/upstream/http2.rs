@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::{Pool, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
+use crate::http1::HEAD_BYTES_MAX;
 use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
 /// How many times a request that a peer has certainly not begun is sent again on another connection.
@@ -166,11 +167,8 @@ async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Session>, SendErr
     pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&done)));
     let dialing = Dialing { pool, to, done };
     let socket = dial::dial(to, pool.limits.connect).await?;
-    let limits = SessionLimits {
-        streams: 0,
-        stream_window: pool.limits.stream_window,
-        head_bytes: super::http1::HEAD_BYTES_MAX,
-    };
+    let limits =
+        SessionLimits { streams: 0, stream_window: pool.limits.stream_window, head_bytes: HEAD_BYTES_MAX };
     let (session, running) = http2::connect(socket, limits, pool.clock);
     tokio::task::spawn_local(async move {
         let _opened = opened;

@@ -66,13 +66,22 @@ pub(crate) fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut
 /// One header.
 pub(crate) fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     let form = if value.is_sensitive() { NEVER_INDEXED } else { 0 };
+    field(name, value.as_bytes(), form, out);
+}
+
+/// One header whose value is written by us.
+pub(crate) fn encode_text(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+    field(name, value, 0, out);
+}
+
+fn field(name: &HeaderName, value: &[u8], form: u8, out: &mut Vec<u8>) {
     if let Some(index) = static_index(name) {
         number(index, 4, form, out);
     } else {
         out.push(form);
         string(name.as_str().as_bytes(), out);
     }
-    string(value.as_bytes(), out);
+    string(value, out);
 }
 
 /// A value for a name of the static table.

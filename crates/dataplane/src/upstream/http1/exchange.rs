@@ -9,10 +9,11 @@ use bytes::{Bytes, BytesMut};
 use http::{Request, StatusCode};
 
 use super::super::SendErrorKind;
-use super::head::{HEAD_BYTES_MAX, Malformed, ResponseHead, read_response};
+use super::head::{ResponseHead, read_response};
 use super::upload::{BodyFailed, Progress, Upload};
 use super::wire::Wire;
 use crate::body::Body;
+use crate::http1::{HEAD_BYTES_MAX, Malformed};
 
 /// What to do when the peer asks for the body of a request.
 #[derive(Clone)]

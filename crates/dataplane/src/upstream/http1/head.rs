@@ -3,44 +3,12 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as HttpBody;
-use thiserror::Error;
 
 use crate::body::Body;
-
-/// As many headers as a response may have; hyper's server has the same limit for requests.
-const HEADERS_MAX: usize = 100;
-
-/// As long as the head of a response may be, as that of a request.
-pub(crate) const HEAD_BYTES_MAX: usize = 256 * 1024;
-
-/// Why what came is not an answer that can be forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Malformed {
-    /// Neither a status line nor headers.
-    #[error("the head is not HTTP/1.1")]
-    Head,
-    /// More than we read of one head.
-    #[error("the head is longer than {HEAD_BYTES_MAX} bytes or has more than {HEADERS_MAX} headers")]
-    HeadTooLarge,
-    /// `Content-Length` is no number, or several that differ.
-    #[error("its Content-Length is not one number")]
-    ContentLength,
-    /// Chunks are not divided as they must be.
-    #[error("its chunks are not divided as HTTP/1.1 says")]
-    Chunk,
-}
-
-/// How the end of a message's body is found (RFC 9112 §6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    Length(u64),
-    Chunked,
-    /// The peer closes after it.
-    UntilClose,
-}
+use crate::http1::{Framing, HEADERS_MAX, Malformed, Said, number, read_headers, write_header, write_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -67,7 +35,7 @@ pub(super) fn write_request(request: &Request<Body>, out: &mut Vec<u8>) -> Frami
     let framing = request_framing(request);
     match framing {
         Framing::Length(length) if length > 0 && !request.headers().contains_key(CONTENT_LENGTH) => {
-            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+            write_length(length, out);
         }
         Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         Framing::Length(_) | Framing::UntilClose => {}
@@ -80,18 +48,11 @@ fn request_framing(request: &Request<Body>) -> Framing {
     if request.body().is_empty() {
         return Framing::Length(0);
     }
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(number);
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| number(value.as_bytes()));
     match announced.or_else(|| request.body().size_hint().exact()) {
         Some(length) => Framing::Length(length),
         None => Framing::Chunked,
     }
-}
-
-pub(super) fn write_header(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
-    out.extend_from_slice(name.as_str().as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_bytes());
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Reads the head of a response to a request with this method and how many bytes it takes; `None` while its end is missing.
@@ -113,70 +74,11 @@ pub(super) fn read_response(
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     *response.status_mut() =
         parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
-    let headers = header_map(bytes, parsed.headers)?;
-    let said = Said::by(&headers);
+    let (headers, said) = read_headers(bytes, parsed.headers)?;
     *response.headers_mut() = headers;
     let framing = response_framing(&mut response, method, &said)?;
     let is_kept_alive = framing != Framing::UntilClose && said.keeps_alive(is_http10);
     Ok(Some((ResponseHead { response, framing, is_kept_alive }, length)))
-}
-
-/// Headers whose values are parts of `bytes`.
-pub(super) fn header_map(bytes: &Bytes, headers: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
-    let mut map = HeaderMap::with_capacity(headers.len());
-    for header in headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Head)?;
-        let value =
-            HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).map_err(|_| Malformed::Head)?;
-        map.try_append(name, value).map_err(|_| Malformed::HeadTooLarge)?;
-    }
-    Ok(map)
-}
-
-/// What a head says of its own message. One look at each header is cheaper than a search for each name.
-#[derive(Default)]
-struct Said {
-    /// Whether it names a transfer encoding, and the last one is `chunked`.
-    is_chunked: Option<bool>,
-    length: Option<u64>,
-    lengths: u32,
-    is_length_ambiguous: bool,
-    close: bool,
-    keep_alive: bool,
-}
-
-impl Said {
-    fn by(headers: &HeaderMap) -> Self {
-        let mut said = Self::default();
-        for (name, value) in headers {
-            match *name {
-                TRANSFER_ENCODING => {
-                    let last = value.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
-                    said.is_chunked = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
-                }
-                CONTENT_LENGTH => said.take_length(number(value)),
-                CONNECTION => {
-                    for word in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-                        said.close |= word.eq_ignore_ascii_case(b"close");
-                        said.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
-                    }
-                }
-                _ => {}
-            }
-        }
-        said
-    }
-
-    fn take_length(&mut self, length: Option<u64>) {
-        let differs = self.lengths > 0 && self.length != length;
-        self.is_length_ambiguous |= length.is_none() || differs;
-        self.lengths += 1;
-        self.length = length;
-    }
-
-    fn keeps_alive(&self, is_http10: bool) -> bool {
-        !self.close && (!is_http10 || self.keep_alive)
-    }
 }
 
 fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -> Result<Framing, Malformed> {
@@ -202,15 +104,6 @@ fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     Ok(Framing::Length(length))
-}
-
-/// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
-fn number(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
 }
 
 #[cfg(test)]

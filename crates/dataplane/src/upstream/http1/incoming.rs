@@ -1,30 +1,13 @@
 //! The body of a response while it is read.
 
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use thiserror::Error;
 
 use super::Http1Lease;
-use super::decoder::{Decoded, Decoder};
-use super::head::Malformed;
-
-/// Why a response ended before its end.
-#[derive(Debug, Error)]
-pub enum IncomingError {
-    /// The connection failed.
-    #[error("the connection failed")]
-    Io(#[source] io::Error),
-    /// The connection ended.
-    #[error("the connection ended in the middle of the body")]
-    Truncated,
-    /// What came is not a body as announced.
-    #[error("{0}")]
-    Malformed(Malformed),
-}
+use crate::http1::{Decoded, Decoder, IncomingError};
 
 /// A body that is still read from its connection.
 pub(crate) struct Incoming {

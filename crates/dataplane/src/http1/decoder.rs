@@ -1,9 +1,11 @@
-//! The body of a response, out of the bytes of its connection.
+//! The body of a message, out of the bytes of its connection.
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 
-use super::head::{Framing, Malformed, header_map};
+use super::Malformed;
+use super::framing::Framing;
+use super::headers::read_headers;
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
@@ -16,7 +18,7 @@ const TRAILERS_MAX: usize = 64;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Decoded {
+pub(crate) enum Decoded {
     /// Part of the body.
     Data(Bytes),
     /// What follows the last chunk; the body is over.
@@ -29,7 +31,7 @@ pub(super) enum Decoded {
 
 /// Where in a body we are.
 #[derive(Debug)]
-pub(super) enum Decoder {
+pub(crate) enum Decoder {
     /// So many bytes are to come.
     Length(u64),
     Chunked(Chunked),
@@ -38,7 +40,7 @@ pub(super) enum Decoder {
 }
 
 #[derive(Debug)]
-pub(super) enum Chunked {
+pub(crate) enum Chunked {
     /// The size of a chunk; `None` before its first digit.
     Size {
         size: Option<u64>,
@@ -69,7 +71,7 @@ impl Chunked {
 }
 
 impl Decoder {
-    pub(super) fn new(framing: Framing) -> Self {
+    pub(crate) fn new(framing: Framing) -> Self {
         match framing {
             Framing::Length(0) => Self::Ended,
             Framing::Length(length) => Self::Length(length),
@@ -79,12 +81,12 @@ impl Decoder {
     }
 
     /// Whether the body is over.
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
     /// How many bytes are to come, if that is known.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         match self {
             Self::Length(left) => Some(*left),
             Self::Ended => Some(0),
@@ -93,14 +95,14 @@ impl Decoder {
     }
 
     /// The connection ended. Returns whether the body may end like that.
-    pub(super) fn close(&mut self) -> bool {
+    pub(crate) fn close(&mut self) -> bool {
         let is_legal = matches!(self, Self::UntilClose | Self::Ended);
         *self = Self::Ended;
         is_legal
     }
 
     /// Takes what it can from the beginning of `input`.
-    pub(super) fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
+    pub(crate) fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
         match self {
             Self::Ended => Ok(Decoded::End),
             _ if input.is_empty() => Ok(Decoded::More),
@@ -202,7 +204,7 @@ fn trailers(lines: Vec<u8>) -> Result<HeaderMap, Malformed> {
     let lines = Bytes::from(lines);
     let mut headers = [httparse::EMPTY_HEADER; TRAILERS_MAX];
     match httparse::parse_headers(&lines, &mut headers) {
-        Ok(httparse::Status::Complete((_, headers))) => header_map(&lines, headers),
+        Ok(httparse::Status::Complete((_, headers))) => Ok(read_headers(&lines, headers)?.0),
         Ok(httparse::Status::Partial) | Err(_) => Err(Malformed::Chunk),
     }
 }

@@ -1,0 +1,118 @@
+//! What a head says of its own message.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING};
+
+/// How the end of a message's body is found (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// It has so many bytes.
+    Length(u64),
+    /// It says so itself.
+    Chunked,
+    /// The peer closes after it.
+    UntilClose,
+}
+
+/// What the headers say of the message and its connection. One look at each header, while it is read, is cheaper than a search for each name.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// Whether a transfer encoding is named, and the last one is `chunked`.
+    pub(crate) is_chunked: Option<bool>,
+    /// The last length.
+    pub(crate) length: Option<u64>,
+    /// How many lengths there are.
+    pub(crate) lengths: u32,
+    /// Whether a length is no number, or two differ.
+    pub(crate) is_length_ambiguous: bool,
+    /// Whether the sender waits for `100 Continue`.
+    pub(crate) expects_continue: bool,
+    /// What is to become of the connection.
+    pub(crate) connection: Words,
+}
+
+/// The words of `Connection` that concern us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub(crate) close: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) upgrade: bool,
+}
+
+impl Said {
+    /// Looks at one header.
+    pub(super) fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
+        match *name {
+            TRANSFER_ENCODING => {
+                let last = value.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
+                self.is_chunked = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+            }
+            CONTENT_LENGTH => self.note_length(number(value.as_bytes())),
+            CONNECTION => self.connection.note(value.as_bytes()),
+            EXPECT => self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+            _ => {}
+        }
+    }
+
+    fn note_length(&mut self, length: Option<u64>) {
+        let differs = self.lengths > 0 && self.length != length;
+        self.is_length_ambiguous |= length.is_none() || differs;
+        self.lengths += 1;
+        self.length = length;
+    }
+
+    /// Whether the connection may be used again.
+    pub(crate) fn keeps_alive(&self, is_http10: bool) -> bool {
+        !self.connection.close && (!is_http10 || self.connection.keep_alive)
+    }
+}
+
+impl Words {
+    pub(crate) fn note(&mut self, value: &[u8]) {
+        for word in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= word.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= word.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+}
+
+/// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
+    let mut number: Option<u64> = None;
+    for digit in text {
+        let digit = char::from(*digit).to_digit(10)?;
+        number = Some(number.unwrap_or(0).checked_mul(10)?.checked_add(u64::from(digit))?);
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_digits_and_nothing_else() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("", None),
+            ("+5", None),
+            ("-0", None),
+            ("5 ", None),
+            ("5,5", None),
+            ("0x5", None),
+        ] {
+            assert_eq!(number(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_any_case_and_between_others() {
+        let mut words = Words::default();
+        words.note(b"foo,\tClose , keep-alive2");
+        words.note(b"UPGRADE");
+        assert_eq!(words, Words { close: true, keep_alive: false, upgrade: true });
+    }
+}

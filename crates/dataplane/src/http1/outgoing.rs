@@ -1,0 +1,288 @@
+//! A message on its way out: its head, then its body as it comes.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice, Write};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING};
+use http_body::Frame;
+use tokio::net::TcpStream;
+
+use super::framing::Framing;
+use super::headers::write_header;
+use crate::small_writes::poll_write_pieces;
+
+/// A piece of the body up to this size is copied behind the head: one piece costs the kernel noticeably less than two.
+const JOINED_BYTES_MAX: usize = 1024;
+
+/// Room for most heads.
+const HEAD_BYTES: usize = 512;
+
+/// A buffer that has grown beyond this is not kept.
+const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+thread_local! {
+    /// Usually a message is written at once, so that one buffer serves all of them.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// An empty buffer for a head. It returns to where it came from when it was written.
+pub(crate) fn spare_buffer() -> Vec<u8> {
+    let mut buffer = SPARE.take();
+    buffer.reserve(HEAD_BYTES);
+    buffer
+}
+
+/// The body is not as long as its head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongLength;
+
+/// What is still to be written of a message.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    body: Sending,
+    /// What goes out next: the head, or the line before a chunk, or trailers.
+    before: Vec<u8>,
+    before_written: usize,
+    /// After that, a piece of the body.
+    data: Bytes,
+    /// After that, the end of a chunk.
+    after: &'static [u8],
+    is_begun: bool,
+}
+
+/// Which of its body is still to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    Length(u64),
+    Chunks,
+    UntilClose,
+    Complete,
+}
+
+impl Outgoing {
+    /// A message with this head.
+    pub(crate) fn new(head: Vec<u8>, framing: Framing) -> Self {
+        let body = match framing {
+            Framing::Length(0) => Sending::Complete,
+            Framing::Length(length) => Sending::Length(length),
+            Framing::Chunked => Sending::Chunks,
+            Framing::UntilClose => Sending::UntilClose,
+        };
+        Self { body, before: head, before_written: 0, data: Bytes::new(), after: b"", is_begun: false }
+    }
+
+    /// Whether everything was written.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.body, Sending::Complete) && self.is_written()
+    }
+
+    /// Whether anything was written.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    fn is_written(&self) -> bool {
+        self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
+    }
+
+    /// How many bytes are still to be written, once all of the body was taken.
+    pub(crate) fn rest(&self) -> Option<usize> {
+        let written = self.before_written;
+        matches!(self.body, Sending::Complete)
+            .then(|| self.before.len() - written + self.data.len() + self.after.len())
+    }
+
+    /// Whether a piece of the body may be taken. Not before the end of the last chunk is out: what the next one puts before its data would overtake it.
+    pub(crate) fn wants_body(&self) -> bool {
+        self.data.is_empty() && self.after.is_empty() && !matches!(self.body, Sending::Complete)
+    }
+
+    /// Takes what comes next of the body; `None` is its end.
+    pub(crate) fn take(&mut self, frame: Option<Frame<Bytes>>) -> Result<(), WrongLength> {
+        let Some(frame) = frame else { return self.end(None) };
+        match frame.into_data() {
+            Ok(data) => self.take_data(data),
+            Err(frame) => self.end(frame.into_trailers().ok().as_ref()),
+        }
+    }
+
+    fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        match &mut self.body {
+            Sending::Length(left) => {
+                *left = left.checked_sub(data.len() as u64).ok_or(WrongLength)?;
+                if *left == 0 {
+                    self.body = Sending::Complete;
+                }
+            }
+            Sending::Chunks => {
+                write!(self.before, "{:X}\r\n", data.len()).expect("writing to memory does not fail");
+                self.after = b"\r\n";
+            }
+            Sending::UntilClose => {}
+            Sending::Complete => return Err(WrongLength),
+        }
+        if !self.before.is_empty() && data.len() <= JOINED_BYTES_MAX {
+            self.before.extend_from_slice(&data);
+            self.before.extend_from_slice(self.after);
+            self.after = b"";
+        } else {
+            self.data = data;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), WrongLength> {
+        match self.body {
+            Sending::Length(_) => return Err(WrongLength),
+            Sending::Chunks => {
+                self.before.extend_from_slice(b"0\r\n");
+                for (name, value) in trailers.into_iter().flatten().filter(|(name, _)| is_trailer(name)) {
+                    write_header(name, value, &mut self.before);
+                }
+                self.before.extend_from_slice(b"\r\n");
+            }
+            Sending::UntilClose | Sending::Complete => {}
+        }
+        self.body = Sending::Complete;
+        Ok(())
+    }
+
+    /// Writes what is there.
+    pub(crate) fn poll_flush(
+        &mut self,
+        stream: &mut TcpStream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.is_written() {
+            let before = &self.before[self.before_written..];
+            let pieces = [before, &self.data[..], self.after].map(IoSlice::new);
+            // Usually it is one piece, which is cheaper to write than a list of one.
+            let pieces = match (before.is_empty(), self.data.is_empty()) {
+                (false, true) if self.after.is_empty() => &pieces[..1],
+                (true, false) if self.after.is_empty() => &pieces[1..2],
+                (_, _) => &pieces[..],
+            };
+            let mut written = ready!(poll_write_pieces(stream, context, pieces))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.is_begun = true;
+            let of_before = written.min(self.before.len() - self.before_written);
+            self.before_written += of_before;
+            written -= of_before;
+            if self.before_written == self.before.len() {
+                recycle(&mut self.before);
+                self.before_written = 0;
+            }
+            let of_data = written.min(self.data.len());
+            self.data.advance(of_data);
+            if self.data.is_empty() {
+                self.data = Bytes::new();
+            }
+            self.after = &self.after[written - of_data..];
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Leaves an empty buffer behind that holds nothing.
+fn recycle(buffer: &mut Vec<u8>) {
+    let mut written = std::mem::take(buffer);
+    if (1..=SPARE_BYTES_MAX).contains(&written.capacity()) {
+        written.clear();
+        SPARE.set(written);
+    }
+}
+
+/// What may stand behind a body. The rest decides where messages end or what they are for, and a reader that moves trailers to the headers must not be
+/// misled (RFC 9110 §6.5.1).
+fn is_trailer(name: &HeaderName) -> bool {
+    ![CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING].contains(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http::HeaderValue;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
+        (stream, listener.accept().await.expect("open").0)
+    }
+
+    fn data(text: &str) -> Frame<Bytes> {
+        Frame::data(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    /// What arrives of a message with these frames.
+    async fn written(framing: Framing, frames: Vec<Frame<Bytes>>) -> Result<String, WrongLength> {
+        let (mut stream, mut peer) = connection().await;
+        let mut head = spare_buffer();
+        head.extend_from_slice(b"head;");
+        let mut outgoing = Outgoing::new(head, framing);
+        for frame in frames.into_iter().map(Some).chain([None]) {
+            outgoing.take(frame)?;
+            poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        }
+        assert_eq!((outgoing.is_done(), outgoing.rest()), (true, Some(0)));
+        drop(stream);
+        let mut text = String::new();
+        peer.read_to_string(&mut text).await.expect("open");
+        Ok(text)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_framed_as_its_head_says() {
+        let long = "x".repeat(JOINED_BYTES_MAX + 1);
+        let chunked = format!("head;3\r\nabc\r\n401\r\n{long}\r\n0\r\n\r\n");
+        let plain = format!("head;abc{long}");
+        let frames = || vec![data("abc"), data(""), data(&long)];
+        assert_eq!(written(Framing::Chunked, frames()).await, Ok(chunked));
+        assert_eq!(written(Framing::UntilClose, frames()).await, Ok(plain.clone()));
+        let length = 3 + long.len() as u64;
+        assert_eq!(written(Framing::Length(length), frames()).await, Ok(plain));
+        assert_eq!(written(Framing::Length(length + 1), frames()).await, Err(WrongLength));
+        assert_eq!(written(Framing::Length(length - 1), frames()).await, Err(WrongLength));
+    }
+
+    #[tokio::test]
+    async fn trailers_follow_the_last_chunk_but_never_those_that_frame_a_message() {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", HeaderValue::from_static("1"));
+        trailers.insert(CONTENT_LENGTH, HeaderValue::from_static("7"));
+        let frames = vec![data("a"), Frame::trailers(trailers)];
+        let expected = "head;1\r\na\r\n0\r\nx-sum: 1\r\n\r\n".to_owned();
+        assert_eq!(written(Framing::Chunked, frames).await, Ok(expected));
+    }
+
+    #[tokio::test]
+    async fn a_chunk_never_overtakes_the_end_of_the_one_before() {
+        let (mut stream, mut peer) = connection().await;
+        let mut outgoing = Outgoing::new(Vec::new(), Framing::Chunked);
+        // The kernel took everything but the last byte of a chunk.
+        outgoing.after = b"\n";
+        assert!(!outgoing.wants_body());
+        poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        for frame in [Some(data("a")), None] {
+            assert!(outgoing.wants_body());
+            outgoing.take(frame).expect("chunks have any length");
+            poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        }
+        drop(stream);
+        let mut text = String::new();
+        peer.read_to_string(&mut text).await.expect("open");
+        assert_eq!(text, "\n1\r\na\r\n0\r\n\r\n");
+    }
+}

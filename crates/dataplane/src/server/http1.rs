@@ -1,0 +1,297 @@
+//! Serves HTTP/1.1: a connection is one task that reads a head, has it answered, writes the answer, and begins again.
+//!
+//! Nothing lies between the service and the socket. What waits for its next request holds a socket and no buffer; a body is read from the socket by whoever
+//! wants it, when they want it.
+
+mod head;
+mod heads;
+mod response;
+mod wire;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{Response, StatusCode};
+use thiserror::Error;
+use tokio::net::TcpStream;
+
+use super::connection::ConnectionError;
+use super::{Abort, Connection, ServerLimits, Service};
+use crate::body::{Body, BodyError, ResponseBody};
+use crate::drain::Drain;
+use crate::http1::{Framing, Outgoing, WrongLength, spare_buffer};
+use crate::refusal::RequestKind;
+use crate::stream::Stream;
+use crate::upgrade::{ClientUpgrade, SwitchedTo};
+use head::{Head, Unreadable};
+use heads::{HeadReader, Next};
+use response::{Announced, Asked, write_head};
+use wire::{BegunBody, Wire};
+
+pub(crate) use wire::RequestBody;
+
+/// How long a client that may be in the middle of a body has to notice that we closed our side. Closing the other side while bytes arrive resets the
+/// connection, and a client that sees the reset first never reads its answer. One that reads while it writes closes within a round trip.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
+
+/// As much is as good as sent: the kernel takes it from us, whatever the client does.
+const SMALL_REST: usize = 16 * 1024;
+
+/// Why an exchange ended before its response did.
+#[derive(Debug, Error)]
+enum Broken {
+    #[error("the client has gone")]
+    ClientGone,
+    #[error("the body of a response is not as long as its head says")]
+    Length,
+}
+
+impl From<WrongLength> for Broken {
+    fn from(_: WrongLength) -> Self {
+        Self::Length
+    }
+}
+
+/// What becomes of a connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Kept,
+    Over,
+}
+
+/// What a service says.
+type Answered<S> = Result<Response<<S as Service>::Body>, Abort>;
+
+/// One connection.
+struct Served<'d, S> {
+    wire: Rc<Wire>,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    drain: &'d Drain,
+}
+
+impl<S> Drop for Served<'_, S> {
+    fn drop(&mut self) {
+        // A body in another task may outlive us, and must not keep the socket open.
+        self.wire.close();
+    }
+}
+
+/// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned. A block and not an async function, which would
+/// hold its arguments twice.
+pub(super) fn serve<S: Service>(
+    stream: TcpStream,
+    connection: Rc<Connection>,
+    service: Rc<S>,
+    drain: &Drain,
+    limits: ServerLimits,
+) -> impl Future<Output = Result<Option<Stream>, ConnectionError>> {
+    let wire = Rc::new(Wire::new(stream, Rc::clone(&connection)));
+    let served = Served { wire, connection, service, drain };
+    let mut heads = HeadReader::new(limits);
+    async move {
+        loop {
+            let next = poll_fn(|context| {
+                served.connection.register(context);
+                heads.poll_next(&served.wire, served.drain, context)
+            });
+            match next.await {
+                Ok(Next::Request) => match served.exchange(&mut heads).await? {
+                    After::Kept => {}
+                    After::Over => return Ok(None),
+                },
+                Ok(Next::Preface) => return Ok(served.wire.take_stream()),
+                Ok(Next::End) => return Ok(None),
+                Err(unreadable) => {
+                    // Boxed, because every connection would have room for it.
+                    Box::pin(served.refuse(unreadable)).await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Service> Served<'_, S> {
+    /// Has the request that was read answered. What is large is moved as seldom as can be: neither request nor response is handed to another future.
+    async fn exchange(&self, heads: &mut HeadReader) -> Result<After, ConnectionError> {
+        let Some((answer, asked, switched_to)) = self.begin(heads) else { return Ok(After::Over) };
+        let mut sending = None;
+        {
+            let mut answer = pin!(answer);
+            poll_fn(|context| match self.wire.during(|| answer.as_mut().poll(context)) {
+                Poll::Ready(Ok(response)) => {
+                    sending = Some(self.respond(response, asked));
+                    Poll::Ready(())
+                }
+                Poll::Ready(Err(Abort)) => Poll::Ready(()),
+                Poll::Pending => self.wire.poll_gone(context),
+            })
+            .await;
+        }
+        let (is_last, is_switched) = match &mut sending {
+            Some(sending) => {
+                poll_fn(|context| sending.poll(context)).await?;
+                (sending.announced.is_last, sending.is_switched)
+            }
+            // Somebody broke the exchange off, the service or the client.
+            None => return Ok(After::Over),
+        };
+        // What the response holds is free before anything else is waited for.
+        drop(sending);
+        if is_switched {
+            if let (Some(to), Some(stream)) = (switched_to, self.wire.take_stream()) {
+                to.switch(stream);
+            }
+            return Ok(After::Over);
+        }
+        if !is_last && self.wire.is_body_over() { Ok(After::Kept) } else { Ok(self.settle(is_last).await) }
+    }
+
+    /// Hands the request that was read to the service, and says where its connection goes if it switches protocols.
+    fn begin(
+        &self,
+        heads: &mut HeadReader,
+    ) -> Option<(impl Future<Output = Answered<S>> + use<S>, Asked, Option<SwitchedTo>)> {
+        let head = heads.take_head()?;
+        let (asked, (body, switched_to)) = (head.asked, self.body_of(&head));
+        let request = head.request.map(|()| body);
+        let answer = self.wire.during(|| Rc::clone(&self.service).call(request, Rc::clone(&self.connection)));
+        Some((answer, asked, switched_to))
+    }
+
+    fn body_of(&self, head: &Head) -> (Body, Option<SwitchedTo>) {
+        if head.offers_upgrade {
+            let (to, upgrade) = ClientUpgrade::offer();
+            return (Body::upgradable(upgrade), Some(to));
+        }
+        let body = match self.wire.begin_body(head.framing, head.expects_continue) {
+            BegunBody::Whole(bytes) => Body::full(bytes),
+            BegunBody::Streamed(body) => Body::from(body),
+        };
+        (body, None)
+    }
+
+    /// Writes the head of a response, and says what remains to be done.
+    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: Asked) -> Sending<'_, B> {
+        let (parts, body) = response.into_parts();
+        let is_ending = self.connection.is_retired() || self.drain.is_draining();
+        let asked = Asked { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
+        let mut head = spare_buffer();
+        let announced = write_head(&parts, body.size_hint().exact(), asked, &mut head);
+        Sending {
+            wire: &self.wire,
+            outgoing: Outgoing::new(head, announced.framing),
+            body: Some(body),
+            announced,
+            is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
+            failure: None,
+        }
+    }
+
+    /// The response is out. What becomes of the connection depends on the rest of the request, which somebody may still be reading.
+    async fn settle(&self, is_last: bool) -> After {
+        if is_last {
+            self.wire.shut_down();
+        }
+        poll_fn(|_| self.wire.poll_body_left()).await;
+        if !is_last && self.wire.can_go_on() {
+            return After::Kept;
+        }
+        if self.wire.may_be_sending() {
+            Box::pin(self.linger()).await;
+        }
+        After::Over
+    }
+
+    /// Lets a client that still sends read its answer.
+    async fn linger(&self) {
+        self.wire.shut_down();
+        // Whether it closes in time or not, nothing is left to do.
+        let _ = tokio::time::timeout(LINGER_LIMIT, poll_fn(|context| self.wire.poll_discard(context))).await;
+    }
+
+    /// Says what is wrong with what came instead of a request.
+    async fn refuse(&self, unreadable: Unreadable) -> Result<(), ConnectionError> {
+        tracing::debug!(%unreadable, "refused what is no request");
+        let response = unreadable.into_refusal().into_response(RequestKind::Plain);
+        let asked = Asked { is_http10: false, is_head: false, keeps_alive: false };
+        let mut sending = self.respond(response, asked);
+        poll_fn(|context| sending.poll(context)).await?;
+        self.linger().await;
+        Ok(())
+    }
+}
+
+/// A response on its way out.
+struct Sending<'w, B> {
+    wire: &'w Wire,
+    outgoing: Outgoing,
+    /// `None` once it is not needed any more. What it holds is free before a client can know that the response is over, and act on that.
+    body: Option<B>,
+    announced: Announced,
+    is_switched: bool,
+    /// Why the body broke off. What came before goes out first.
+    failure: Option<ConnectionError>,
+}
+
+impl<B: ResponseBody> Sending<'_, B> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        let sent = ready!(self.poll_send(context));
+        if sent.is_err() && self.announced.framing == Framing::UntilClose {
+            self.wire.reset();
+        }
+        Poll::Ready(sent)
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        ready!(self.wire.poll_end_interim(context))?;
+        while !self.outgoing.is_done() {
+            let next = if self.failure.is_none() && self.outgoing.wants_body() {
+                self.poll_body(context)
+            } else {
+                Poll::Ready(())
+            };
+            if self.outgoing.rest().is_some_and(|rest| rest <= SMALL_REST) {
+                self.body = None;
+            }
+            if self.wire.poll_flush(&mut self.outgoing, context)?.is_pending() {
+                if let Some(body) = &mut self.body
+                    && let Poll::Ready(expired) = body.poll_expired(context)
+                {
+                    return Poll::Ready(Err(BodyError::Expired(expired).into()));
+                }
+                return self.poll_gone(context);
+            }
+            if let Some(failure) = self.failure.take() {
+                return Poll::Ready(Err(failure));
+            }
+            if next.is_pending() {
+                return self.poll_gone(context);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the next piece of the body.
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(body) = &mut self.body else { return Poll::Ready(()) };
+        let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
+        let taken = match frame.transpose() {
+            Ok(frame) => self.outgoing.take(frame).map_err(|wrong| Broken::from(wrong).into()),
+            Err(error) => Err(error.into()),
+        };
+        self.failure = taken.err();
+        Poll::Ready(())
+    }
+
+    fn poll_gone(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.wire.poll_gone(context).map(|()| Err(Broken::ClientGone.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

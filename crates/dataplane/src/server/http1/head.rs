@@ -1,0 +1,294 @@
+//! The head of a request: what it says, and why it cannot be answered by anybody but us.
+//!
+//! Where two servers could read two different requests out of the same bytes, there is none: lines end with carriage return and line feed, a length is one
+//! number, and what is encoded for the transfer ends in chunks. What a request asks for is not judged here, see `framing_problem`.
+
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, Version};
+use thiserror::Error;
+
+use super::response::Asked;
+use crate::http1::{Framing, HEADERS_MAX, Malformed, Said, read_headers};
+use crate::refusal::{Reason, Refusal};
+
+/// As long as the target of a request may be; `http::Uri` can hold no more.
+const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
+
+/// A request whose body is still to be read.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) request: Request<()>,
+    pub(super) framing: Framing,
+    pub(super) asked: Asked,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub(super) expects_continue: bool,
+    /// Whether the client would speak another protocol from now on.
+    pub(super) offers_upgrade: bool,
+}
+
+/// Why there is no request in what a client sent. The text is what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum Unreadable {
+    #[error("the request line is not one of HTTP/1.1")]
+    RequestLine,
+    #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
+    Version,
+    #[error("the target of the request is malformed")]
+    Target,
+    #[error("the target of the request is longer than {TARGET_BYTES_MAX} bytes")]
+    TargetTooLong,
+    #[error("the name of a header has a character, perhaps a space before the colon, that no name may have")]
+    HeaderName,
+    #[error("the value of a header has a control character")]
+    HeaderValue,
+    #[error("a line of the head does not end with carriage return and line feed")]
+    LineEnd,
+    #[error("the head of the request has more than {HEADERS_MAX} headers")]
+    TooManyHeaders,
+    #[error("the head of the request is longer than {limit} bytes")]
+    TooLong { limit: usize },
+    #[error("the head of the request did not come to its end in time")]
+    TooSlow,
+    #[error("the Content-Length of the request is not one number")]
+    ContentLength,
+    #[error("the transfer encoding of the request does not end with \"chunked\"")]
+    TransferEncoding,
+    #[error("a request of HTTP/1.0 has no transfer encoding")]
+    OldTransferEncoding,
+}
+
+impl Unreadable {
+    /// What the client is told before the connection closes.
+    pub(super) fn into_refusal(self) -> Refusal {
+        let status = match self {
+            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
+            Self::TooManyHeaders | Self::TooLong { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::RequestLine
+            | Self::Version
+            | Self::Target
+            | Self::HeaderName
+            | Self::HeaderValue
+            | Self::LineEnd
+            | Self::ContentLength
+            | Self::TransferEncoding
+            | Self::OldTransferEncoding => StatusCode::BAD_REQUEST,
+        };
+        Refusal::new(Reason::BadRequest, self.to_string()).with_status(status)
+    }
+}
+
+impl From<httparse::Error> for Unreadable {
+    fn from(error: httparse::Error) -> Self {
+        match error {
+            httparse::Error::HeaderName => Self::HeaderName,
+            httparse::Error::HeaderValue => Self::HeaderValue,
+            httparse::Error::NewLine => Self::LineEnd,
+            httparse::Error::TooManyHeaders => Self::TooManyHeaders,
+            httparse::Error::Version => Self::Version,
+            httparse::Error::Status | httparse::Error::Token => Self::RequestLine,
+        }
+    }
+}
+
+impl From<Malformed> for Unreadable {
+    fn from(why: Malformed) -> Self {
+        match why {
+            Malformed::HeadTooLarge => Self::TooManyHeaders,
+            Malformed::Head | Malformed::ContentLength | Malformed::Chunk => Self::HeaderName,
+        }
+    }
+}
+
+/// Reads a head and how many bytes it takes; `None` while its end is missing.
+pub(super) fn read_request(bytes: &Bytes) -> Result<Option<(Head, usize)>, Unreadable> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    let length = match parsed.parse_with_uninit_headers(bytes, &mut headers)? {
+        httparse::Status::Complete(length) => length,
+        httparse::Status::Partial => return Ok(None),
+    };
+    if !are_lines_whole(&bytes[..length], parsed.headers) {
+        return Err(Unreadable::LineEnd);
+    }
+    let is_http10 = parsed.version == Some(0);
+    let method = parsed.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok());
+    let mut request = Request::new(());
+    *request.method_mut() = method.ok_or(Unreadable::RequestLine)?;
+    *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default())?;
+    *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
+    let (headers, said) = read_headers(bytes, parsed.headers)?;
+    *request.headers_mut() = headers;
+    let framing = request_framing(&said, is_http10)?;
+    // Of a length beside chunks somebody before us may have thought that it ends the request, and take what we find there for something else.
+    let is_ambiguous = said.is_chunked.is_some() && said.lengths > 0;
+    let head = Head {
+        framing,
+        asked: Asked {
+            is_http10,
+            is_head: *request.method() == Method::HEAD,
+            keeps_alive: said.keeps_alive(is_http10) && !is_ambiguous,
+        },
+        expects_continue: said.expects_continue && !is_http10,
+        offers_upgrade: said.connection.upgrade && !is_http10 && framing == Framing::Length(0),
+        request,
+    };
+    Ok(Some((head, length)))
+}
+
+/// Whether each line ends with carriage return and line feed; httparse is content with the latter.
+fn are_lines_whole(head: &[u8], headers: &[httparse::Header<'_>]) -> bool {
+    let begins_a_line = |name: &str| {
+        let at = name.as_ptr().addr() - head.as_ptr().addr();
+        head[..at].ends_with(b"\r\n")
+    };
+    head.ends_with(b"\r\n\r\n") && headers.iter().all(|header| begins_a_line(header.name))
+}
+
+fn target(bytes: &Bytes, text: &str) -> Result<Uri, Unreadable> {
+    if text.len() > TARGET_BYTES_MAX {
+        return Err(Unreadable::TargetTooLong);
+    }
+    Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| Unreadable::Target)
+}
+
+fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, Unreadable> {
+    match said.is_chunked {
+        Some(_) if is_http10 => Err(Unreadable::OldTransferEncoding),
+        Some(false) => Err(Unreadable::TransferEncoding),
+        Some(true) => Ok(Framing::Chunked),
+        None if said.is_length_ambiguous => Err(Unreadable::ContentLength),
+        None => Ok(Framing::Length(said.length.unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<(Head, usize)>, Unreadable> {
+        read_request(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn whole(text: &str) -> Result<Head, Unreadable> {
+        let (head, length) = read(text)?.expect("the head is whole");
+        assert_eq!(length, text.len(), "{text:?}");
+        Ok(head)
+    }
+
+    #[test]
+    fn the_parts_of_a_request_are_what_was_sent() {
+        let head =
+            whole("PATCH /a/../%zz?b=c HTTP/1.1\r\nHost: h\r\nX-Mine:  a,\tb \r\nx-MINE: \u{e9}\r\n\r\n");
+        let Head { request, framing, asked, .. } = head.expect("legal");
+        assert_eq!(
+            (request.method().as_str(), request.uri().to_string()),
+            ("PATCH", "/a/../%zz?b=c".to_owned())
+        );
+        assert_eq!(
+            (request.version(), framing, asked.keeps_alive),
+            (Version::HTTP_11, Framing::Length(0), true)
+        );
+        let mine: Vec<&[u8]> =
+            request.headers().get_all("x-mine").iter().map(http::HeaderValue::as_bytes).collect();
+        assert_eq!(mine, [&b"a,\tb"[..], "\u{e9}".as_bytes()]);
+    }
+
+    #[test]
+    fn framing_is_that_of_rfc_9112() {
+        for (headers, expected) in [
+            ("", Ok(Framing::Length(0))),
+            ("Content-Length: 5\r\n", Ok(Framing::Length(5))),
+            // The service refuses these two, and counts them.
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok(Framing::Length(5))),
+            ("Transfer-Encoding: gzip, Chunked\r\n", Ok(Framing::Chunked)),
+            ("Transfer-Encoding: chunked\r\n", Ok(Framing::Chunked)),
+            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(Unreadable::ContentLength)),
+            ("Content-Length: 5, 5\r\n", Err(Unreadable::ContentLength)),
+            ("Content-Length: +5\r\n", Err(Unreadable::ContentLength)),
+            ("Content-Length:\r\n", Err(Unreadable::ContentLength)),
+            ("Content-Length: 99999999999999999999\r\n", Err(Unreadable::ContentLength)),
+            ("Transfer-Encoding: chunked, gzip\r\n", Err(Unreadable::TransferEncoding)),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", Err(Unreadable::TransferEncoding)),
+            ("Transfer-Encoding: xchunked\r\n", Err(Unreadable::TransferEncoding)),
+        ] {
+            let head = whole(&format!("POST / HTTP/1.1\r\n{headers}\r\n"));
+            assert_eq!(head.map(|head| head.framing), expected, "{headers}");
+        }
+        let old = whole("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!(old.expect_err("unknown to HTTP/1.0"), Unreadable::OldTransferEncoding);
+    }
+
+    #[test]
+    fn a_connection_is_kept_unless_something_speaks_against_it() {
+        for (version, headers, expected) in [
+            ("1.1", "", true),
+            ("1.1", "Connection: foo, Close\r\n", false),
+            ("1.1", "Connection: keep-alive\r\nConnection: close\r\n", false),
+            ("1.0", "", false),
+            ("1.0", "Connection: Keep-Alive\r\n", true),
+            ("1.1", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", false),
+            ("1.1", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", false),
+        ] {
+            let head = whole(&format!("POST / HTTP/{version}\r\n{headers}\r\n")).expect("legal");
+            assert_eq!(head.asked.keeps_alive, expected, "{version} {headers}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_waits_for_or_offers_is_seen_in_http_1_1_only() {
+        for (version, expected) in [("1.1", true), ("1.0", false)] {
+            let head =
+                format!("GET / HTTP/{version}\r\nExpect: 100-Continue\r\nConnection: x, upgrade\r\n\r\n");
+            let head = whole(&head).expect("legal");
+            assert_eq!((head.expects_continue, head.offers_upgrade), (expected, expected));
+        }
+        let with_body = whole("GET / HTTP/1.1\r\nConnection: upgrade\r\nContent-Length: 1\r\n\r\n");
+        assert!(!with_body.expect("legal").offers_upgrade);
+    }
+
+    #[test]
+    fn what_two_readers_could_divide_differently_is_refused() {
+        for (text, expected) in [
+            ("GET / HTTP/1.1\nHost: h\r\n\r\n", Unreadable::LineEnd),
+            ("GET / HTTP/1.1\r\nHost: h\n\r\n", Unreadable::LineEnd),
+            ("GET / HTTP/1.1\r\nA: b\nHost: h\r\n\r\n", Unreadable::LineEnd),
+            ("GET / HTTP/1.1\r\nHost: h\r\n\n", Unreadable::LineEnd),
+            ("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", Unreadable::HeaderName),
+            ("GET / HTTP/1.1\r\n A: b\r\n\r\n", Unreadable::HeaderName),
+            ("GET / HTTP/1.1\r\nA : b\r\n\r\n", Unreadable::HeaderName),
+            ("GET / HTTP/1.1\r\nno colon\r\n\r\n", Unreadable::HeaderName),
+            ("GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", Unreadable::HeaderValue),
+            ("GET / HTTP/1.1\r\nA: b\0c\r\n\r\n", Unreadable::HeaderValue),
+            ("GET / HTTP/2.0\r\n\r\n", Unreadable::Version),
+            ("GET /\r\n\r\n", Unreadable::RequestLine),
+            ("GET  / HTTP/1.1\r\n\r\n", Unreadable::RequestLine),
+            ("\x16\x03\x01\x02\0\x01\0", Unreadable::RequestLine),
+            ("GET x/y HTTP/1.1\r\n\r\n", Unreadable::Target),
+        ] {
+            assert_eq!(read(text).expect_err(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_head_is_partial() {
+        let text = "POST /a HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n";
+        for length in 0..text.len() {
+            assert!(read(&text[..length]).expect("so far so good").is_none(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn limits_have_a_status_of_their_own() {
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1));
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
+        for (text, status) in [(many, 431), (long, 414), ("GET / HTTP/3\r\n\r\n".to_owned(), 400)] {
+            let refusal = read(&text).expect_err("beyond a limit").into_refusal();
+            assert_eq!(refusal.status, status, "{text:.40}");
+        }
+        let longest = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX - 1));
+        assert!(read(&longest).expect("legal").is_some());
+    }
+}

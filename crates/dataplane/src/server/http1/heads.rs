@@ -1,0 +1,239 @@
+//! Reads one head after the other, in whatever pieces they come.
+//!
+//! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, and looked at again only when its end may be there or it has
+//! grown to twice its size: who sends single bytes must not make us read the same bytes again and again.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr_iter;
+use tokio::time::Sleep;
+
+use super::head::{Head, Unreadable, read_request};
+use super::wire::Wire;
+use crate::drain::{Drain, Phase};
+use crate::http2::PREFACE;
+use crate::server::ServerLimits;
+
+/// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its request.
+const READ_BYTES: usize = 8 * 1024;
+
+/// What a client says next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// See [`HeadReader::take_head`].
+    Request,
+    /// It speaks HTTP/2. The preface is not yet read.
+    Preface,
+    /// It says no more, or need not be listened to any longer.
+    End,
+}
+
+/// Reads the heads of one connection.
+pub(super) struct HeadReader {
+    limits: ServerLimits,
+    /// Whether HTTP/2 may still be spoken.
+    is_first: bool,
+    partial: Option<Partial>,
+    /// What was read last. It stays where it is until somebody needs it, because it is large.
+    head: Option<Head>,
+    /// When the patience with it ends.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// The beginning of a head.
+#[derive(Debug)]
+struct Partial {
+    bytes: BytesMut,
+    /// How long it was when it was looked at.
+    looked_at: usize,
+}
+
+impl HeadReader {
+    pub(super) fn new(limits: ServerLimits) -> Self {
+        Self { limits, is_first: true, partial: None, head: None, deadline: None }
+    }
+
+    /// Reads until there is a head, and leaves what follows it.
+    pub(super) fn poll_next(
+        &mut self,
+        wire: &Wire,
+        drain: &Drain,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Next, Unreadable>> {
+        loop {
+            if let Some((next, rest)) = self.take(wire.take_unread())? {
+                wire.put_unread(rest);
+                return Poll::Ready(Ok(next));
+            }
+            match wire.poll_read(READ_BYTES, context) {
+                Poll::Ready(Ok(bytes)) if !bytes.is_empty() => wire.put_unread(bytes),
+                Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Ok(Next::End)),
+                Poll::Pending => break,
+            }
+        }
+        // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain need not wait for it.
+        if drain.phase() == Phase::Closing {
+            return Poll::Ready(Ok(Next::End));
+        }
+        if self.partial.is_none() {
+            return Poll::Pending;
+        }
+        let deadline =
+            self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.head_time)));
+        deadline.as_mut().poll(context).map(|()| Err(Unreadable::TooSlow))
+    }
+
+    /// The head that was read.
+    pub(super) fn take_head(&mut self) -> Option<Head> {
+        self.head.take()
+    }
+
+    /// Takes what was read. What follows a head comes with the news of it.
+    fn take(&mut self, fresh: Bytes) -> Result<Option<(Next, Bytes)>, Unreadable> {
+        let Some(bytes) = self.gather(fresh) else { return self.check_length() };
+        let mut bytes = bytes;
+        // Some clients end a body with a line too many (RFC 9112 §2.2).
+        while bytes.starts_with(b"\r\n") {
+            bytes.advance(2);
+        }
+        if bytes.is_empty() {
+            self.deadline = None;
+            return Ok(None);
+        }
+        if self.is_first && is_preface_so_far(&bytes) {
+            if bytes.len() >= PREFACE.len() {
+                return Ok(Some((Next::Preface, bytes)));
+            }
+        } else if let Some((head, length)) = read_request(&bytes)? {
+            if length > self.limits.head_bytes {
+                return Err(Unreadable::TooLong { limit: self.limits.head_bytes });
+            }
+            self.is_first = false;
+            self.deadline = None;
+            self.head = Some(head);
+            return Ok(Some((Next::Request, bytes.slice(length..))));
+        }
+        let looked_at = bytes.len();
+        let bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+        self.partial = Some(Partial { bytes, looked_at });
+        self.check_length()
+    }
+
+    /// What was read together with what there was of the head; `None` if it need not be looked at yet.
+    fn gather(&mut self, fresh: Bytes) -> Option<Bytes> {
+        let Some(mut partial) = self.partial.take() else { return Some(fresh) };
+        let from = partial.bytes.len().saturating_sub(2);
+        partial.bytes.extend_from_slice(&fresh);
+        if partial.bytes.len() >= 2 * partial.looked_at || has_empty_line(&partial.bytes[from..]) {
+            return Some(partial.bytes.freeze());
+        }
+        self.partial = Some(partial);
+        None
+    }
+
+    fn check_length<T>(&self) -> Result<Option<T>, Unreadable> {
+        let limit = self.limits.head_bytes;
+        let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.bytes.len() > limit);
+        if is_too_long { Err(Unreadable::TooLong { limit }) } else { Ok(None) }
+    }
+}
+
+fn is_preface_so_far(bytes: &[u8]) -> bool {
+    let length = bytes.len().min(PREFACE.len());
+    bytes[..length] == PREFACE[..length]
+}
+
+/// Whether a head may end here, also one whose lines end as they must not.
+fn has_empty_line(bytes: &[u8]) -> bool {
+    memchr_iter(b'\n', bytes).any(|at| matches!(bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader() -> HeadReader {
+        HeadReader::new(ServerLimits::default())
+    }
+
+    /// The targets that were read out of `text` in pieces, and what follows them.
+    fn targets(text: &[u8], piece: usize) -> Result<(Vec<String>, Vec<u8>), Unreadable> {
+        let mut reader = reader();
+        let mut found = Vec::new();
+        for bytes in text.chunks(piece) {
+            let mut fresh = Bytes::copy_from_slice(bytes);
+            while let Some((next, rest)) = reader.take(std::mem::take(&mut fresh))? {
+                assert_eq!(next, Next::Request);
+                found.push(reader.take_head().expect("there is one").request.uri().to_string());
+                fresh = rest;
+            }
+        }
+        Ok((found, reader.partial.map(|partial| partial.bytes.to_vec()).unwrap_or_default()))
+    }
+
+    #[test]
+    fn heads_are_found_in_whatever_pieces_they_come() {
+        let text = b"\r\nGET /1 HTTP/1.1\r\nHost: h\r\n\r\n\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3";
+        for piece in 1..=text.len() {
+            let (found, rest) = targets(text, piece).expect("legal");
+            assert_eq!(
+                (found, rest),
+                (vec!["/1".to_owned(), "/2".to_owned()], b"GET /3".to_vec()),
+                "{piece}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_head_in_single_bytes_is_looked_at_seldom() {
+        let mut reader = reader();
+        let text = format!("GET / HTTP/1.1\r\n{}", "a-header: with a value\r\n".repeat(90));
+        let (mut looks, mut looked_at) = (0, 0);
+        for byte in text.as_bytes() {
+            assert!(reader.take(Bytes::copy_from_slice(&[*byte])).expect("legal").is_none());
+            let now = reader.partial.as_ref().expect("begun").looked_at;
+            looks += u32::from(now != looked_at);
+            looked_at = now;
+        }
+        assert!(looks <= text.len().ilog2() + 1, "{looks}");
+        let ended = reader.take(Bytes::from_static(b"\r\nrest")).expect("legal");
+        assert_eq!(ended.expect("whole").1, "rest");
+    }
+
+    #[test]
+    fn a_line_that_ends_as_it_must_not_is_found_out_at_once() {
+        let text = b"GET / HTTP/1.1\r\nHost: h\n\n";
+        for piece in 1..=text.len() {
+            assert_eq!(targets(text, piece), Err(Unreadable::LineEnd), "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_preface_is_one_from_its_first_byte_on_a_new_connection_only() {
+        for piece in 1..=PREFACE.len() {
+            let mut reader = reader();
+            let read: Vec<_> = PREFACE
+                .chunks(piece)
+                .filter_map(|bytes| reader.take(Bytes::copy_from_slice(bytes)).expect("so far so good"))
+                .collect();
+            assert!(matches!(&read[..], [(Next::Preface, all)] if all == &PREFACE[..]), "{piece}: {read:?}");
+        }
+        let late = [&b"GET / HTTP/1.1\r\n\r\n"[..], PREFACE].concat();
+        assert_eq!(targets(&late, late.len()), Err(Unreadable::Version));
+        assert_eq!(targets(b"PRI * HTTP/1.1\r\n\r\n", 40).expect("odd, but legal").0, ["*"]);
+    }
+
+    #[test]
+    fn more_than_the_limit_is_not_gathered() {
+        let limits = ServerLimits { head_bytes: 100, ..ServerLimits::default() };
+        let too_long = Err(Unreadable::TooLong { limit: 100 });
+        for end in ["", "\r\n\r\n"] {
+            let mut reader = HeadReader::new(limits);
+            let head = format!("GET / HTTP/1.1\r\na: {}{end}", "b".repeat(100));
+            assert_eq!(reader.take(Bytes::from(head)).map(|_| ()), too_long);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The head of a response, as the client's version of HTTP/1 wants it.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
+use http::{StatusCode, response};
+
+use crate::date;
+use crate::http1::{Framing, Words, number, write_header, write_length};
+
+/// What of a request decides how its response is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) is_http10: bool,
+    /// Only the head is wanted.
+    pub(super) is_head: bool,
+    /// Whether the client would use the connection again.
+    pub(super) keeps_alive: bool,
+}
+
+/// What was said of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Announced {
+    pub(super) framing: Framing,
+    /// Whether the connection is closed after it.
+    pub(super) is_last: bool,
+}
+
+/// Writes the head of a response whose body has `exact` bytes, if that is known.
+pub(super) fn write_head(
+    head: &response::Parts,
+    exact: Option<u64>,
+    asked: Asked,
+    out: &mut Vec<u8>,
+) -> Announced {
+    let status = head.status;
+    let has_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
+    let has_body = has_length && status != StatusCode::NOT_MODIFIED && !asked.is_head;
+    out.extend_from_slice(if asked.is_http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let (mut length, mut is_dated, mut own) = (None, false, Words::default());
+    for (name, value) in &head.headers {
+        match *name {
+            // How the message ends is decided below. One that switches protocols keeps its own `Connection`.
+            TRANSFER_ENCODING => continue,
+            CONNECTION if status != StatusCode::SWITCHING_PROTOCOLS => {
+                own.note(value.as_bytes());
+                continue;
+            }
+            CONTENT_LENGTH => match number(value.as_bytes()) {
+                Some(number) if has_length && length.is_none() => length = Some(number),
+                Some(_) | None => continue,
+            },
+            DATE => is_dated = true,
+            _ => {}
+        }
+        write_header(name, value, out);
+    }
+    // Of a body that is not sent nobody need say that it would have been empty.
+    if let Some(exact) = exact.filter(|exact| length.is_none() && has_length && (has_body || *exact > 0)) {
+        write_length(exact, out);
+    }
+    let framing = match length.or(exact) {
+        _ if !has_body => Framing::Length(0),
+        Some(length) => Framing::Length(length),
+        None if asked.is_http10 => Framing::UntilClose,
+        None => Framing::Chunked,
+    };
+    let is_last = !asked.keeps_alive || own.close || framing == Framing::UntilClose;
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+    }
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        if is_last {
+            out.extend_from_slice(b"connection: close\r\n");
+        } else if asked.is_http10 {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+    }
+    if !is_dated {
+        out.extend_from_slice(b"date: ");
+        out.extend_from_slice(&date::now());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    Announced { framing, is_last }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+
+    use super::*;
+
+    const ORDINARY: Asked = Asked { is_http10: false, is_head: false, keeps_alive: true };
+    const HEAD: Asked = Asked { is_head: true, ..ORDINARY };
+    const LAST: Asked = Asked { keeps_alive: false, ..ORDINARY };
+    const OLD: Asked = Asked { is_http10: true, ..ORDINARY };
+
+    /// The head that is written, its lines divided by bars, and what was announced.
+    fn written(
+        status: u16,
+        headers: &[(&str, &str)],
+        exact: Option<u64>,
+        asked: Asked,
+    ) -> (String, Announced) {
+        let mut response = Response::builder().status(status).header("date", "then");
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        let (parts, ()) = response.body(()).expect("legal").into_parts();
+        let mut out = Vec::new();
+        let announced = write_head(&parts, exact, asked, &mut out);
+        let text = String::from_utf8(out).expect("ASCII");
+        let lines = text.strip_suffix("\r\n\r\n").expect("it ends").replace("\r\n", "|");
+        (lines.replace("|date: then", ""), announced)
+    }
+
+    #[test]
+    fn a_response_says_how_long_it_is_and_what_becomes_of_the_connection() {
+        let (length, chunked, close) =
+            ("|content-length: 2", "|transfer-encoding: chunked", "|connection: close");
+        for (headers, exact, asked, expected, framing) in [
+            (&[][..], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
+            (&[], Some(0), ORDINARY, "|content-length: 0".to_owned(), Framing::Length(0)),
+            (&[], None, ORDINARY, chunked.to_owned(), Framing::Chunked),
+            (&[("content-length", "2")], None, ORDINARY, length.to_owned(), Framing::Length(2)),
+            (&[("content-length", "x")], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
+            (&[("transfer-encoding", "x")], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
+            (&[("connection", "close")], Some(2), ORDINARY, format!("{length}{close}"), Framing::Length(2)),
+            (
+                &[("a", "1"), ("a", "2")],
+                Some(2),
+                LAST,
+                format!("|a: 1|a: 2{length}{close}"),
+                Framing::Length(2),
+            ),
+            (&[], None, LAST, format!("{chunked}{close}"), Framing::Chunked),
+        ] {
+            let (text, announced) = written(200, headers, exact, asked);
+            assert_eq!(text, format!("HTTP/1.1 200 OK{expected}"));
+            assert_eq!(announced, Announced { framing, is_last: text.contains(close) }, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_body_is_not_said_to_have_one() {
+        let length = &[("content-length", "3")][..];
+        for (status, headers, exact, asked, expected) in [
+            (200, length, Some(0), HEAD, "HTTP/1.1 200 OK|content-length: 3"),
+            (200, &[], Some(3), HEAD, "HTTP/1.1 200 OK|content-length: 3"),
+            (200, &[], Some(0), HEAD, "HTTP/1.1 200 OK"),
+            (200, &[], None, HEAD, "HTTP/1.1 200 OK"),
+            (204, length, Some(0), ORDINARY, "HTTP/1.1 204 No Content"),
+            (204, &[], Some(0), ORDINARY, "HTTP/1.1 204 No Content"),
+            (304, length, Some(0), ORDINARY, "HTTP/1.1 304 Not Modified|content-length: 3"),
+            (299, &[], Some(0), ORDINARY, "HTTP/1.1 299 |content-length: 0"),
+        ] {
+            let (text, announced) = written(status, headers, exact, asked);
+            assert_eq!(text, expected);
+            assert_eq!(announced, Announced { framing: Framing::Length(0), is_last: false }, "{text}");
+        }
+    }
+
+    #[test]
+    fn http_1_0_knows_no_chunks_and_closes_unless_both_sides_say_otherwise() {
+        let (text, announced) = written(200, &[], Some(1), OLD);
+        assert_eq!(text, "HTTP/1.0 200 OK|content-length: 1|connection: keep-alive");
+        assert_eq!(announced, Announced { framing: Framing::Length(1), is_last: false });
+        let (text, announced) = written(200, &[], None, OLD);
+        assert_eq!(text, "HTTP/1.0 200 OK|connection: close");
+        assert_eq!(announced, Announced { framing: Framing::UntilClose, is_last: true });
+    }
+
+    #[test]
+    fn a_switch_of_protocols_keeps_its_own_connection() {
+        let (text, _) = written(101, &[("connection", "Upgrade"), ("upgrade", "x")], Some(0), ORDINARY);
+        assert_eq!(text, "HTTP/1.1 101 Switching Protocols|connection: Upgrade|upgrade: x");
+    }
+
+    #[test]
+    fn a_response_is_dated_once() {
+        let (parts, ()) = Response::new(()).into_parts();
+        let mut out = Vec::new();
+        write_head(&parts, Some(0), ORDINARY, &mut out);
+        let text = String::from_utf8(out).expect("ASCII");
+        assert_eq!(text.matches("\r\ndate: ").count(), 1, "{text}");
+    }
+}

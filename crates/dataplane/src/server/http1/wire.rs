@@ -1,0 +1,279 @@
+//! The socket of one client, shared by the connection's task and the body of the request that is being answered.
+//!
+//! The body may be read by another task than the connection's: an upload can outlast the head of its response. The runtime wakes one reader of a socket
+//! only, so it must be clear who that is. While somebody waits for more of the body it is they, and they find out when the client has gone. Otherwise it is
+//! the connection's task, which reads on until there is something that nobody has asked for yet, for no other reason than to see the end.
+
+mod body;
+
+use std::cell::{Cell, Ref, RefCell};
+use std::io;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use socket2::SockRef;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+use crate::http1::{Decoded, Decoder, Framing, Outgoing, READ_BYTES, poll_read};
+use crate::server::Connection;
+use crate::stream::Stream;
+
+pub(crate) use body::RequestBody;
+
+/// What tells a client to send the body it holds back.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// As much is read, at most, before anybody wants it.
+const AHEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// As much of a body that nobody wants is read to keep the connection, if it is there already.
+const UNWANTED_BYTES_MAX: usize = 64 * 1024;
+
+/// See the module's documentation.
+pub(crate) struct Wire {
+    /// `None` once the connection is over, whoever still holds the wire.
+    stream: RefCell<Option<TcpStream>>,
+    /// What was read and not yet handed on.
+    unread: RefCell<Bytes>,
+    /// Where in the body of the present request we are.
+    decoder: RefCell<Decoder>,
+    reader: Cell<Reader>,
+    /// Whether it is the connection's task that calls.
+    is_own_turn: Cell<bool>,
+    interim: Cell<Interim>,
+    connection: Rc<Connection>,
+}
+
+/// Who reads the body of the present request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// Nobody will: there is none, or it was dropped.
+    Gone,
+    /// It is there, but does not wait for anything.
+    Elsewhere,
+    /// It waits, as a part of the connection's task.
+    WaitsHere,
+    /// It waits in a task of its own.
+    WaitsElsewhere,
+}
+
+/// How far `100 Continue` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interim {
+    NotAwaited,
+    /// The client waits for it.
+    Awaited,
+    /// So much of it is written.
+    Written(usize),
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream, connection: Rc<Connection>) -> Self {
+        Self {
+            stream: RefCell::new(Some(stream)),
+            unread: RefCell::default(),
+            decoder: RefCell::new(Decoder::Ended),
+            reader: Cell::new(Reader::Gone),
+            is_own_turn: Cell::new(false),
+            interim: Cell::new(Interim::NotAwaited),
+            connection,
+        }
+    }
+
+    pub(super) fn take_unread(&self) -> Bytes {
+        self.unread.take()
+    }
+
+    pub(super) fn put_unread(&self, bytes: Bytes) {
+        self.unread.replace(bytes);
+    }
+
+    /// Begins to read the body of a request, if it is not here already.
+    pub(super) fn begin_body(self: &Rc<Self>, framing: Framing, expects_continue: bool) -> BegunBody {
+        let mut unread = self.unread.borrow_mut();
+        if let Framing::Length(length) = framing
+            && length <= unread.len() as u64
+        {
+            let whole = unread.split_to(usize::try_from(length).unwrap_or(usize::MAX));
+            return BegunBody::Whole(whole);
+        }
+        self.decoder.replace(Decoder::new(framing));
+        self.reader.set(Reader::Elsewhere);
+        let is_awaited = expects_continue && unread.is_empty();
+        self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
+        BegunBody::Streamed(RequestBody::new(Rc::clone(self)))
+    }
+
+    /// A turn of the connection's task, in which the body may be read.
+    pub(super) fn during<Output>(&self, turn: impl FnOnce() -> Output) -> Output {
+        if self.reader.get() == Reader::WaitsHere {
+            // Who waits on will say so again.
+            self.reader.set(Reader::Elsewhere);
+        }
+        self.is_own_turn.set(true);
+        let output = turn();
+        self.is_own_turn.set(false);
+        output
+    }
+
+    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out. One that closes its side only counts as gone:
+    /// hardly any client does so and still wants its answer, and one that has left looks the same.
+    pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self.reader.get() {
+            Reader::WaitsHere | Reader::WaitsElsewhere => return Poll::Pending,
+            Reader::Gone | Reader::Elsewhere => {}
+        }
+        if !self.unread.borrow().is_empty() {
+            return Poll::Pending;
+        }
+        match ready!(self.poll_read(AHEAD_BYTES_MAX, context)) {
+            Ok(bytes) if !bytes.is_empty() => {
+                self.put_unread(bytes);
+                Poll::Pending
+            }
+            Ok(_) | Err(_) => Poll::Ready(()),
+        }
+    }
+
+    /// Whether the body of the present request is over, so that what follows is the next one.
+    pub(super) fn is_body_over(&self) -> bool {
+        self.decoder.borrow().is_ended()
+    }
+
+    /// Ready once nobody reads the body any more, be it over or not.
+    pub(super) fn poll_body_left(&self) -> Poll<()> {
+        // Whoever reads it to its end, or drops it, wakes the connection.
+        let is_left = self.is_body_over() || self.reader.get() == Reader::Gone;
+        if is_left { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Whether another request can follow the present one. What is left of its body and here already is thrown away for that, unless somebody reads it.
+    pub(super) fn can_go_on(&self) -> bool {
+        if self.is_body_over() || self.reader.get() != Reader::Gone {
+            return true;
+        }
+        let mut decoder = self.decoder.borrow_mut();
+        let mut unread = self.take_unread();
+        let mut seen = unread.len();
+        let is_over = loop {
+            match decoder.decode(&mut unread) {
+                Ok(Decoded::Data(_)) => {}
+                Ok(Decoded::Trailers(_) | Decoded::End) => break true,
+                Ok(Decoded::More) if decoder.is_ended() => break true,
+                Ok(Decoded::More) if seen < UNWANTED_BYTES_MAX => {
+                    match self.poll_read(READ_BYTES, &mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(Ok(bytes)) if !bytes.is_empty() => unread = bytes,
+                        Poll::Ready(Ok(_) | Err(_)) | Poll::Pending => break false,
+                    }
+                    seen += unread.len();
+                }
+                Ok(Decoded::More) | Err(_) => break false,
+            }
+        };
+        self.put_unread(unread);
+        is_over
+    }
+
+    /// Whether the client may still be sending.
+    pub(super) fn may_be_sending(&self) -> bool {
+        !self.is_body_over() || !self.unread.borrow().is_empty()
+    }
+
+    pub(super) fn poll_read(&self, limit: usize, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let mut stream = self.stream.borrow_mut();
+        let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
+        poll_read(stream, limit, context)
+    }
+
+    /// The response begins: it is too late to ask for the body. Ready when what was begun is written.
+    pub(super) fn poll_end_interim(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.interim.get() == Interim::Awaited {
+            self.interim.set(Interim::NotAwaited);
+        }
+        self.poll_interim(context)
+    }
+
+    fn poll_interim(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let written = match self.interim.get() {
+                Interim::NotAwaited => return Poll::Ready(Ok(())),
+                Interim::Awaited => 0,
+                Interim::Written(written) => written,
+            };
+            let mut stream = self.stream.borrow_mut();
+            let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
+            let written = written + ready!(Pin::new(stream).poll_write(context, &CONTINUE[written..]))?;
+            let is_whole = written == CONTINUE.len();
+            self.interim.set(if is_whole { Interim::NotAwaited } else { Interim::Written(written) });
+        }
+    }
+
+    /// Writes what is there of a response.
+    pub(super) fn poll_flush(
+        &self,
+        outgoing: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut stream = self.stream.borrow_mut();
+        let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
+        outgoing.poll_flush(stream, context)
+    }
+
+    /// Tells the client that nothing more will come.
+    pub(super) fn shut_down(&self) {
+        if let Some(stream) = &*self.stream() {
+            // A failure means that it has ended already.
+            let _ = SockRef::from(stream).shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Reads what nobody wants any more. Ready at its end.
+    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<()> {
+        while let Ok(bytes) = ready!(self.poll_read(READ_BYTES, context)) {
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has no length.
+    pub(super) fn reset(&self) {
+        if let Some(stream) = &*self.stream() {
+            // A failure only means that the client sees a close instead of a reset.
+            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        }
+        self.close();
+    }
+
+    /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is about to be stopped.
+    pub(super) fn close(&self) {
+        self.stream.take();
+    }
+
+    /// The connection with what was read of it, for another protocol.
+    pub(super) fn take_stream(&self) -> Option<Stream> {
+        self.stream.take().map(|stream| Stream::new(stream, self.take_unread()))
+    }
+
+    fn stream(&self) -> Ref<'_, Option<TcpStream>> {
+        self.stream.borrow()
+    }
+}
+
+fn closed() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+/// The body of a request.
+pub(super) enum BegunBody {
+    /// All of it.
+    Whole(Bytes),
+    /// It is read as it comes.
+    Streamed(RequestBody),
+}
