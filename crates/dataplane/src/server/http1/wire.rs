@@ -128,7 +128,9 @@ impl Wire {
             Reader::WaitsHere | Reader::WaitsElsewhere => return Poll::Pending,
             Reader::Gone | Reader::Elsewhere => {}
         }
-        if !self.unread.borrow().is_empty() {
+        // To ask whether a read is worth it is cheaper than a read, and usually enough.
+        let is_quiet = |stream: &TcpStream| stream.poll_read_ready(context).is_pending();
+        if !self.unread.borrow().is_empty() || self.stream().as_ref().is_some_and(is_quiet) {
             return Poll::Pending;
         }
         match ready!(self.poll_read(AHEAD_BYTES_MAX, context)) {

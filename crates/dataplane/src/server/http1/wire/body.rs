@@ -41,7 +41,10 @@ impl RequestBody {
                 wire.reader.set(if is_here { Reader::WaitsHere } else { Reader::WaitsElsewhere });
                 return Poll::Pending;
             };
-            wire.reader.set(Reader::Elsewhere);
+            if wire.reader.replace(Reader::Elsewhere) == Reader::WaitsElsewhere {
+                // Until we wait again, which may take long, it is the connection that watches for the client.
+                wire.connection.wake();
+            }
             let bytes = read.map_err(IncomingError::Io)?;
             if bytes.is_empty() {
                 return Poll::Ready(Some(Err(IncomingError::Truncated)));
