@@ -112,6 +112,40 @@ fn an_upload_outlasts_its_response_and_the_next_request_follows_it() {
 }
 
 #[test]
+fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
+    run(async {
+        let held = Rc::new(RefCell::new(Vec::<Body>::new()));
+        let kept = Rc::clone(&held);
+        let server = Server::start(move |mut request| {
+            let kept = Rc::clone(&kept);
+            async move {
+                let mut body = std::mem::take(request.body_mut());
+                let mut read = Vec::new();
+                while let Some(frame) = body.frame().await {
+                    read.extend_from_slice(&frame.expect("whole").into_data().expect("data"));
+                }
+                kept.borrow_mut().push(body);
+                Ok(Response::new(Body::full(read)))
+            }
+        });
+        let mut stream = server.connect().await;
+        let head = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n";
+        for round in 0..3 {
+            stream.write_all(head.as_bytes()).await.expect("open");
+            until(&mut stream, "100 Continue\r\n\r\n").await;
+            stream.write_all(b"abc").await.expect("open");
+            tokio::task::yield_now().await;
+            // The one of the request before is asked for more, and dropped, in the middle of this one.
+            if let Some(mut stale) = held.take().pop() {
+                assert!(stale.is_empty() && stale.frame().await.is_none(), "{round}");
+            }
+            stream.write_all(b"def").await.expect("open");
+            until(&mut stream, "\r\n\r\nabcdef").await;
+        }
+    });
+}
+
+#[test]
 fn a_client_that_goes_away_is_missed_also_when_its_upload_is_at_rest() {
     run(async {
         let (told, cancelled) = oneshot::channel();
