@@ -42,6 +42,8 @@ pub(crate) struct Wire {
     unread: RefCell<Bytes>,
     /// Where in the body of the present request we are.
     decoder: RefCell<Decoder>,
+    /// How many bodies there were. One that is over may be held for longer than its request lasts, and has no say in the next.
+    bodies: Cell<u64>,
     reader: Cell<Reader>,
     /// Whether it is the connection's task that calls.
     is_own_turn: Cell<bool>,
@@ -78,6 +80,7 @@ impl Wire {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
             decoder: RefCell::new(Decoder::Ended),
+            bodies: Cell::new(0),
             reader: Cell::new(Reader::Gone),
             is_own_turn: Cell::new(false),
             interim: Cell::new(Interim::NotAwaited),
@@ -103,6 +106,7 @@ impl Wire {
             return BegunBody::Whole(whole);
         }
         self.decoder.replace(Decoder::new(framing));
+        self.bodies.set(self.bodies.get() + 1);
         self.reader.set(Reader::Elsewhere);
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
@@ -128,7 +132,9 @@ impl Wire {
             Reader::WaitsHere | Reader::WaitsElsewhere => return Poll::Pending,
             Reader::Gone | Reader::Elsewhere => {}
         }
-        if !self.unread.borrow().is_empty() {
+        // To ask whether a read is worth it is cheaper than a read, and usually enough.
+        let is_quiet = |stream: &TcpStream| stream.poll_read_ready(context).is_pending();
+        if !self.unread.borrow().is_empty() || self.stream().as_ref().is_some_and(is_quiet) {
             return Poll::Pending;
         }
         match ready!(self.poll_read(AHEAD_BYTES_MAX, context)) {

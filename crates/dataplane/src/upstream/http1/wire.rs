@@ -44,7 +44,10 @@ impl Wire {
 
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel has told the runtime.
     pub(super) fn is_quiet(&self) -> bool {
-        self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
+        let mut context = Context::from_waker(Waker::noop());
+        // To ask whether a read is worth it is cheaper than a read. That it is may be left from the read before.
+        self.stream.borrow().poll_read_ready(&mut context).is_pending()
+            || self.poll_read(&mut context).is_pending()
     }
 
     /// Ends both directions at once, for whoever still uses them.

@@ -112,6 +112,69 @@ fn an_upload_outlasts_its_response_and_the_next_request_follows_it() {
 }
 
 #[test]
+fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
+    run(async {
+        let held = Rc::new(RefCell::new(Vec::<Body>::new()));
+        let kept = Rc::clone(&held);
+        let server = Server::start(move |mut request| {
+            let kept = Rc::clone(&kept);
+            async move {
+                let mut body = std::mem::take(request.body_mut());
+                let mut read = Vec::new();
+                while let Some(frame) = body.frame().await {
+                    read.extend_from_slice(&frame.expect("whole").into_data().expect("data"));
+                }
+                kept.borrow_mut().push(body);
+                Ok(Response::new(Body::full(read)))
+            }
+        });
+        let mut stream = server.connect().await;
+        let head = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n";
+        for round in 0..3 {
+            stream.write_all(head.as_bytes()).await.expect("open");
+            until(&mut stream, "100 Continue\r\n\r\n").await;
+            stream.write_all(b"abc").await.expect("open");
+            tokio::task::yield_now().await;
+            // The one of the request before is asked for more, and dropped, in the middle of this one.
+            if let Some(mut stale) = held.take().pop() {
+                assert!(stale.is_empty() && stale.frame().await.is_none(), "{round}");
+            }
+            stream.write_all(b"def").await.expect("open");
+            until(&mut stream, "\r\n\r\nabcdef").await;
+        }
+    });
+}
+
+#[test]
+fn a_client_that_goes_away_is_missed_also_when_its_upload_is_at_rest() {
+    run(async {
+        let (told, cancelled) = oneshot::channel();
+        let told = RefCell::new(Some(told));
+        let server = Server::start(move |mut request| {
+            let mut body = std::mem::take(request.body_mut());
+            tokio::task::spawn_local(async move {
+                let _ = body.frame().await;
+                // It has no use for more at the moment.
+                std::future::pending::<()>().await;
+                drop(body);
+            });
+            let held = Cancelled(told.take());
+            let frames = futures_util::stream::poll_fn(move |_| {
+                let _held = &held;
+                Poll::Pending
+            });
+            async { Ok(Response::new(Body::custom(StreamBody::new(frames)))) }
+        });
+        let mut stream = server.connect().await;
+        stream.write_all(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n").await.expect("open");
+        until(&mut stream, "\r\n\r\n").await;
+        stream.write_all(b"hello").await.expect("open");
+        drop(stream);
+        cancelled.await.expect("it is dropped");
+    });
+}
+
+#[test]
 fn a_body_that_breaks_off_never_looks_whole() {
     run(async {
         let server = Server::start(|_| async { Ok(Response::new(broken(&["begun"]))) });

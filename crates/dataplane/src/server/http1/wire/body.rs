@@ -10,11 +10,22 @@ use super::{Reader, Wire};
 use crate::http1::{Decoded, IncomingError, READ_BYTES};
 
 /// A body that is still read from its client.
-pub(crate) struct RequestBody(Rc<Wire>);
+pub(crate) struct RequestBody {
+    wire: Rc<Wire>,
+    /// Which one it is.
+    number: u64,
+}
 
 impl RequestBody {
+    /// The one that has just begun.
     pub(super) fn new(wire: Rc<Wire>) -> Self {
-        Self(wire)
+        let number = wire.bodies.get();
+        Self { wire, number }
+    }
+
+    /// Whether it is of the present request.
+    fn is_present(&self) -> bool {
+        self.number == self.wire.bodies.get()
     }
 
     /// The next piece.
@@ -22,7 +33,10 @@ impl RequestBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
-        let wire = &*self.0;
+        let wire = &*self.wire;
+        if !self.is_present() {
+            return Poll::Ready(None);
+        }
         loop {
             let decoded = wire.decoder.borrow_mut().decode(&mut wire.unread.borrow_mut());
             if wire.is_body_over() && !wire.is_own_turn.get() {
@@ -41,7 +55,10 @@ impl RequestBody {
                 wire.reader.set(if is_here { Reader::WaitsHere } else { Reader::WaitsElsewhere });
                 return Poll::Pending;
             };
-            wire.reader.set(Reader::Elsewhere);
+            if wire.reader.replace(Reader::Elsewhere) == Reader::WaitsElsewhere {
+                // Until we wait again, which may take long, it is the connection that watches for the client.
+                wire.connection.wake();
+            }
             let bytes = read.map_err(IncomingError::Io)?;
             if bytes.is_empty() {
                 return Poll::Ready(Some(Err(IncomingError::Truncated)));
@@ -52,21 +69,24 @@ impl RequestBody {
 
     /// Whether nothing will come.
     pub(crate) fn is_ended(&self) -> bool {
-        self.0.is_body_over()
+        !self.is_present() || self.wire.is_body_over()
     }
 
     /// How many bytes are to come, if that is known.
     pub(crate) fn left(&self) -> Option<u64> {
-        self.0.decoder.borrow().left()
+        if self.is_present() { self.wire.decoder.borrow().left() } else { Some(0) }
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        self.0.reader.set(Reader::Gone);
-        if !self.0.is_own_turn.get() {
+        if !self.is_present() {
+            return;
+        }
+        self.wire.reader.set(Reader::Gone);
+        if !self.wire.is_own_turn.get() {
             // It waits for this, or must watch for the client from now on.
-            self.0.connection.wake();
+            self.wire.connection.wake();
         }
     }
 }
