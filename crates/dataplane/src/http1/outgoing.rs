@@ -96,8 +96,13 @@ impl Outgoing {
     }
 
     /// Whether a piece of the body may be taken. Not before the end of the last chunk is out: what the next one puts before its data would overtake it.
+    /// And not while the peer takes nothing: small pieces would pile up behind the head.
     pub(crate) fn wants_body(&self) -> bool {
-        self.data.is_empty() && self.after.is_empty() && !matches!(self.body, Sending::Complete)
+        let is_crowded = self.before.len() >= SPARE_BYTES_MAX;
+        !is_crowded
+            && self.data.is_empty()
+            && self.after.is_empty()
+            && !matches!(self.body, Sending::Complete)
     }
 
     /// Takes what comes next of the body; `None` is its end.
@@ -265,6 +270,21 @@ mod tests {
         let frames = vec![data("a"), Frame::trailers(trailers)];
         let expected = "head;1\r\na\r\n0\r\nx-sum: 1\r\n\r\n".to_owned();
         assert_eq!(written(Framing::Chunked, frames).await, Ok(expected));
+    }
+
+    #[tokio::test]
+    async fn small_pieces_do_not_pile_up_while_the_peer_takes_nothing() {
+        let mut outgoing = Outgoing::new(b"head;".to_vec(), Framing::Chunked);
+        let mut taken = 0;
+        while outgoing.wants_body() {
+            outgoing.take(Some(data("piece"))).expect("chunks have any length");
+            taken += 1;
+        }
+        assert!(taken > 1, "the first go with the head");
+        assert!(outgoing.before.len() < 2 * SPARE_BYTES_MAX);
+        let (mut stream, _peer) = connection().await;
+        poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        assert!(outgoing.wants_body());
     }
 
     #[tokio::test]
