@@ -114,8 +114,8 @@ fn an_upload_outlasts_its_response_and_the_next_request_follows_it() {
 #[test]
 fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
     run(async {
-        let held = Rc::new(RefCell::new(Vec::<Body>::new()));
-        let kept = Rc::clone(&held);
+        let bodies = Rc::new(RefCell::new(Vec::<Body>::new()));
+        let kept = Rc::clone(&bodies);
         let server = Server::start(move |mut request| {
             let kept = Rc::clone(&kept);
             async move {
@@ -136,7 +136,7 @@ fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
             stream.write_all(b"abc").await.expect("open");
             tokio::task::yield_now().await;
             // The one of the request before is asked for more, and dropped, in the middle of this one.
-            if let Some(mut stale) = held.take().pop() {
+            if let Some(mut stale) = bodies.take().pop() {
                 assert!(stale.is_empty() && stale.frame().await.is_none(), "{round}");
             }
             stream.write_all(b"def").await.expect("open");
