@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 use thiserror::Error;
 
 pub(super) use decode::Decoder;
-pub(super) use encode::{TABLE_UNUSED, encode_field, encode_request, encode_response, encode_text};
+pub(super) use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
 
 /// One line of a head, understood. Entries of the tables are kept like this, so that what a peer repeats is not parsed again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use super::frame::{
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
-use super::hpack::{Decoder, TABLE_UNUSED, encode_request};
+use super::hpack::{Decoder, Encoder, encode_request};
 use super::input::Input;
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
@@ -103,6 +103,7 @@ struct Core {
     decoder: Decoder,
     has_settings: bool,
     output: Output,
+    encoder: Encoder,
     transport: TransportTask,
     streams: Streams,
     /// The last stream that was opened, by whichever end opens them.
@@ -171,6 +172,7 @@ impl Session {
             decoder: Decoder::default(),
             has_settings: false,
             output,
+            encoder: Encoder::default(),
             transport: TransportTask::default(),
             streams: Streams::default(),
             last_stream: 0,
@@ -223,11 +225,7 @@ impl Session {
         };
         core.last_stream = id;
         core.streams.open(Rc::clone(&stream));
-        let is_first = id == 1;
-        write_headers(id, flags, core.output.frames(), |out| {
-            if is_first {
-                out.push(TABLE_UNUSED);
-            }
+        core.write_head(id, flags, |out| {
             encode_request(request.method(), request.uri(), request.headers(), out);
         });
         core.wake_transport();
@@ -396,6 +394,14 @@ pub(crate) enum HasBody {
 }
 
 impl Core {
+    /// Writes a head; `write_fields` gives its fields.
+    fn write_head(&mut self, stream: u32, flags: u8, write_fields: impl FnOnce(&mut Vec<u8>)) {
+        write_headers(stream, flags, self.output.frames(), |out| {
+            self.encoder.begin(out);
+            write_fields(out);
+        });
+    }
+
     fn wake_transport(&mut self) {
         if !self.transport.is_awake {
             self.transport.is_awake = true;

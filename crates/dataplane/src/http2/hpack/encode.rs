@@ -5,8 +5,8 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::table::static_index;
 
-/// Says that our side of the compression keeps no table; stands before the first head (RFC 7541 §6.3).
-pub(crate) const TABLE_UNUSED: u8 = 0x20;
+/// Says that our side of the compression keeps no table (RFC 7541 §6.3). A peer that allows less than usual waits for such a word.
+const TABLE_UNUSED: u8 = 0x20;
 
 /// A header that must never enter a table, at no hop.
 const NEVER_INDEXED: u8 = 0x10;
@@ -21,6 +21,21 @@ const HTTP: u8 = 6;
 const HTTPS: u8 = 7;
 const SCHEME: usize = 6;
 const STATUS: usize = 8;
+
+/// What one connection's heads are written with.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    is_announced: bool,
+}
+
+impl Encoder {
+    /// Begins a head.
+    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.is_announced, true) {
+            out.push(TABLE_UNUSED);
+        }
+    }
+}
 
 /// The head of a request.
 pub(crate) fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, out: &mut Vec<u8>) {

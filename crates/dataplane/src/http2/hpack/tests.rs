@@ -149,7 +149,11 @@ fn what_is_written_is_read_back() {
     let expected: Vec<String> =
         headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
 
-    let mut out = vec![TABLE_UNUSED];
+    let mut out = Vec::new();
+    let mut encoder = Encoder::default();
+    encoder.begin(&mut out);
+    encoder.begin(&mut out);
+    assert_eq!(out, [0x20], "said once");
     let uri = "http://a.example:81/b?c=d".parse().expect("legal");
     encode_request(&Method::PATCH, &uri, &headers, &mut out);
     let mut decoder = Decoder::default();

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 
-use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX, write_headers};
+use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
 use super::super::stream::{Stream, StreamError};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
@@ -25,7 +25,7 @@ impl Session {
             return;
         }
         let flags = if body == HasBody::No { END_STREAM } else { 0 };
-        write_headers(stream.id, flags, core.output.frames(), |out| {
+        core.write_head(stream.id, flags, |out| {
             encode_response(response.status(), response.headers(), out);
             more(out);
         });
@@ -84,7 +84,7 @@ impl Session {
         if !core.may_send(stream) {
             return;
         }
-        write_headers(stream.id, END_STREAM, core.output.frames(), |out| {
+        core.write_head(stream.id, END_STREAM, |out| {
             for (name, value) in trailers {
                 encode_field(name, value, out);
             }
