@@ -42,6 +42,17 @@ const BODIES: [(&str, &str, usize); 4] = [
     ("64KB-upload", "/upload", 65536),
 ];
 
+/// A turn has a second for so many bytes that are on their way at once, or hardly a request would end within it.
+const BYTES_PER_SECOND: usize = 200 * 1024 * 1024;
+
+impl Cell {
+    fn turn(&self, wanted: Duration) -> Duration {
+        let size = self.path.rsplit('/').next().and_then(|size| size.parse().ok()).unwrap_or(self.upload);
+        let needed = self.connections * self.streams * size / BYTES_PER_SECOND;
+        wanted.max(Duration::from_secs(needed as u64))
+    }
+}
+
 fn cells(options: &Options) -> Vec<Cell> {
     let http1 = [1, 64, 1000].map(|connections| (Protocol::Http1, connections, 1));
     let h2c = [(1, 1), (64, 1), (10, 10), (100, 10)]
@@ -136,7 +147,7 @@ impl<'a> Field<'a> {
             for &name in rotated(&names, round) {
                 let proxy = self.proxies.get(&(name, cell.protocol));
                 let turn = turns.entry(name).or_default();
-                self.turn(cell, proxy, options.turn(2), turn)
+                self.turn(cell, proxy, cell.turn(options.turn(2)), turn)
                     .with_context(|| format!("{name}, {}", cell.name))?;
             }
         }
