@@ -18,14 +18,15 @@ use runtime::Clock;
 use vocabulary::Timestamp;
 
 use super::frame::{
-    END_STREAM, ErrorCode, Fault, Kind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
-    SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
+    END_STREAM, ErrorCode, Fault, Kind, PAYLOAD_BYTES_MAX, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES,
+    SETTING_STREAM_WINDOW, SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers,
+    write_setting,
 };
 use super::handle::{Receiver, Sender};
 use super::hpack::{Decoder, Encoder, encode_request};
 use super::input::Input;
 use super::output::Output;
-use super::stream::{Stream, StreamError, Streams, Waiting};
+use super::stream::{Sending, Stream, StreamError, Streams, Turn, Waiting};
 
 /// How much a connection may send before somebody reads it, in all its streams (Knative's number).
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
@@ -113,8 +114,10 @@ struct Core {
     resets: VecDeque<u32>,
     peer: Settings,
     send_window: i64,
-    /// Streams that wait for the connection's window or for room in the output.
-    blocked: Vec<Rc<Stream>>,
+    /// Streams that wait for the connection's window or for room in the output, in their order.
+    blocked: VecDeque<Rc<Stream>>,
+    /// How many of them were told that they may go on, and have not come yet.
+    called: usize,
     receive_window: i64,
     unreturned: u32,
     patience: u32,
@@ -180,7 +183,8 @@ impl Session {
             resets: VecDeque::new(),
             peer: Settings::default(),
             send_window: i64::from(WINDOW_DEFAULT),
-            blocked: Vec::new(),
+            blocked: VecDeque::new(),
+            called: 0,
             receive_window: i64::from(CONNECTION_WINDOW),
             unreturned: 0,
             patience: PATIENCE,
@@ -273,8 +277,10 @@ impl Session {
         let (is_ended, is_reader_gone) = {
             let mut state = stream.state.borrow_mut();
             state.sending.is_gone = true;
+            core.note_come(&mut state.sending);
             (state.sending.is_ended, state.receiving.is_gone)
         };
+        core.call_blocked();
         if core.streams.find(stream.id).is_none() {
             return;
         }
@@ -362,9 +368,7 @@ impl Session {
         if core.output.len() < before {
             core.last_written = core.last_stream;
         }
-        if core.output.len() < OUTPUT_BYTES_MAX && core.send_window > 0 {
-            core.wake_blocked();
-        }
+        core.call_blocked();
         written
     }
 
@@ -372,7 +376,7 @@ impl Session {
     pub(super) fn forget_output(&self) {
         let mut core = self.0.borrow_mut();
         core.output.clear();
-        core.wake_blocked();
+        core.call_blocked();
     }
 
     /// How much waits to be written.
@@ -409,11 +413,29 @@ impl Core {
         }
     }
 
-    fn wake_blocked(&mut self) {
-        for stream in self.blocked.drain(..) {
+    /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a turn of each for every few pieces that go out.
+    fn call_blocked(&mut self) {
+        let output = OUTPUT_BYTES_MAX.saturating_sub(self.output.len());
+        let window = usize::try_from(self.send_window).unwrap_or(0);
+        let mut room = window.min(output).saturating_sub(self.called * PAYLOAD_BYTES_MAX);
+        while room > 0
+            && let Some(stream) = self.blocked.pop_front()
+        {
             let mut state = stream.state.borrow_mut();
-            state.sending.is_blocked = false;
-            state.sending.waiting.wake();
+            if state.sending.turn == Turn::Waits && state.error.is_none() {
+                state.sending.turn = Turn::Called;
+                state.sending.waiting.wake();
+                self.called += 1;
+                room = room.saturating_sub(PAYLOAD_BYTES_MAX);
+            }
+        }
+    }
+
+    /// A stream that was called comes, or will not come any more.
+    fn note_come(&mut self, sending: &mut Sending) {
+        if sending.turn == Turn::Called {
+            sending.turn = Turn::None;
+            self.called -= 1;
         }
     }
 

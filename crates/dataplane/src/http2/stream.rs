@@ -90,8 +90,19 @@ pub(super) struct Sending {
     /// Whether nobody will write more.
     pub(super) is_gone: bool,
     /// Whether it waits for its connection, not for its own window.
-    pub(super) is_blocked: bool,
+    pub(super) turn: Turn,
     pub(super) waiting: Waiting,
+}
+
+/// Where a stream is in the queue of those that wait for their connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is not in it.
+    #[default]
+    None,
+    Waits,
+    /// It was told that it may go on, and has not come yet.
+    Called,
 }
 
 impl Stream {

@@ -83,6 +83,7 @@ enum Got {
 
 impl Peer {
     fn new(socket: TcpStream) -> Self {
+        socket.set_nodelay(true).expect("open");
         Self { socket, read: BytesMut::new(), decoder: Decoder::default() }
     }
 

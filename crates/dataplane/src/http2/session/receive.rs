@@ -428,7 +428,7 @@ impl Core {
                 let what = "a connection's window beyond 2^31 - 1";
                 return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
             }
-            self.wake_blocked();
+            self.call_blocked();
             return Ok(());
         }
         let Some(stream) = self.streams.find(head.stream) else {

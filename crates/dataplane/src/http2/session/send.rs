@@ -8,7 +8,7 @@ use http::{HeaderMap, Response};
 
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
-use super::super::stream::{Stream, StreamError};
+use super::super::stream::{Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
 
 impl Session {
@@ -41,6 +41,7 @@ impl Session {
     ) -> Poll<Result<usize, StreamError>> {
         let mut core = self.0.borrow_mut();
         let mut state = stream.state.borrow_mut();
+        core.note_come(&mut state.sending);
         if let Some(error) = state.error {
             return Poll::Ready(Err(error));
         }
@@ -48,12 +49,19 @@ impl Session {
         let window = state.sending.window.min(core.send_window).max(0);
         let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
         if room > 0 && !is_crowded {
+            // Woken for another reason, it may come before it is called.
+            state.sending.turn = Turn::None;
             return Poll::Ready(Ok(room));
         }
         state.sending.waiting.register(context);
-        if (is_crowded || core.send_window <= 0) && !state.sending.is_blocked {
-            state.sending.is_blocked = true;
-            core.blocked.push(Rc::clone(stream));
+        if is_crowded || core.send_window <= 0 {
+            if state.sending.turn == Turn::None {
+                state.sending.turn = Turn::Waits;
+                core.blocked.push_back(Rc::clone(stream));
+            }
+        } else {
+            drop(state);
+            core.call_blocked();
         }
         Poll::Pending
     }
@@ -76,6 +84,7 @@ impl Session {
         core.output.frames().extend_from_slice(&head.bytes());
         core.output.push(data);
         core.sent(stream, is_end);
+        core.call_blocked();
     }
 
     /// Ends a body with trailers.
