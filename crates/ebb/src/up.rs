@@ -49,10 +49,11 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(serve(options, loaded, sockets))
 }
 
-/// A runtime for everything but requests, which the activator's own threads serve.
+/// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
+/// half of the steps from a waiting request to the pod that is started for it, and on a busy machine each such change of threads takes a millisecond.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .enable_all()
         .build()
         .context("starting the asynchronous runtime")
