@@ -12,7 +12,7 @@ use super::super::stream::{Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
 
 impl Session {
-    /// Sends the head of a response. `end` gives further fields.
+    /// Sends the head of a response; `more` writes further fields.
     pub(in crate::http2) fn send_response(
         &self,
         stream: &Stream,
