@@ -45,11 +45,15 @@ const BODIES: [(&str, &str, usize); 4] = [
 /// A turn has a second for so many bytes that are on their way at once, or hardly a request would end within it.
 const BYTES_PER_SECOND: usize = 200 * 1024 * 1024;
 
+/// With a thousand requests at once a proxy that spools bodies takes about a second to answer the first.
+const CROWD: (usize, Duration) = (1000, Duration::from_secs(2));
+
 impl Cell {
     fn turn(&self, wanted: Duration) -> Duration {
         let size = self.path.rsplit('/').next().and_then(|size| size.parse().ok()).unwrap_or(self.upload);
-        let needed = self.connections * self.streams * size / BYTES_PER_SECOND;
-        wanted.max(Duration::from_secs(needed as u64))
+        let crowd = self.connections * self.streams;
+        let least = if crowd >= CROWD.0 { CROWD.1 } else { Duration::ZERO };
+        wanted.max(least).max(Duration::from_secs((crowd * size / BYTES_PER_SECOND) as u64))
     }
 }
 
@@ -243,9 +247,10 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
         let ratio = turn.cpu_us.over(&reference.cpu_us).median();
         let goal = format!("{}, {name}: CPU per request × HAProxy's (noise {noise})", cell.name);
         report.goal(Goal::at_most(&goal, ratio, limit));
-        let added = |turn: &Turns| turn.p99_us.less(&turns[DIRECT].p99_us).median();
-        let noise = turns[CONTROL].p99_us.less(&reference.p99_us).summary(0);
-        let goal = format!("{}, {name}: added p99 in µs within HAProxy's (noise {noise})", cell.name);
-        report.goal(Goal::at_most(&goal, added(turn), added(reference)));
+        // In one round both are added to the same latency without a proxy, so the difference of the two is all there is to look at.
+        let difference = |turn: &Turns| turn.p99_us.less(&reference.p99_us);
+        let noise = difference(&turns[CONTROL]);
+        let goal = format!("{}, {name}: p99 in µs beyond HAProxy's (noise {})", cell.name, noise.summary(0));
+        report.goal(Goal::at_most(&goal, difference(turn).median(), noise.median().max(0.0)));
     }
 }
