@@ -21,7 +21,7 @@ use super::PREFACE;
 use super::frame::{
     ACK, END_HEADERS, END_STREAM, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, write_frame, write_setting,
 };
-use super::hpack::{Decoder, Field, encode_field, encode_response};
+use super::hpack::{Decoder, encode_field, encode_response};
 use crate::body::{Body, BodyError};
 use crate::server::{Abort, Connection, Service};
 
@@ -119,7 +119,7 @@ impl Peer {
             Kind::Headers => {
                 assert!(head.has(END_HEADERS), "the heads here are short");
                 let mut lines = Vec::new();
-                self.decoder.decode(&payload, |field, _| lines.push(line(&field))).expect("legal");
+                self.decoder.decode(&payload, |field, _| lines.push(field.line())).expect("legal");
                 Got::Head { stream, lines, is_end }
             }
             Kind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },
@@ -166,18 +166,6 @@ impl Peer {
             }
             before.push(got);
         }
-    }
-}
-
-fn line(field: &Field) -> String {
-    match field {
-        Field::Method(method) => format!(":method: {method}"),
-        Field::Scheme(scheme) => format!(":scheme: {scheme}"),
-        Field::Authority(authority) => format!(":authority: {authority}"),
-        Field::Path(path) => format!(":path: {path}"),
-        Field::Status(status) => format!(":status: {}", status.as_str()),
-        Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
-        Field::Malformed => panic!("we write what is legal"),
     }
 }
 

@@ -11,23 +11,26 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
+impl Field {
+    /// As it is written in HTTP/1.1.
+    pub(in crate::http2) fn line(&self) -> String {
+        match self {
+            Field::Method(method) => format!(":method: {method}"),
+            Field::Scheme(scheme) => format!(":scheme: {scheme}"),
+            Field::Authority(authority) => format!(":authority: {authority}"),
+            Field::Path(path) => format!(":path: {path}"),
+            Field::Status(status) => format!(":status: {}", status.as_str()),
+            Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
+            Field::Malformed => "malformed".to_owned(),
+        }
+    }
+}
+
 /// The fields of a head as text.
 fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, CompressionError> {
     let mut lines = Vec::new();
-    decoder.decode(block, |field, _| lines.push(text(&field)))?;
+    decoder.decode(block, |field, _| lines.push(field.line()))?;
     Ok(lines)
-}
-
-fn text(field: &Field) -> String {
-    match field {
-        Field::Method(method) => format!(":method: {method}"),
-        Field::Scheme(scheme) => format!(":scheme: {scheme}"),
-        Field::Authority(authority) => format!(":authority: {authority}"),
-        Field::Path(path) => format!(":path: {path}"),
-        Field::Status(status) => format!(":status: {}", status.as_str()),
-        Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
-        Field::Malformed => "malformed".to_owned(),
-    }
 }
 
 /// RFC 7541 appendix C.3 (plain) and C.4 (Huffman): three requests on one connection.
