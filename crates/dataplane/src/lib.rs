@@ -1,8 +1,8 @@
 //! Sockets under throttling: how requests get in, how they get out again, and what happens to them in between.
 //!
 //! Everything here lives on one thread: a current-thread runtime with local tasks owns its sockets, its pool and its counters, so the hot
-//! path takes no lock and boxes no future. A process that wants more cores runs several such threads that share nothing but the listening
-//! socket.
+//! path takes no lock and sends nothing through a channel. A process that wants more cores runs several such threads that share nothing but the
+//! listening socket.
 //!
 //! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
 

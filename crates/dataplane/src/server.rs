@@ -27,7 +27,7 @@ pub(crate) use http1::RequestBody;
 use crate::body::{Body, ResponseBody};
 use crate::drain::Drain;
 
-/// What answers requests. It is a plain async function: no future is boxed, and its state is shared by `Rc`, not locked.
+/// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
     /// What its responses carry.
     type Body: ResponseBody;
