@@ -146,7 +146,7 @@ fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
 }
 
 #[test]
-fn a_client_that_goes_away_is_missed_also_when_its_upload_is_at_rest() {
+fn a_client_that_goes_away_is_noticed_also_when_its_upload_is_at_rest() {
     run(async {
         let (told, cancelled) = oneshot::channel();
         let told = RefCell::new(Some(told));
