@@ -80,6 +80,7 @@ impl Watchdog {
             None => {
                 // Silence begins with the first stream.
                 self.last_heard = self.clock.now();
+                self.is_asked = false;
                 Box::pin(tokio::time::sleep_until(self.clock.instant(self.last_heard + PING_INTERVAL)))
             }
         };

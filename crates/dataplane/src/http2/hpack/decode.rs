@@ -99,7 +99,7 @@ fn name_of(text: &[u8]) -> Name {
         b":path" => Name::Path,
         b":status" => Name::Status,
         // Names are written small in HTTP/2; a large letter makes a message malformed (RFC 9113 §8.2.1).
-        _ => HeaderName::from_lowercase(text).map_or(Name::Malformed, Name::Header),
+        _ => HeaderName::from_lowercase(text).map_or(Name::Malformed(text.len()), Name::Header),
     }
 }
 
@@ -111,7 +111,7 @@ fn field_of(name: &Name, value: &[u8]) -> Field {
         Name::Path => path_of(value).map(Field::Path),
         Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
         Name::Header(name) => header_value(value).map(|value| Field::Header(name.clone(), value)),
-        Name::Malformed => None,
+        Name::Malformed(_) => None,
     };
     understood.unwrap_or(Field::Malformed)
 }

@@ -80,7 +80,8 @@ pub(super) enum Name {
     Path,
     Status,
     Header(HeaderName),
-    Malformed,
+    /// Of so many letters: what it stands in counts for them all the same.
+    Malformed(usize),
 }
 
 impl Name {
@@ -91,7 +92,7 @@ impl Name {
             Self::Authority => 10,
             Self::Path => 5,
             Self::Header(name) => name.as_str().len(),
-            Self::Malformed => 0,
+            Self::Malformed(length) => *length,
         }
     }
 }

@@ -122,6 +122,20 @@ fn what_http_forbids_is_malformed_and_still_in_the_table() {
     assert_eq!(head, ["malformed"; 4]);
 }
 
+/// An entry whose name is malformed counts as its writer counts it, also where its name is used again; else the tables would differ from there on.
+#[test]
+fn a_malformed_name_counts_for_its_letters() {
+    let mut decoder = Decoder::default();
+    // A table of 109 bytes; "AAA: b" (36), again by its name with "c" (36), and ":path: /d" by the static name (39): together 111.
+    let block = "3f4e 400341414101 62 7e 01 63 44 02 2f64";
+    assert_eq!(
+        decoded(&mut decoder, &bytes(block)).expect("legal HPACK"),
+        ["malformed", "malformed", ":path: /d"]
+    );
+    assert_eq!(decoded(&mut decoder, &bytes("be bf")).expect("two are left"), [":path: /d", "malformed"]);
+    assert_eq!(decoded(&mut decoder, &bytes("c0")), Err(CompressionError::Index), "the first made room");
+}
+
 #[test]
 fn an_entry_larger_than_the_table_empties_it() {
     let mut decoder = Decoder::default();
