@@ -8,6 +8,7 @@ mod outgoing;
 mod reading;
 
 use std::io;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -15,10 +16,14 @@ pub(crate) use decoder::{Decoded, Decoder};
 pub(crate) use framing::{Framing, Said, Words, number};
 pub(crate) use headers::{HEADERS_MAX, read_headers, write_header, write_length};
 pub(crate) use outgoing::{Outgoing, WrongLength, spare_buffer};
-pub(crate) use reading::{READ_BYTES, poll_read, poll_read_in_place};
+pub(crate) use reading::{COPIED_BYTES_MAX, READ_BYTES, poll_read, poll_read_in_place};
 
 /// As long as the head of a response may be, as that of a request.
 pub(crate) const HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a peer that may still be sending has to notice that we closed our side. Closing the other side while bytes arrive resets the connection, and a
+/// peer that sees the reset first never reads our last words. One that reads while it writes closes within a round trip.
+pub(crate) const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why what came is not a message that can be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

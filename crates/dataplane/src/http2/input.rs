@@ -6,9 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, Kind, PADDED, PAYLOAD_BYTES_MAX};
-
-/// Pieces of bodies up to this size are copied. A larger one keeps the whole shared buffer alive for as long as it lives itself.
-const COPIED_BYTES_MAX: usize = 8 * 1024;
+use crate::http1::COPIED_BYTES_MAX;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,15 +49,10 @@ impl Input {
         loop {
             if let Some(data) = &mut self.data {
                 let piece = data.take(read);
-                if data.left == 0 && data.padding == 0 {
+                if data.left + data.padding == 0 {
                     self.data = None;
-                } else if piece.is_none() {
-                    return Ok(None);
                 }
-                if piece.is_some() {
-                    return Ok(piece);
-                }
-                continue;
+                return Ok(piece);
             }
             let Some(head) = self.head(read)? else { return Ok(None) };
             if head.kind == Kind::Data {

@@ -3,7 +3,6 @@
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -12,16 +11,13 @@ use tokio::net::TcpStream;
 
 use super::frame::ErrorCode;
 use super::session::{Arrived, Session};
-use crate::http1::poll_read_in_place;
+use crate::http1::{LINGER_LIMIT, poll_read_in_place};
 
 /// How many times a connection reads before others get their turn.
 const READS_PER_TURN: usize = 4;
 
 /// A peer that does not read what it made us write is not read either while more than this waits.
 const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
-
-/// How long a peer has to read our last words. Closing while something of it arrives would reset the connection, and it might never see them.
-const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a connection ended.
 #[derive(Debug, Error)]

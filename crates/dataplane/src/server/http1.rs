@@ -12,7 +12,6 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use http::{Response, StatusCode};
 use thiserror::Error;
@@ -22,7 +21,7 @@ use super::connection::ConnectionError;
 use super::{Abort, Connection, ServerLimits, Service};
 use crate::body::{Body, BodyError, ResponseBody};
 use crate::drain::Drain;
-use crate::http1::{Framing, Outgoing, WrongLength, spare_buffer};
+use crate::http1::{Framing, LINGER_LIMIT, Outgoing, WrongLength, spare_buffer};
 use crate::refusal::RequestKind;
 use crate::stream::Stream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
@@ -32,10 +31,6 @@ use response::{Announced, Asked, write_head};
 use wire::{BegunBody, Wire};
 
 pub(crate) use wire::RequestBody;
-
-/// How long a client that may be in the middle of a body has to notice that we closed our side. Closing the other side while bytes arrive resets the
-/// connection, and a client that sees the reset first never reads its answer. One that reads while it writes closes within a round trip.
-const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// As much is as good as sent: the kernel takes it from us, whatever the client does.
 const SMALL_REST: usize = 16 * 1024;

@@ -23,13 +23,12 @@ impl Core {
         read: &mut BytesMut,
     ) -> Result<Option<Arrived>, (ErrorCode, &'static str)> {
         loop {
-            let piece = match self.input.next(read) {
-                Ok(Some(piece)) => piece,
+            let taken = match self.input.next(read) {
+                Ok(Some(piece)) => self.take(piece),
                 Ok(None) => return Ok(None),
-                Err(Fault::Connection(code, what)) => return Err((code, what)),
-                Err(Fault::Stream(..)) => continue,
+                Err(fault) => Err(fault),
             };
-            match self.take(piece) {
+            match taken {
                 Ok(None) => {}
                 Ok(Some(arrived)) => return Ok(Some(arrived)),
                 Err(Fault::Connection(code, what)) => return Err((code, what)),

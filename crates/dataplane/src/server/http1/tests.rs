@@ -2,6 +2,7 @@ mod bodies;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Version};
@@ -115,6 +116,15 @@ impl Drop for Cancelled {
             let _ = told.send(());
         }
     }
+}
+
+/// A body of which nothing comes, and that tells when it is dropped.
+fn endless(held: Cancelled) -> Body {
+    let frames = futures_util::stream::poll_fn(move |_| {
+        let _held = &held;
+        Poll::Pending
+    });
+    Body::custom(StreamBody::new(frames))
 }
 
 /// What a test is told of a service's future: that it began, and that it was dropped.
@@ -275,11 +285,7 @@ fn a_client_that_goes_away_breaks_off_its_response() {
         let told = RefCell::new(Some(told));
         let server = Server::start(move |_| {
             let held = Cancelled(told.take());
-            let frames = futures_util::stream::poll_fn(move |_| {
-                let _held = &held;
-                Poll::Pending
-            });
-            async { Ok(Response::new(Body::custom(StreamBody::new(frames)))) }
+            async { Ok(Response::new(endless(held))) }
         });
         let mut stream = server.connect().await;
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("open");

@@ -159,11 +159,7 @@ fn a_client_that_goes_away_is_noticed_also_when_its_upload_is_at_rest() {
                 drop(body);
             });
             let held = Cancelled(told.take());
-            let frames = futures_util::stream::poll_fn(move |_| {
-                let _held = &held;
-                Poll::Pending
-            });
-            async { Ok(Response::new(Body::custom(StreamBody::new(frames)))) }
+            async { Ok(Response::new(endless(held))) }
         });
         let mut stream = server.connect().await;
         stream.write_all(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n").await.expect("open");
