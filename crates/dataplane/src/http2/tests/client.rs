@@ -230,15 +230,20 @@ fn connections_that_are_closed_when_idle_end_with_their_last_stream() {
     });
 }
 
-/// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is waited for.
-#[test]
-fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
+/// Runs a test whose clock goes on when nobody else does.
+fn run_paused(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    LocalSet::new().block_on(&runtime, async {
+    LocalSet::new().block_on(&runtime, test);
+}
+
+/// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is waited for.
+#[test]
+fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
+    run_paused(async {
         let world = World::start().await;
         let clock = Clock::start();
         let begun = clock.now();
@@ -255,5 +260,25 @@ fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
             30,
             "10 s, an answer, 10 s, and 10 s for the second one"
         );
+    });
+}
+
+#[test]
+fn a_peer_that_owes_an_answer_to_streams_that_have_ended_is_asked_again() {
+    run_paused(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        sent.abort();
+        assert_eq!(peer.next_of_note().await, Got::Reset { stream: 1, code: ErrorCode::CANCEL });
+        // Long enough for the watch over the first stream to end.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let sent = world.send(Body::empty());
+        assert_eq!(peer.next_of_note().await, head(3, true));
+        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        peer.write(&response(3, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
     });
 }
