@@ -1,7 +1,6 @@
 //! `ebb-activator`: the activator as a program of its own, configured by its environment.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -156,8 +155,7 @@ fn admin_router(is_ready: Arc<AtomicBool>) -> Router {
 }
 
 fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener: io::Result<TcpListener> = TcpListener::bind(address);
-    listener.with_context(|| format!("listening on {address}"))
+    runtime::listen(address).with_context(|| format!("listening on {address}"))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::io;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use tokio::runtime::{self, LocalOptions};
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
 
 /// Running threads; each ends when its future returns, with every task that this has spawned.
 pub(crate) struct Threads {
@@ -33,18 +33,26 @@ impl Threads {
         name: String,
         work: impl FnOnce() -> Job + Send + 'static,
     ) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
-            .build()?;
         let alive = self.alive.clone();
+        let (begun, whether_begun) = std::sync::mpsc::sync_channel(1);
         let thread = Builder::new().name(name).spawn(move || {
-            LocalSet::new().block_on(&runtime, work());
-            drop(runtime);
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
+                .build_local(LocalOptions::default());
+            let (begins, runtime) = match runtime {
+                Ok(runtime) => (Ok(()), Some(runtime)),
+                Err(error) => (Err(error), None),
+            };
+            // Nobody listens if the starting thread has gone, and then nothing is to be said.
+            let _ = begun.send(begins);
+            if let Some(runtime) = runtime {
+                runtime.block_on(work());
+            }
             drop(alive);
         })?;
         self.handles.push(thread);
-        Ok(())
+        whether_begun.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended before it began")))
     }
 
     /// Waits until all have ended, at most `patience`. Whether they have.

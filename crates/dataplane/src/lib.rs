@@ -17,6 +17,7 @@ mod proxy;
 mod refusal;
 mod server;
 mod small_writes;
+mod socket_options;
 mod stream;
 mod timers;
 mod upgrade;

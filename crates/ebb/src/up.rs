@@ -84,11 +84,9 @@ impl Sockets {
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| {
+    runtime::listen(address).with_context(|| {
         format!("cannot listen on {address}; end what uses it, or choose another address with {option}")
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+    })
 }
 
 async fn serve(

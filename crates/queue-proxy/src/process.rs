@@ -80,9 +80,9 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
 
 /// On a machine without IPv6 "every interface" is IPv4's.
 fn listen_on(address: IpAddr, port: u16) -> std::io::Result<TcpListener> {
-    TcpListener::bind(SocketAddr::new(address, port)).or_else(|error| match address {
+    runtime::listen(SocketAddr::new(address, port)).or_else(|error| match address {
         IpAddr::V6(every) if every.is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse => {
-            TcpListener::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
+            runtime::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
         }
         IpAddr::V4(_) | IpAddr::V6(_) => Err(error),
     })

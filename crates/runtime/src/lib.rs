@@ -1,15 +1,18 @@
-//! What every process needs, whatever it does: a clock, logs, metrics and the page that shows them, signals, and patience between attempts.
+//! What every process needs, whatever it does: a clock, logs, metrics and the page that shows them, signals, listening sockets, and
+//! patience between attempts.
 //!
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
 mod backoff;
 mod clock;
+mod listen;
 mod logs;
 mod metrics;
 mod signals;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, wall_time};
+pub use listen::listen;
 pub use logs::{Colours, LogFormat, start_logs};
 pub use metrics::{MetricsRegistry, metrics_router};
 pub use signals::{StopRequest, StopRequests};

@@ -14,14 +14,18 @@ use super::framing::Framing;
 use super::headers::write_header;
 use crate::small_writes::poll_write_pieces;
 
-/// A piece of the body up to this size is copied behind the head: one piece costs the kernel noticeably less than two.
-const JOINED_BYTES_MAX: usize = 1024;
+/// A piece of the body up to this size is copied to what waits to be written, so that the next piece can go out with it. That is as much as comes with the
+/// head of a request.
+const JOINED_BYTES_MAX: usize = 8 * 1024;
+
+/// While this much waits to be written, nothing is copied behind it.
+const CROWDED_BYTES: usize = 16 * 1024;
 
 /// Room for most heads.
 const HEAD_BYTES: usize = 512;
 
 /// A buffer that has grown beyond this is not kept.
-const SPARE_BYTES_MAX: usize = 4 * 1024;
+const SPARE_BYTES_MAX: usize = 16 * 1024;
 
 thread_local! {
     /// Usually a message is written at once, so that one buffer serves all of them.
@@ -95,10 +99,11 @@ impl Outgoing {
             .then(|| self.before.len() - written + self.data.len() + self.after.len())
     }
 
-    /// Whether a piece of the body may be taken. Not before the end of the last chunk is out: what the next one puts before its data would overtake it.
-    /// And not while the peer takes nothing: small pieces would pile up behind the head.
+    /// Whether a piece of the body may be taken: what is there already goes out together, because each write costs the kernel far more than a copy. Not
+    /// before the end of the last chunk is out: what the next one puts before its data would overtake it. And not while the peer takes nothing: small
+    /// pieces would pile up behind the head.
     pub(crate) fn wants_body(&self) -> bool {
-        let is_crowded = self.before.len() >= SPARE_BYTES_MAX;
+        let is_crowded = self.before.len() >= CROWDED_BYTES;
         !is_crowded
             && self.data.is_empty()
             && self.after.is_empty()
@@ -132,7 +137,10 @@ impl Outgoing {
             Sending::UntilClose => {}
             Sending::Complete => return Err(WrongLength),
         }
-        if !self.before.is_empty() && data.len() <= JOINED_BYTES_MAX {
+        if data.len() <= JOINED_BYTES_MAX {
+            if self.before.capacity() == 0 {
+                self.before = spare_buffer();
+            }
             self.before.extend_from_slice(&data);
             self.before.extend_from_slice(self.after);
             self.after = b"";
@@ -251,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_framed_as_its_head_says() {
         let long = "x".repeat(JOINED_BYTES_MAX + 1);
-        let chunked = format!("head;3\r\nabc\r\n401\r\n{long}\r\n0\r\n\r\n");
+        let chunked = format!("head;3\r\nabc\r\n{:X}\r\n{long}\r\n0\r\n\r\n", long.len());
         let plain = format!("head;abc{long}");
         let frames = || vec![data("abc"), data(""), data(&long)];
         assert_eq!(written(Framing::Chunked, frames()).await, Ok(chunked));
@@ -281,10 +289,21 @@ mod tests {
             taken += 1;
         }
         assert!(taken > 1, "the first go with the head");
-        assert!(outgoing.before.len() < 2 * SPARE_BYTES_MAX);
+        assert!(outgoing.before.len() < CROWDED_BYTES + JOINED_BYTES_MAX);
         let (mut stream, _peer) = connection().await;
         poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
         assert!(outgoing.wants_body());
+    }
+
+    #[test]
+    fn a_small_piece_waits_for_a_large_one_that_is_there_too() {
+        for framing in [Framing::Chunked, Framing::UntilClose, Framing::Length(100_000)] {
+            let mut outgoing = Outgoing::new(b"head;".to_vec(), framing);
+            for (length, is_more_wanted) in [(1, true), (JOINED_BYTES_MAX, true), (JOINED_BYTES_MAX + 1, false)] {
+                outgoing.take(Some(data(&"x".repeat(length)))).expect("the body may be as long");
+                assert_eq!(outgoing.wants_body(), is_more_wanted, "{framing:?} after {length} bytes");
+            }
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use super::{ServerLimits, Service, http1};
 use crate::drain::Drain;
 use crate::headers::ClientAddress;
 use crate::http2::{self, SessionLimits};
+use crate::socket_options::set_options;
 use crate::stream::Stream;
 
 /// What a service may know about the connection that a request came on, and ask of it.
@@ -95,7 +96,7 @@ pub(super) async fn run<S: Service>(
     drain: &Drain,
     limits: ServerLimits,
 ) -> Result<(), ConnectionError> {
-    stream.set_nodelay(true)?;
+    set_options(&stream)?;
     let spoken = http1::serve(stream, Rc::clone(&connection), Rc::clone(&service), drain, limits).await?;
     match spoken {
         // Boxed, because every connection would have room for it.

@@ -254,11 +254,7 @@ impl<B: ResponseBody> Sending<'_, B> {
                 return self.poll_gone(context);
             }
             pieces += 1;
-            let next = if self.failure.is_none() && self.outgoing.wants_body() {
-                self.poll_body(context)
-            } else {
-                Poll::Ready(())
-            };
+            let next = self.poll_body(context);
             if self.outgoing.rest().is_some_and(|rest| rest <= SMALL_REST) {
                 self.body = None;
             }
@@ -280,15 +276,17 @@ impl<B: ResponseBody> Sending<'_, B> {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes the next piece of the body.
+    /// Takes as much of the body as goes out at once.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(body) = &mut self.body else { return Poll::Ready(()) };
-        let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
-        let taken = match frame.transpose() {
-            Ok(frame) => self.outgoing.take(frame).map_err(|wrong| Broken::from(wrong).into()),
-            Err(error) => Err(error.into()),
-        };
-        self.failure = taken.err();
+        while self.failure.is_none() && self.outgoing.wants_body() {
+            let Some(body) = &mut self.body else { break };
+            let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
+            let taken = match frame.transpose() {
+                Ok(frame) => self.outgoing.take(frame).map_err(|wrong| Broken::from(wrong).into()),
+                Err(error) => Err(error.into()),
+            };
+            self.failure = taken.err();
+        }
         Poll::Ready(())
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
+use crate::socket_options::set_options;
 
 pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
     let stream = match tokio::time::timeout(limit, TcpStream::connect(to)).await {
@@ -17,6 +18,6 @@ pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, S
         Ok(Err(error)) => return Err(SendErrorKind::ConnectFailed(error.kind().to_string())),
         Err(_elapsed) => return Err(SendErrorKind::ConnectTimedOut),
     };
-    stream.set_nodelay(true).map_err(|error| SendErrorKind::ConnectFailed(error.kind().to_string()))?;
+    set_options(&stream).map_err(|error| SendErrorKind::ConnectFailed(error.kind().to_string()))?;
     Ok(stream)
 }

@@ -60,8 +60,8 @@ impl Upload {
     /// Writes as much as can be written. Ready when it is done.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
         while !self.is_done() {
-            // The first piece of the body leaves with the head, if it is there already.
-            let next = if self.outgoing.wants_body() { self.poll_body(context)? } else { Poll::Ready(()) };
+            // The beginning of the body leaves with the head, if it is there already.
+            let next = self.poll_body(context)?;
             let flushed = self.wire.poll_flush(&mut self.outgoing, context);
             if self.outgoing.is_begun() {
                 self.progress = Progress::Written;
@@ -79,22 +79,20 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes the next piece of the body.
-    fn poll_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>, BodyFailed> {
-        let Poll::Ready(frame) = Pin::new(self.request.body_mut()).poll_frame(context) else {
-            return Ok(Poll::Pending);
-        };
-        if self.progress == Progress::Whole {
-            self.progress = Progress::Read;
-        }
-        match frame.transpose() {
-            Ok(frame) => self.outgoing.take(frame)?,
-            Err(error) => {
-                tracing::debug!(%error, "the body of a request broke off");
-                return Err(BodyFailed);
+    /// Takes as much of the body as goes out at once.
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
+        while self.outgoing.wants_body() {
+            let frame = ready!(Pin::new(self.request.body_mut()).poll_frame(context));
+            if self.progress == Progress::Whole {
+                self.progress = Progress::Read;
             }
+            let frame = frame.transpose().map_err(|error| {
+                tracing::debug!(%error, "the body of a request broke off");
+                BodyFailed
+            })?;
+            self.outgoing.take(frame)?;
         }
-        Ok(Poll::Ready(()))
+        Poll::Ready(Ok(()))
     }
 }
 
