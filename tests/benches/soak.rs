@@ -1,11 +1,13 @@
 //! Ten minutes of everything at once: does anything grow, and is anything lost?
 //!
 //! `cargo bench -p tests --bench soak`. Steady load, bursts, services that wake and fall asleep, apps that are killed, templates that are edited. Each
-//! second the memory, open files and threads of `ebb up` and of a queue-proxy that lives throughout are noted.
+//! second the memory, open files, threads and tasks of `ebb up` and of a queue-proxy that lives throughout are noted.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nix::sys::signal::Signal;
 use tests::bench::plot::{Chart, Line, charts};
 use tests::bench::process::{memory, open_files, threads};
@@ -22,7 +24,7 @@ const FULL: u32 = 600;
 const QUICK: u32 = 20;
 /// A median that grew by less is flat.
 const FLAT: f64 = 1.05;
-/// So many files or threads more are pods that happened to be there.
+/// So many files, threads or tasks more are pods that happened to be there.
 const FEW: f64 = 3.0;
 const WAKERS: u32 = 3;
 /// How long the first pod may take.
@@ -32,9 +34,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Watched {
     name: &'static str,
     pid: u32,
+    /// Where its metrics are.
+    metrics: SocketAddr,
     rss: Samples,
     files: Samples,
     threads: Samples,
+    tasks: Samples,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -58,8 +63,10 @@ async fn soak(options: &Options) -> anyhow::Result<()> {
         })
         .collect();
     let ebb = Ebb::up_as(&ebb, &services, &ConfigMap::short(), &["--log", "warn"]).await;
-    let queue_proxy = api::until(PATIENCE, || pid_of(&ebb, "steady", "queue_proxy_pid"))?;
-    let mut watched = [Watched::new("ebb up", ebb.pid()), Watched::new("queue-proxy", queue_proxy)];
+    let queue_proxy: u32 = api::until(PATIENCE, || detail(&ebb, "steady", "queue_proxy_pid"))?;
+    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, detail(&ebb, "steady", "metrics_port")?));
+    let mut watched =
+        [Watched::new("ebb up", ebb.pid(), ebb.api), Watched::new("queue-proxy", queue_proxy, metrics)];
     let mut loads = JoinSet::new();
     start_loads(&ebb, time, &mut loads);
     let (tally, ()) = tokio::try_join!(
@@ -142,7 +149,7 @@ async fn disturb_and_watch(
         }
         if second.is_multiple_of(kill_every) {
             // Right after another kill there may be none.
-            if let Ok(app) = pid_of(ebb, "killed", "app_pid") {
+            if let Ok(app) = detail(ebb, "killed", "app_pid") {
                 signal_process(app, Signal::SIGKILL);
             }
         }
@@ -153,17 +160,18 @@ async fn disturb_and_watch(
     Ok(())
 }
 
-/// A process of the first pod of a service that has one.
-fn pid_of(ebb: &Ebb, service: &str, which: &str) -> anyhow::Result<u32> {
+/// A number, of the first pod of a service that has one.
+fn detail<Number: FromStr>(ebb: &Ebb, service: &str, which: &str) -> anyhow::Result<Number> {
     let revision = api::get_json(ebb.api, &format!("/v1/revisions/default/service/{service}"))?;
     let pods = revision["pods"].as_array().context("a list of pods")?;
-    let pid = pods.iter().find_map(|pod| pod["details"][which].as_str()?.parse().ok());
-    pid.with_context(|| format!("{service} has no {which}"))
+    let number = pods.iter().find_map(|pod| pod["details"][which].as_str()?.parse().ok());
+    number.with_context(|| format!("{service} has no {which}"))
 }
 
 impl Watched {
-    fn new(name: &'static str, pid: u32) -> Self {
-        Self { name, pid, rss: Samples::new(), files: Samples::new(), threads: Samples::new() }
+    fn new(name: &'static str, pid: u32, metrics: SocketAddr) -> Self {
+        let [rss, files, threads, tasks] = std::array::from_fn(|_| Samples::new());
+        Self { name, pid, metrics, rss, files, threads, tasks }
     }
 
     fn look(&mut self) -> anyhow::Result<()> {
@@ -171,11 +179,28 @@ impl Watched {
         self.rss.push(memory(self.pid).with_context(|| format!("{} is gone", self.name))?.rss);
         self.files.push(count(open_files(self.pid)));
         self.threads.push(count(threads(self.pid).len()));
+        self.tasks.push(self.count_tasks()?);
         Ok(())
     }
 
-    fn rows(&self) -> [(&'static str, &Samples, f64); 3] {
-        [("RSS MB", &self.rss, 0.0), ("open files", &self.files, FEW), ("threads", &self.threads, FEW)]
+    /// On all its runtimes.
+    fn count_tasks(&self) -> anyhow::Result<f64> {
+        let page = api::get(self.metrics, "localhost", "/metrics")?;
+        let counts = page.lines().filter_map(|line| {
+            line.strip_prefix("runtime_tasks ").or_else(|| line.strip_prefix("activator_tasks "))
+        });
+        let counts = counts.map(str::parse::<f64>).collect::<Result<Vec<_>, _>>()?;
+        ensure!(!counts.is_empty(), "{} does not say how many tasks it has", self.name);
+        Ok(counts.iter().sum())
+    }
+
+    fn rows(&self) -> [(&'static str, &Samples, f64); 4] {
+        [
+            ("RSS MB", &self.rss, 0.0),
+            ("open files", &self.files, FEW),
+            ("threads", &self.threads, FEW),
+            ("tasks", &self.tasks, FEW),
+        ]
     }
 }
 
@@ -236,5 +261,6 @@ fn pictures(watched: &[Watched]) -> Vec<Chart> {
         chart("Resident memory, MB", |watched| &watched.rss),
         chart("Open files", |watched| &watched.files),
         chart("Threads", |watched| &watched.threads),
+        chart("Tasks", |watched| &watched.tasks),
     ]
 }

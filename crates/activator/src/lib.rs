@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{Drain, ServerLimits, serve};
+use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -104,6 +105,7 @@ impl Activator {
             backends,
             listener: listeners.link,
             ending: ending.clone(),
+            workers: workers.runtimes().to_vec(),
         };
         let mut threads = Threads::default();
         threads.start("activator-link".to_owned(), move || control.run())?;
@@ -195,6 +197,7 @@ struct Control {
     backends: Backends,
     listener: std::net::TcpListener,
     ending: Ending,
+    workers: Vec<RuntimeMetrics>,
 }
 
 impl Control {
@@ -210,7 +213,7 @@ impl Control {
                 return;
             }
         };
-        let metering = Rc::new(Metering::new(Arc::clone(&self.context)));
+        let metering = Rc::new(Metering::new(Arc::clone(&self.context), self.workers));
         let link = Rc::new(LinkEnd {
             context: Arc::clone(&self.context),
             assignments: self.assignments,

@@ -1,9 +1,11 @@
 //! Closes the activator's seconds, and remembers them for an autoscaler that connects later.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use link::{History, RevisionLoad};
 use parking_lot::Mutex;
+use tokio::runtime::RuntimeMetrics;
 use tokio::sync::watch;
 use vocabulary::{Load, RequestRate, Timestamp};
 
@@ -18,11 +20,27 @@ pub(crate) struct Metering {
     history: Mutex<History<ReportedSecond>>,
     /// The first second that is not closed yet.
     open_second: watch::Sender<u64>,
+    /// The threads that serve requests, and how many tasks of theirs are counted.
+    workers: Vec<RuntimeMetrics>,
+    counted_tasks: AtomicI64,
+}
+
+/// Its tasks end with an activator; another one of this process goes on counting.
+impl Drop for Metering {
+    fn drop(&mut self) {
+        self.count_tasks(0);
+    }
 }
 
 impl Metering {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, history: Mutex::new(History::new()), open_second: watch::Sender::new(0) }
+    pub(crate) fn new(context: Arc<Context>, workers: Vec<RuntimeMetrics>) -> Self {
+        Self {
+            context,
+            history: Mutex::new(History::new()),
+            open_second: watch::Sender::new(0),
+            workers,
+            counted_tasks: AtomicI64::new(0),
+        }
     }
 
     /// Closes one second after the other, for ever.
@@ -31,7 +49,14 @@ impl Metering {
             let open = *self.open_second.borrow();
             self.context.clock.sleep_until(self.context.beginning_of(open + 1)).await;
             self.close(open, self.context.clock.now());
+            self.count_tasks(self.workers.iter().map(RuntimeMetrics::num_alive_tasks).sum());
         }
+    }
+
+    fn count_tasks(&self, tasks: usize) {
+        let tasks = i64::try_from(tasks).unwrap_or(i64::MAX);
+        let counted = self.counted_tasks.swap(tasks, Ordering::Relaxed);
+        self.context.metrics.tasks.inc_by(tasks - counted);
     }
 
     /// The first second that is not closed yet.

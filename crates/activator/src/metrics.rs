@@ -37,6 +37,7 @@ pub struct Metrics {
     pub(crate) link_connected: Gauge,
     pub(crate) assigned_revisions: Gauge,
     pub(crate) stale_assignments: Counter,
+    pub(crate) tasks: Gauge,
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
@@ -55,6 +56,7 @@ impl Metrics {
             link_connected: Gauge::default(),
             assigned_revisions: Gauge::default(),
             stale_assignments: Counter::default(),
+            tasks: Gauge::default(),
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
@@ -77,6 +79,11 @@ impl Metrics {
             "activator_replay_bytes",
             "Bytes of request bodies kept for another attempt",
             self.replay_bytes.clone(),
+        );
+        registry.register(
+            "activator_tasks",
+            "Tasks that are alive on the threads that serve requests",
+            self.tasks.clone(),
         );
         registry.register(
             "activator_link_connected",
@@ -206,6 +213,6 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 12);
+        assert_eq!(count, 14);
     }
 }

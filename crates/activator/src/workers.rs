@@ -7,12 +7,13 @@ use std::io;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use tokio::runtime::{self, LocalOptions};
+use tokio::runtime::{self, LocalOptions, RuntimeMetrics};
 use tokio::sync::mpsc;
 
 /// Running threads; each ends when its future returns, with every task that this has spawned.
 pub(crate) struct Threads {
     handles: Vec<JoinHandle<()>>,
+    runtimes: Vec<RuntimeMetrics>,
     /// Held by every thread; dropped here before waiting.
     alive: mpsc::Sender<()>,
     /// Closed when the last thread has ended.
@@ -22,7 +23,7 @@ pub(crate) struct Threads {
 impl Default for Threads {
     fn default() -> Self {
         let (alive, ended) = mpsc::channel(1);
-        Self { handles: Vec::new(), alive, ended }
+        Self { handles: Vec::new(), runtimes: Vec::new(), alive, ended }
     }
 }
 
@@ -41,7 +42,7 @@ impl Threads {
                 .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
                 .build_local(LocalOptions::default());
             let (begins, runtime) = match runtime {
-                Ok(runtime) => (Ok(()), Some(runtime)),
+                Ok(runtime) => (Ok(runtime.handle().metrics()), Some(runtime)),
                 Err(error) => (Err(error), None),
             };
             // Nobody listens if the starting thread has gone, and then nothing is to be said.
@@ -52,7 +53,15 @@ impl Threads {
             drop(alive);
         })?;
         self.handles.push(thread);
-        whether_begun.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended before it began")))
+        let begun = whether_begun.recv();
+        let runtime = begun.unwrap_or_else(|_| Err(io::Error::other("the thread ended before it began")))?;
+        self.runtimes.push(runtime);
+        Ok(())
+    }
+
+    /// What can be asked of the threads from outside.
+    pub(crate) fn runtimes(&self) -> &[RuntimeMetrics] {
+        &self.runtimes
     }
 
     /// Waits until all have ended, at most `patience`. Whether they have.

@@ -33,8 +33,9 @@ mod tests {
     fn a_burst_of_connections_waits_to_be_accepted() {
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
         let address = listener.local_addr().expect("bound");
-        let connections: Vec<_> =
-            (0..300).map(|_| TcpStream::connect_timeout(&address, PATIENCE).expect("there is room")).collect();
+        let connections: Vec<_> = (0..300)
+            .map(|_| TcpStream::connect_timeout(&address, PATIENCE).expect("there is room"))
+            .collect();
         let mut accepted = 0;
         while listener.accept().is_ok() {
             accepted += 1;

@@ -6,13 +6,25 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
 
 /// The metrics of one process. Cheap to clone; components register what they count and keep their own handles, so nothing is looked
 /// up per request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MetricsRegistry {
     registry: Arc<Mutex<Registry>>,
+    tasks: Gauge,
+}
+
+/// What every process says of itself.
+impl Default for MetricsRegistry {
+    fn default() -> Self {
+        let (mut registry, tasks) = (Registry::default(), Gauge::default());
+        registry.register("runtime_tasks", "Tasks that are alive beside this page", tasks.clone());
+        Self { registry: Arc::new(Mutex::new(registry)), tasks }
+    }
 }
 
 impl MetricsRegistry {
@@ -22,8 +34,11 @@ impl MetricsRegistry {
         use_registry(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All metrics in the OpenMetrics text format.
+    /// All metrics in the OpenMetrics text format. Counts the tasks of the runtime on which it is called.
     pub fn encode(&self) -> String {
+        if let Ok(runtime) = Handle::try_current() {
+            self.tasks.set(i64::try_from(runtime.metrics().num_alive_tasks()).unwrap_or(i64::MAX));
+        }
         let mut text = String::new();
         self.with(|registry| prometheus_client::encoding::text::encode(&mut text, registry))
             .expect("writing to a string does not fail");
@@ -53,5 +68,16 @@ mod tests {
         metrics.with(|registry| registry.register("wakes", "Revisions woken from zero", wakes.clone()));
         wakes.inc();
         assert!(metrics.encode().contains("wakes_total 1"), "{}", metrics.encode());
+    }
+
+    #[tokio::test]
+    async fn tasks_are_counted_while_they_live() {
+        let metrics = MetricsRegistry::default();
+        let tasks = |count: u32| metrics.encode().contains(&format!("\nruntime_tasks {count}\n"));
+        let task = tokio::spawn(std::future::pending::<()>());
+        assert!(tasks(1), "{}", metrics.encode());
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        assert!(tasks(0), "{}", metrics.encode());
     }
 }

@@ -299,7 +299,9 @@ mod tests {
     fn a_small_piece_waits_for_a_large_one_that_is_there_too() {
         for framing in [Framing::Chunked, Framing::UntilClose, Framing::Length(100_000)] {
             let mut outgoing = Outgoing::new(b"head;".to_vec(), framing);
-            for (length, is_more_wanted) in [(1, true), (JOINED_BYTES_MAX, true), (JOINED_BYTES_MAX + 1, false)] {
+            for (length, is_more_wanted) in
+                [(1, true), (JOINED_BYTES_MAX, true), (JOINED_BYTES_MAX + 1, false)]
+            {
                 outgoing.take(Some(data(&"x".repeat(length)))).expect("the body may be as long");
                 assert_eq!(outgoing.wants_body(), is_more_wanted, "{framing:?} after {length} bytes");
             }

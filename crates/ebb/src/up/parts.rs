@@ -136,7 +136,8 @@ fn start_activator(
     clock: Clock,
     metrics: &activator::Metrics,
 ) -> anyhow::Result<RunningActivator> {
-    let link = runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
+    let link =
+        runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
     let facts =
         ActivatorFacts { name: ReplicaName::new(&format!("activator-{number}")), link: link.local_addr()? };
     let config = ActivatorConfig {
