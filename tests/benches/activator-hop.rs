@@ -84,7 +84,13 @@ fn main() -> anyhow::Result<()> {
             if !options.includes(&name) {
                 continue;
             }
-            let turns = field.play(cell, &options, rounds).with_context(|| name.clone())?;
+            let turns = match field.play(cell, &options, rounds) {
+                Ok(turns) => turns,
+                Err(error) => {
+                    report.failed(&name, &error);
+                    continue;
+                }
+            };
             fill(&mut report, &name, &turns);
             let ratio = turns[ACTIVATOR].cpu_us.over(&turns[HAPROXY].cpu_us);
             bars.push(Bar { label: name, median: ratio.median(), least: ratio.least(), most: ratio.most() });

@@ -108,7 +108,13 @@ pub(crate) fn measure(options: &Options, report: &mut Report) -> anyhow::Result<
     let field = Field::start(folder.path(), Cores::divide()?)?;
     let mut bars = Vec::new();
     for cell in &cells {
-        let turns = field.play(cell, options)?;
+        let turns = match field.play(cell, options) {
+            Ok(turns) => turns,
+            Err(error) => {
+                report.failed(&cell.name, &error);
+                continue;
+            }
+        };
         report_cell(cell, &turns, report);
         for (name, _) in OURS {
             let ratio = turns[name].cpu_us.over(&turns[HAPROXY].cpu_us);

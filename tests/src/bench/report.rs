@@ -1,9 +1,9 @@
-//! What a benchmark found: tables for people, a verdict for each goal, and everything once more as JSON.
+//! What a benchmark found: tables for people as soon as they are there, a verdict for each goal, and everything once more as JSON.
 
 use std::fmt;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ pub struct Report {
     tables: Vec<Table>,
     goals: Vec<Goal>,
     notes: Vec<String>,
+    /// What could not be measured, and why.
+    failures: Vec<String>,
 }
 
 /// One quantity of one contestant in one cell, round by round.
@@ -110,9 +112,9 @@ impl fmt::Display for Table {
 }
 
 impl Report {
-    /// Begins one.
+    /// Begins one, and says so.
     pub fn new(benchmark: &str, quick: bool, rounds: usize) -> Self {
-        Self {
+        let report = Self {
             format: FORMAT,
             benchmark: benchmark.to_owned(),
             quick,
@@ -122,7 +124,12 @@ impl Report {
             tables: Vec::new(),
             goals: Vec::new(),
             notes: Vec::new(),
-        }
+            failures: Vec::new(),
+        };
+        let Machine { processor, cores, kernel, commit } = &report.machine;
+        let commit = commit.as_deref().unwrap_or("an unknown commit");
+        println!("{benchmark} at {commit}: {rounds} rounds on {cores} cores of {processor}, Linux {kernel}");
+        report
     }
 
     /// Notes a quantity, its unit in its name.
@@ -138,8 +145,9 @@ impl Report {
         });
     }
 
-    /// Adds a table.
+    /// Adds a table, and prints it.
     pub fn table(&mut self, table: Table) {
+        println!("{table}");
         self.tables.push(table);
     }
 
@@ -153,29 +161,30 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Prints everything and writes the JSON where that was asked for.
+    /// Notes that something could not be measured. What can be is still worth having; at the end the run fails.
+    pub fn failed(&mut self, what: &str, why: &anyhow::Error) {
+        let failure = format!("{what} could not be measured: {why:#}");
+        println!("\n{failure}");
+        self.failures.push(failure);
+    }
+
+    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be measured.
     pub fn finish(&self, json: Option<&Path>) -> anyhow::Result<()> {
         println!("{self}");
         if let Some(path) = json {
             let text = serde_json::to_string_pretty(self).context("a report is plain data")?;
             std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
         }
+        if !self.failures.is_empty() {
+            bail!("{}", self.failures.join("\n"));
+        }
         Ok(())
     }
 }
 
+/// The notes and the verdict; tables were printed when they came.
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { processor, cores, kernel, commit } = &self.machine;
-        let commit = commit.as_deref().unwrap_or("an unknown commit");
-        writeln!(
-            formatter,
-            "{} at {commit}: {} rounds on {cores} cores of {processor}, Linux {kernel}",
-            self.benchmark, self.rounds
-        )?;
-        for table in &self.tables {
-            writeln!(formatter, "{table}")?;
-        }
         for note in &self.notes {
             writeln!(formatter, "\n{note}")?;
         }

@@ -3,7 +3,8 @@ use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use super::*;
 
-const PAGE: [&str; 17] = [
+const PAGE: [&str; 18] = [
+    "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
     "autoscaler_ready_pods gauge",
