@@ -69,8 +69,8 @@ pub struct ServerLimits {
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        // 250 streams and a connection window of 1 MiB are Knative's. A stream's window is small, so that a request that waits for its turn costs
-        // its sender's memory and not ours.
+        // 250 streams are Knative's. A stream's window is small, so that a request that waits for its turn costs its sender's memory and not ours; the
+        // connection's does not limit anything.
         Self {
             head_bytes: 256 * 1024,
             // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a few.

@@ -28,8 +28,9 @@ use super::input::Input;
 use super::output::Output;
 use super::stream::{Sending, Stream, StreamError, Streams, Turn, Waiting};
 
-/// How much a connection may send before somebody reads it, in all its streams (Knative's number).
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
+/// the moment, because they wait for a slot or for a slow client, would take the window from all others, and who waits might wait for one of those.
+const CONNECTION_WINDOW: u32 = 1024 * 1024 * 1024;
 
 /// While more than this is waiting to be written, streams add no data.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use http::Request;
 use http_body_util::BodyExt;
 
 use crate::world::{App, HOP_KEY, Proxy, eventually, http2, run, text};
+
+/// More than a stream's window.
+const UPLOAD_BYTES: usize = 200_000;
 
 /// An app that takes its time.
 async fn slow_app(milliseconds: u64) -> App {
@@ -57,6 +61,34 @@ fn b2_the_same_over_http2() {
         .await;
         assert_eq!((count(&answers, 200), count(&answers, 503)), (11, 4));
         assert_eq!(app.state.running_max.get(), 1);
+    });
+}
+
+/// The beginnings of forty uploads are more than a connection's window is elsewhere; those that run must not lack what those that wait hold.
+#[test]
+fn uploads_that_wait_take_nothing_from_those_that_run() {
+    run(async {
+        let app = App::start(|request| {
+            Box::pin(async {
+                let body = request.into_body().collect().await.expect("whole").to_bytes();
+                assert_eq!(body.len(), UPLOAD_BYTES);
+                text(200, "done")
+            })
+        })
+        .await;
+        let proxy = Proxy::start(app.port, &[("CONTAINER_CONCURRENCY", "5")]).await;
+        let sender = http2(proxy.ports.requests).await;
+        let answers = join_all((0..40).map(|_| {
+            let mut sender = sender.clone();
+            async move {
+                let body = http_body_util::Full::new(Bytes::from(vec![b'x'; UPLOAD_BYTES]));
+                let body = body.map_err(|never| match never {}).boxed_unsync();
+                let request = Request::post("http://h/").body(body).expect("legal");
+                sender.send_request(request).await.expect("an answer").status().as_u16()
+            }
+        }))
+        .await;
+        assert_eq!((count(&answers, 200), app.state.running_max.get()), (40, 5));
     });
 }
 

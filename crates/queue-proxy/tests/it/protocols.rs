@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -127,6 +128,33 @@ fn h26_grpc_trailers_pass_both_ways_over_http2() {
 }
 
 /// H22, whether they were announced or not.
+/// All clients share a connection to the app.
+#[test]
+fn a_client_that_does_not_read_takes_nothing_from_the_others() {
+    run(async {
+        let app = App::start(|request| {
+            let length = if request.uri().path() == "/large" { 4 * 1024 * 1024 } else { 1 };
+            let body = http_body_util::Full::new(Bytes::from(vec![b'x'; length]));
+            Box::pin(async { Response::new(body.map_err(|never| match never {}).boxed_unsync()) })
+        })
+        .await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        let get = async |sender: &mut SendRequest<AppBody>, path: &str| {
+            let body = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let request = Request::get(format!("http://h{path}")).body(body).expect("legal");
+            sender.send_request(request).await.expect("an answer")
+        };
+        let mut lazy = http2(proxy.ports.requests).await;
+        let mut unread = Vec::new();
+        for _ in 0..20 {
+            unread.push(get(&mut lazy, "/large").await);
+        }
+        let mut other = http2(proxy.ports.requests).await;
+        let answer = get(&mut other, "/large").await.into_body().collect().await;
+        assert_eq!(answer.expect("whole").to_bytes().len(), 4 * 1024 * 1024);
+    });
+}
+
 #[test]
 fn h22_trailers_reach_an_http1_client() {
     run(async {
