@@ -84,13 +84,8 @@ fn main() -> anyhow::Result<()> {
             if !options.includes(&name) {
                 continue;
             }
-            let turns = match field.play(cell, &options, rounds) {
-                Ok(turns) => turns,
-                Err(error) => {
-                    report.failed(&name, &error);
-                    continue;
-                }
-            };
+            let played = field.play(cell, &options, rounds);
+            let Some(turns) = report.unless_failed(&name, played) else { continue };
             fill(&mut report, &name, &turns);
             let ratio = turns[ACTIVATOR].cpu_us.over(&turns[HAPROXY].cpu_us);
             bars.push(Bar { label: name, median: ratio.median(), least: ratio.least(), most: ratio.most() });

@@ -1,7 +1,7 @@
 //! Closes the activator's seconds, and remembers them for an autoscaler that connects later.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use link::{History, RevisionLoad};
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ pub(crate) struct Metering {
     open_second: watch::Sender<u64>,
     /// The threads that serve requests, and how many tasks of theirs are counted.
     workers: Vec<RuntimeMetrics>,
-    counted_tasks: AtomicI64,
+    counted_tasks: Cell<i64>,
 }
 
 /// Its tasks end with an activator; another one of this process goes on counting.
@@ -39,7 +39,7 @@ impl Metering {
             history: Mutex::new(History::new()),
             open_second: watch::Sender::new(0),
             workers,
-            counted_tasks: AtomicI64::new(0),
+            counted_tasks: Cell::default(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Metering {
 
     fn count_tasks(&self, tasks: usize) {
         let tasks = i64::try_from(tasks).unwrap_or(i64::MAX);
-        let counted = self.counted_tasks.swap(tasks, Ordering::Relaxed);
+        let counted = self.counted_tasks.replace(tasks);
         self.context.metrics.tasks.inc_by(tasks - counted);
     }
 

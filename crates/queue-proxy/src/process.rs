@@ -163,7 +163,7 @@ impl Bound {
         };
         let (stack, linked) = (self.stack(&parts), self.linked(&parts));
         let Self { config, clock, requests, admin, link, stat, metrics } = self;
-        let link = link.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(link));
+        let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
         let beside = Drain::new();

@@ -108,13 +108,7 @@ pub(crate) fn measure(options: &Options, report: &mut Report) -> anyhow::Result<
     let field = Field::start(folder.path(), Cores::divide()?)?;
     let mut bars = Vec::new();
     for cell in &cells {
-        let turns = match field.play(cell, options) {
-            Ok(turns) => turns,
-            Err(error) => {
-                report.failed(&cell.name, &error);
-                continue;
-            }
-        };
+        let Some(turns) = report.unless_failed(&cell.name, field.play(cell, options)) else { continue };
         report_cell(cell, &turns, report);
         for (name, _) in OURS {
             let ratio = turns[name].cpu_us.over(&turns[HAPROXY].cpu_us);
@@ -257,6 +251,6 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
         let difference = |turn: &Turns| turn.p99_us.less(&reference.p99_us);
         let noise = difference(&turns[CONTROL]);
         let goal = format!("{}, {name}: p99 in µs beyond HAProxy's (noise {})", cell.name, noise.summary(0));
-        report.goal(Goal::at_most(&goal, difference(turn).median(), noise.median().abs()));
+        report.goal(Goal::at_most(&goal, difference(turn).median(), noise.median().max(0.0)));
     }
 }

@@ -161,11 +161,14 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Notes that something could not be measured. What can be is still worth having; at the end the run fails.
-    pub fn failed(&mut self, what: &str, why: &anyhow::Error) {
-        let failure = format!("{what} could not be measured: {why:#}");
-        println!("\n{failure}");
-        self.failures.push(failure);
+    /// What was found, or `None` after noting why it could not be measured. The rest is still worth having; at the end the run fails.
+    pub fn unless_failed<Found>(&mut self, what: &str, found: anyhow::Result<Found>) -> Option<Found> {
+        let note = |why| {
+            let failure = format!("{what} could not be measured: {why:#}");
+            println!("\n{failure}");
+            self.failures.push(failure);
+        };
+        found.map_err(note).ok()
     }
 
     /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be measured.
