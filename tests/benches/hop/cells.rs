@@ -251,6 +251,7 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
         let difference = |turn: &Turns| turn.p99_us.less(&reference.p99_us);
         let noise = difference(&turns[CONTROL]);
         let goal = format!("{}, {name}: p99 in µs beyond HAProxy's (noise {})", cell.name, noise.summary(0));
-        report.goal(Goal::at_most(&goal, difference(turn).median(), noise.median().max(0.0)));
+        let beyond = difference(turn).median();
+        report.goal(Goal::at_most_as_far_as_known(&goal, beyond, 0.0, noise.uncertainty_of_median()));
     }
 }

@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::statistics::Samples;
 
 /// The version of [`Report`]'s JSON.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Everything that one run of one benchmark found.
 #[derive(Debug, Serialize)]
@@ -49,18 +49,56 @@ pub struct Goal {
     /// What was found.
     pub found: String,
     /// Whether it holds.
-    pub met: bool,
+    pub verdict: Verdict,
+}
+
+/// What became of a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It holds.
+    Met,
+    /// The number is beyond its limit by less than these rounds can tell: more of them would decide.
+    Even,
+    /// It does not hold.
+    Missed,
+}
+
+impl Verdict {
+    /// Of a number that may be at most `limit`, and is known but for `uncertainty`.
+    fn at_most(value: f64, limit: f64, uncertainty: f64) -> Self {
+        if value <= limit {
+            Self::Met
+        } else if value <= limit + uncertainty {
+            Self::Even
+        } else {
+            Self::Missed
+        }
+    }
 }
 
 impl Goal {
     /// That a number does not exceed a limit.
     pub fn at_most(goal: &str, value: f64, limit: f64) -> Self {
-        Self { goal: goal.to_owned(), found: format!("{value:.2} (limit {limit:.2})"), met: value <= limit }
+        Self {
+            goal: goal.to_owned(),
+            found: format!("{value:.2} (limit {limit:.2})"),
+            verdict: Verdict::at_most(value, limit, 0.0),
+        }
+    }
+
+    /// That a number does not exceed a limit, where both were measured, and their difference is known but for `uncertainty`.
+    pub fn at_most_as_far_as_known(goal: &str, value: f64, limit: f64, uncertainty: f64) -> Self {
+        Self {
+            goal: goal.to_owned(),
+            found: format!("{value:.2} (limit {limit:.2}, known to ± {uncertainty:.2})"),
+            verdict: Verdict::at_most(value, limit, uncertainty),
+        }
     }
 
     /// That something holds.
     pub fn holds(goal: &str, found: impl Into<String>, met: Met) -> Self {
-        Self { goal: goal.to_owned(), found: found.into(), met: met == Met::Yes }
+        Self { goal: goal.to_owned(), found: found.into(), verdict: met.into() }
     }
 }
 
@@ -76,6 +114,15 @@ pub enum Met {
 impl From<bool> for Met {
     fn from(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
+    }
+}
+
+impl From<Met> for Verdict {
+    fn from(met: Met) -> Self {
+        match met {
+            Met::Yes => Self::Met,
+            Met::No => Self::Missed,
+        }
     }
 }
 
@@ -193,18 +240,40 @@ impl fmt::Display for Report {
         }
         let mut verdict = Table::new("Goals", &["", "goal", "found"]);
         for goal in &self.goals {
-            let met = if goal.met { "met" } else { "MISSED" };
-            verdict.row([met.to_owned(), goal.goal.clone(), goal.found.clone()]);
+            let word = match goal.verdict {
+                Verdict::Met => "met",
+                Verdict::Even => "even",
+                Verdict::Missed => "MISSED",
+            };
+            verdict.row([word.to_owned(), goal.goal.clone(), goal.found.clone()]);
         }
         writeln!(formatter, "{verdict}")?;
-        let missed = self.goals.iter().filter(|goal| !goal.met).count();
-        match (self.quick, missed) {
-            (true, _) => write!(
+        if self.quick {
+            return write!(
                 formatter,
                 "\nThis was the short form: it shows that the benchmark works, and its numbers mean little."
-            ),
-            (false, 0) => write!(formatter, "\nAll {} goals are met.", self.goals.len()),
-            (false, _) => write!(formatter, "\n{missed} of {} goals are missed.", self.goals.len()),
+            );
         }
+        let count = |verdict| self.goals.iter().filter(|goal| goal.verdict == verdict).count();
+        let [met, even, missed] = [Verdict::Met, Verdict::Even, Verdict::Missed].map(count);
+        write!(
+            formatter,
+            "\nOf {} goals {met} are met, {missed} missed, and {even} even: beyond the limit by less than these rounds can tell.",
+            self.goals.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_beyond_its_limit_is_even_only_within_what_is_known() {
+        assert_eq!(Verdict::at_most(1.0, 1.0, 0.0), Verdict::Met);
+        assert_eq!(Verdict::at_most(1.1, 1.0, 0.0), Verdict::Missed);
+        assert_eq!(Verdict::at_most(1.1, 1.0, 0.2), Verdict::Even);
+        assert_eq!(Verdict::at_most(1.3, 1.0, 0.2), Verdict::Missed);
+        assert_eq!(Verdict::at_most(f64::NAN, 1.0, 0.2), Verdict::Missed);
     }
 }
