@@ -22,6 +22,7 @@ struct Shared {
     phase: Cell<Phase>,
     is_accepting_stopped: Cell<bool>,
     stop_accepting: Notify,
+    listeners: Cell<usize>,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next_connection: Cell<u64>,
     upgraded: Cell<usize>,
@@ -90,13 +91,13 @@ impl Drain {
         self.0.upgraded.get()
     }
 
-    /// Waits until a connection or an upgraded stream ends. Register before looking: what ends between a look and this call is missed otherwise,
+    /// Waits until a connection, an upgraded stream or a listener ends. Register before looking: what ends between a look and this call is missed otherwise,
     /// so loop over `tokio::pin!` and `enable` or, simpler, use [`Drain::until`].
     async fn ended(&self) {
         self.0.ended.notified().await;
     }
 
-    /// Waits until `condition` holds, looking again whenever a connection or an upgraded stream ends.
+    /// Waits until `condition` holds, looking again whenever a connection, an upgraded stream or a listener ends.
     pub async fn until(&self, condition: impl Fn(&Self) -> bool) {
         // Nothing can end between the look and the registration: both happen on this thread without a pause.
         while !condition(self) {
@@ -104,9 +105,10 @@ impl Drain {
         }
     }
 
-    /// Waits until no connection and no upgraded stream is left.
+    /// Waits until no connection and no upgraded stream is left, nor, after [`Drain::stop_accepting`], one that waits to be accepted.
     pub async fn finished(&self) {
-        self.until(|drain| drain.connections() == 0 && drain.upgraded() == 0).await;
+        let is_door_closed = |drain: &Self| !drain.is_accepting_stopped() || drain.0.listeners.get() == 0;
+        self.until(|drain| is_door_closed(drain) && drain.connections() == 0 && drain.upgraded() == 0).await;
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -122,6 +124,12 @@ impl Drain {
         if !self.is_accepting_stopped() {
             stopped.await;
         }
+    }
+
+    /// Counts a listener for as long as the returned value lives.
+    pub(crate) fn enter_listener(&self) -> EnteredListener {
+        self.0.listeners.set(self.0.listeners.get() + 1);
+        EnteredListener { drain: self.clone() }
     }
 
     /// Counts a connection for as long as the returned value lives.
@@ -145,6 +153,18 @@ impl Drain {
                 connection.wake();
             }
         }
+    }
+}
+
+/// One listener from which connections come.
+pub(crate) struct EnteredListener {
+    drain: Drain,
+}
+
+impl Drop for EnteredListener {
+    fn drop(&mut self) {
+        self.drain.0.listeners.set(self.drain.0.listeners.get().saturating_sub(1));
+        self.drain.0.ended.notify_waiters();
     }
 }
 

@@ -8,11 +8,10 @@ mod http1;
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -83,7 +82,7 @@ impl Default for ServerLimits {
 }
 
 /// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as local tasks. Fails
-/// only if the listener cannot be registered with the runtime.
+/// only if the listener cannot be used.
 pub async fn serve<S: Service>(
     listener: TcpListener,
     service: Rc<S>,
@@ -92,6 +91,7 @@ pub async fn serve<S: Service>(
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let _entered = drain.enter_listener();
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
         let accepted = tokio::select! {
@@ -118,19 +118,27 @@ pub async fn serve<S: Service>(
         }
     }
     // Who is established but not yet accepted may have written its request; closing the listener would reset it.
-    while let Some((socket, peer)) = accept_now(&listener).await {
+    // The kernel is asked itself: the runtime may not have heard of them yet.
+    let listener = listener.into_std()?;
+    while let Some((socket, peer)) = accept_now(&listener)? {
         spawn(socket, Connection::new(peer), &service, &drain, limits);
     }
     Ok(())
 }
 
 /// A connection that waits to be accepted, if there is one.
-async fn accept_now(listener: &tokio::net::TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    poll_fn(|context| match listener.poll_accept(context) {
-        Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
-        Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
-    })
-    .await
+fn accept_now(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    loop {
+        match listener.accept() {
+            Ok((socket, peer)) => {
+                socket.set_nonblocking(true)?;
+                return Ok(Some((TcpStream::from_std(socket)?, peer)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

@@ -274,16 +274,16 @@ impl Drop for Opened {
     }
 }
 
-/// Whether a request can be sent again without doing anything twice: it has no body, and its method says so.
-fn is_repeatable(request: &Request<Body>) -> bool {
+/// Whether a request without a body can be sent again without doing anything twice: its method says so.
+fn is_idempotent(request: &Request<Body>) -> bool {
     let method = request.method();
-    let is_idempotent = *method == Method::GET
+    let is_promised = *method == Method::GET
         || *method == Method::HEAD
         || *method == Method::OPTIONS
         || *method == Method::TRACE
         || *method == Method::PUT
         || *method == Method::DELETE;
-    is_idempotent && request.body().is_empty() && !request.headers().contains_key(http::header::UPGRADE)
+    is_promised && !request.headers().contains_key(http::header::UPGRADE)
 }
 
 /// Runs hyper's tasks on the current thread.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
 use runtime::Clock;
 
@@ -41,8 +41,9 @@ pub(crate) async fn serve<S: Service>(
         match request {
             Some(request) => {
                 let request = request.map(|()| Body::from(receiver));
+                let asked = Asked { is_head: request.method() == Method::HEAD };
                 let call = Rc::clone(&service).call(request, Rc::clone(&connection));
-                tokio::task::spawn_local(Answering::new(call, sender));
+                tokio::task::spawn_local(Answering::new(call, sender, asked));
             }
             None => refuse_head(sender, limits),
         }
@@ -74,7 +75,14 @@ fn refuse_head(sender: Sender, limits: SessionLimits) {
     let refusal =
         Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     let answer = std::future::ready(Ok(refusal.into_response(RequestKind::Plain)));
-    tokio::task::spawn_local(Answering::new(answer, sender));
+    tokio::task::spawn_local(Answering::new(answer, sender, Asked { is_head: false }));
+}
+
+/// What of a request decides over the form of its answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// Its answer has no body (RFC 9110 §9.3.2).
+    is_head: bool,
 }
 
 pin_project! {
@@ -84,6 +92,7 @@ pin_project! {
         stage: Stage<Call, B>,
         // Taken by the pump once there is something to send.
         sender: Option<Sender>,
+        asked: Asked,
     }
 }
 
@@ -100,8 +109,8 @@ where
     Call: Future<Output = Result<Response<B>, Abort>>,
     B: ResponseBody,
 {
-    fn new(call: Call, sender: Sender) -> Self {
-        Self { stage: Stage::Calling { call }, sender: Some(sender) }
+    fn new(call: Call, sender: Sender, asked: Asked) -> Self {
+        Self { stage: Stage::Calling { call }, sender: Some(sender), asked }
     }
 }
 
@@ -129,7 +138,7 @@ where
                         sender.reset(ErrorCode::INTERNAL_ERROR);
                         return Poll::Ready(());
                     };
-                    let Some(stage) = begin(response, sender) else { return Poll::Ready(()) };
+                    let Some(stage) = begin(response, sender, *this.asked) else { return Poll::Ready(()) };
                     this.stage.set(stage);
                 }
                 StageProjected::Sending { body, pump } => {
@@ -144,13 +153,14 @@ where
 }
 
 /// Sends the head of a response. `None` if that was all.
-fn begin<Call, B>(response: Response<B>, sender: Sender) -> Option<Stage<Call, B>>
+fn begin<Call, B>(response: Response<B>, sender: Sender, asked: Asked) -> Option<Stage<Call, B>>
 where
     B: ResponseBody,
 {
     let (parts, body) = response.into_parts();
-    let has_body = if body.is_end_stream() { HasBody::No } else { HasBody::Yes };
-    let length = body.size_hint().exact().filter(|_| has_body == HasBody::Yes);
+    let is_empty = body.is_end_stream();
+    let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
+    let length = body.size_hint().exact().filter(|_| !is_empty);
     let head = Response::from_parts(parts, ());
     sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {

@@ -97,15 +97,23 @@ impl Peer {
 
     /// The next frame, whatever it is.
     async fn next(&mut self) -> Got {
+        match self.next_raw().await {
+            Some((head, payload)) => self.understand(head, payload),
+            None => Got::Closed,
+        }
+    }
+
+    /// The next frame as it is; `None` at the end.
+    async fn next_raw(&mut self) -> Option<(FrameHead, Bytes)> {
         loop {
             if let Some(head) = self.read.first_chunk::<FRAME_HEAD_BYTES>().map(|head| FrameHead::read(*head))
                 && self.read.len() >= FRAME_HEAD_BYTES + head.length
             {
                 let payload = self.read.split_to(FRAME_HEAD_BYTES + head.length).split_off(FRAME_HEAD_BYTES);
-                return self.understand(head, payload.freeze());
+                return Some((head, payload.freeze()));
             }
             match self.socket.read_buf(&mut self.read).await {
-                Ok(0) | Err(_) => return Got::Closed,
+                Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
         }

@@ -62,8 +62,13 @@ impl Transport {
     ) -> Poll<ConnectionEnd> {
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
+        let was_crowded = self.is_crowded();
         control(&self.session);
         self.send(context);
+        if was_crowded && !self.is_crowded() {
+            // Reading stopped for what is gone now, and nobody else would go on with it.
+            context.waker().wake_by_ref();
+        }
         match received {
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending if self.session.is_finished() => Poll::Ready(ConnectionEnd::Left),
@@ -77,7 +82,7 @@ impl Transport {
         mut arrived: impl FnMut(Arrived),
     ) -> Poll<ConnectionEnd> {
         for _ in 0..READS_PER_TURN {
-            if self.session.output_bytes() > UNREAD_OUTPUT_BYTES_MAX {
+            if self.is_crowded() {
                 return Poll::Pending;
             }
             let mut read = match ready!(self.poll_read(context)) {
@@ -99,6 +104,11 @@ impl Transport {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether more waits for the peer than may, while we go on listening to it.
+    fn is_crowded(&self) -> bool {
+        self.session.output_bytes() > UNREAD_OUTPUT_BYTES_MAX
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {

@@ -21,7 +21,7 @@ use http::{Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_repeatable};
+use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_idempotent};
 use crate::body::Body;
 use crate::http1::{Decoder, Framing};
 use crate::stream::Stream;
@@ -119,6 +119,8 @@ pub(super) async fn send(
     to: SocketAddr,
     mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
+    // A body that was sent is as empty afterwards as one that never was.
+    let is_bodiless = request.body().is_empty();
     while let Some(connection) = take_live(pool, to).await {
         let failed = match exchange(Rc::clone(&connection.wire), request).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
@@ -129,7 +131,8 @@ pub(super) async fn send(
         } else if failed.is_silent
             && failed.kind == SendErrorKind::Closed
             && pool.limits.lost_requests == LostRequests::Repeat
-            && is_repeatable(&failed.request)
+            && is_bodiless
+            && is_idempotent(&failed.request)
         {
             return Box::pin(repeat(pool, to, failed.request)).await;
         } else {

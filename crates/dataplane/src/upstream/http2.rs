@@ -1,5 +1,6 @@
 //! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached.
 
+use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -21,7 +22,15 @@ const ATTEMPTS_MAX: u32 = 3;
 pub(super) struct Http2Host {
     connections: Vec<Rc<Session>>,
     /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
-    dialing: Option<Rc<Notify>>,
+    dialing: Option<Rc<Dial>>,
+}
+
+/// An attempt to connect.
+#[derive(Default)]
+struct Dial {
+    is_over: Notify,
+    /// Why it failed. Empty as well if whoever made it gave up.
+    failure: OnceCell<SendErrorKind>,
 }
 
 impl Http2Host {
@@ -142,7 +151,11 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
         let Some(dialing) = pool.with_host(to, |host| host.http2.dialing.clone()) else {
             return connect(pool, to).await;
         };
-        dialing.notified().await;
+        dialing.is_over.notified().await;
+        if let Some(failure) = dialing.failure.get() {
+            // The next attempt would fail no sooner than this one; who waited for this one has waited long enough.
+            return Err(failure.clone());
+        }
     }
 }
 
@@ -150,23 +163,27 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
 struct Dialing<'a> {
     pool: &'a Rc<Pool>,
     to: SocketAddr,
-    done: Rc<Notify>,
+    dial: Rc<Dial>,
 }
 
 impl Drop for Dialing<'_> {
     fn drop(&mut self) {
         self.pool.with_host(self.to, |host| host.http2.dialing = None);
-        self.done.notify_waiters();
+        self.dial.is_over.notify_waiters();
         self.pool.forget_if_unused(self.to);
     }
 }
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Session>, SendErrorKind> {
     let (opened, _) = pool.open(to)?;
-    let done = Rc::new(Notify::new());
-    pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&done)));
-    let dialing = Dialing { pool, to, done };
-    let socket = dial::dial(to, pool.limits.connect).await?;
+    let dial = Rc::new(Dial::default());
+    pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&dial)));
+    let dialing = Dialing { pool, to, dial };
+    let dialed = dial::dial(to, pool.limits.connect).await;
+    let socket = dialed.inspect_err(|kind| {
+        let first = dialing.dial.failure.set(kind.clone());
+        debug_assert!(first.is_ok(), "an attempt fails once");
+    })?;
     let limits =
         SessionLimits { streams: 0, stream_window: pool.limits.stream_window, head_bytes: HEAD_BYTES_MAX };
     let (session, running) = http2::connect(socket, limits, pool.clock);

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use super::*;
@@ -140,6 +140,35 @@ fn a_limit_on_connections_is_kept_and_a_refused_connection_returns_the_request()
 }
 
 #[test]
+fn requests_that_wait_for_one_connection_fail_with_it() {
+    run(async {
+        // A listener whose queue is full drops what else wants to connect.
+        let full = tokio::net::TcpSocket::new_v4().expect("a socket");
+        full.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let full = full.listen(1).expect("it listens");
+        let address = full.local_addr().expect("bound");
+        let connect = Duration::from_millis(200);
+        let mut waiting = Vec::new();
+        while let Ok(connected) = tokio::time::timeout(connect, TcpStream::connect(address)).await {
+            waiting.push(connected.expect("room"));
+        }
+        tokio::time::pause();
+        let upstreams = pool(UpstreamLimits { connect, ..UpstreamLimits::default() });
+        let clock = Clock::start();
+        let begun_at = clock.now();
+        let sends = (0..10).map(|_| upstreams.send(address, Protocol::Http2, request(Protocol::Http2)));
+        for failed in futures_util::future::join_all(sends).await {
+            let error = failed.expect_err("no connection");
+            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectTimedOut, Started::No));
+            assert!(error.request.is_some(), "it may go elsewhere");
+        }
+        // The time is the runtime's: one attempt, not ten.
+        let elapsed = clock.now().saturating_since(begun_at);
+        assert!(elapsed < 2 * connect, "{elapsed:?}");
+    });
+}
+
+#[test]
 fn a_dropped_exchange_is_closed_at_the_peer() {
     run(async {
         let app = app().await;
@@ -165,7 +194,7 @@ async fn mortal_app() -> (SocketAddr, Rc<Cell<u32>>) {
             tokio::task::spawn_local(async move {
                 let mut head = vec![0; 4096];
                 while let Ok(length @ 1..) = stream.read(&mut head).await {
-                    if head[..length].starts_with(b"GET /die") {
+                    if head[..length].windows(5).any(|window| window == b" /die") {
                         deaths.set(deaths.get() + 1);
                         return;
                     }
@@ -191,6 +220,27 @@ fn a_lost_request_is_repeated_at_most_once_and_never_said_to_be_unstarted() {
             assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
             assert!(error.request.is_none(), "nobody may send it again");
             assert_eq!(deaths.get(), executed, "{lost_requests:?}");
+        }
+    });
+}
+
+#[test]
+fn a_lost_request_that_had_a_body_is_never_repeated_without_it() {
+    run(async {
+        let pieces = || {
+            let pieces = [Ok(Frame::data(Bytes::from_static(b"abc")))];
+            Body::custom(StreamBody::new(futures_util::stream::iter(pieces)))
+        };
+        for body in [Body::full("abc"), pieces()] {
+            let (address, deaths) = mortal_app().await;
+            let upstreams =
+                pool(UpstreamLimits { lost_requests: LostRequests::Repeat, ..UpstreamLimits::default() });
+            exchange(&upstreams, address, Protocol::Http1).await;
+            let deadly = Request::put("/die").header("host", "h").body(body).expect("legal");
+            let error = upstreams.send(address, Protocol::Http1, deadly).await.expect_err("no answer");
+            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+            assert!(error.request.is_none(), "nobody may send it again");
+            assert_eq!(deaths.get(), 1);
         }
     });
 }

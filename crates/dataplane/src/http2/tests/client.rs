@@ -4,6 +4,8 @@ use futures_util::StreamExt;
 use http_body_util::Collected;
 use runtime::Clock;
 
+use super::super::session::{HasBody, Role, Session, SessionLimits};
+use super::super::transport::Transport;
 use super::*;
 use crate::upstream::{LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};
 
@@ -68,6 +70,40 @@ fn a_request_and_its_answer_interim_ones_left_out() {
         peer.frame(Kind::Data, 0, 1, b"ld").await;
         peer.write(&trailers(1, "a", "b")).await;
         assert_eq!(whole(sent.await.expect("no panic")).await, (201, Ok(Bytes::from_static(b"world"))));
+    });
+}
+
+/// What stops the reading can be gone at once, and with it every reason to look at the connection again but this one.
+#[test]
+fn much_that_is_written_at_once_does_not_end_the_reading() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let socket = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
+        let limits = SessionLimits { streams: 0, stream_window: 65_535, head_bytes: 65_535 };
+        let session = Rc::new(Session::new(Role::Client, limits, Clock::start()));
+        let mut transport = Transport::new(socket, Bytes::new(), Rc::clone(&session));
+        let mut turns = 0;
+        let mut streams = Vec::new();
+        tokio::task::spawn_local(std::future::poll_fn(move |context| {
+            turns += 1;
+            if turns == 2 {
+                // The peer's words have ended the wait for them; now they are not read for all this.
+                let request = Request::get("http://h/").header("x", "y".repeat(16_000));
+                let request = request.body(()).expect("legal");
+                streams.extend((0..20).map(|_| session.open(&request, HasBody::No)));
+                return std::task::Poll::Pending;
+            }
+            transport.poll_turn(context, drop, |_| {})
+        }));
+        let (mut peer, _) = listener.accept().await.expect("open");
+        let mut preface = [0; PREFACE.len()];
+        peer.read_exact(&mut preface).await.expect("open");
+        let mut peer = Peer::new(peer);
+        while peer.next().await != (Got::Settings { is_ack: false }) {}
+        let words = [frame(Kind::Settings, 0, 0, &[]), frame(Kind::Ping, 0, 0, SETTLED)];
+        peer.write(&words.concat()).await;
+        // It comes back after all the heads.
+        while peer.next_raw().await.expect("the connection goes on").0.kind != Kind::Ping {}
     });
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::drain::Drain;
+use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::server::{ServerLimits, serve};
 
 /// Answers with the body of the request and its trailers; by path with something else.
@@ -42,6 +43,9 @@ impl Service for Echo {
                 ];
                 let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
                 Ok(Response::new(Body::custom(body)))
+            }
+            "/unavailable" => {
+                Ok(Refusal::new(Reason::QueueFull, "on purpose").into_response(RequestKind::Plain))
             }
             "/large" => Ok(Response::new(Body::full(vec![b'x'; 100_000]))),
             "/late" => {
@@ -270,6 +274,24 @@ fn an_answer_that_breaks_off_is_a_reset_after_what_there_was() {
         assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
         world.get(3, "/abort").await;
         assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
+    });
+}
+
+#[test]
+fn an_answer_to_head_has_no_body_whoever_answers() {
+    run(async {
+        let mut world = World::start().await;
+        for (stream, path, length) in [(1, "/large", "100000"), (3, "/unavailable", "")] {
+            let mut lines = REQUEST;
+            (lines[0].1, lines[3].1) = ("HEAD", path);
+            world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
+            let got = world.peer.next_of_note().await;
+            let Got::Head { stream: answered, lines, is_end: true } = got else { panic!("{got:?}") };
+            assert_eq!(answered, stream);
+            let told = lines.iter().find_map(|line| line.strip_prefix("content-length: "));
+            assert!(told.is_some_and(|told| length.is_empty() || told == length), "{lines:?}");
+        }
+        assert_eq!(world.peer.settle().await, []);
     });
 }
 

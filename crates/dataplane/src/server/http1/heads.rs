@@ -75,7 +75,7 @@ impl HeadReader {
             }
         }
         // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain need not wait for it.
-        if drain.phase() == Phase::Closing {
+        if drain.phase() == Phase::Closing && !wire.has_more_in_kernel() {
             return Poll::Ready(Ok(Next::End));
         }
         if self.partial.is_none() {

@@ -368,6 +368,30 @@ fn who_aborts_answers_nothing() {
 }
 
 #[test]
+fn what_was_asked_before_the_door_closed_is_answered_even_if_nobody_has_looked_yet() {
+    run(async {
+        let server = Server::start(echo_target);
+        let mut kept = server.connect().await;
+        kept.write_all(b"GET /1 HTTP/1.1\r\n\r\n").await.expect("open");
+        until(&mut kept, "</1>").await;
+        // The runtime hears of none of this before the drain: nothing here waits.
+        let mut fresh = std::net::TcpStream::connect(server.address).expect("open");
+        std::io::Write::write_all(&mut fresh, b"GET /2 HTTP/1.1\r\n\r\n").expect("open");
+        assert_eq!(kept.try_write(b"GET /3 HTTP/1.1\r\n\r\n").expect("open"), 19);
+        server.drain.begin();
+        server.drain.stop_accepting();
+        server.drain.close_idle();
+        server.drain.finished().await;
+        fresh.set_nonblocking(true).expect("open");
+        let mut fresh = TcpStream::from_std(fresh).expect("a runtime");
+        for (stream, expected) in [(&mut fresh, "</2>"), (&mut kept, "</3>")] {
+            let answer = rest(stream).await.expect("in order");
+            assert!(answer.contains("\r\nconnection: close\r\n") && answer.ends_with(expected), "{answer}");
+        }
+    });
+}
+
+#[test]
 fn a_drain_closes_what_is_idle_and_lets_the_rest_finish() {
     run(async {
         let (gate, begun) = (Rc::new(Notify::new()), Rc::new(Notify::new()));

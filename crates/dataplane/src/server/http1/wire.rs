@@ -8,6 +8,7 @@ mod body;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -160,6 +161,10 @@ impl Wire {
 
     /// Whether another request can follow the present one. What is left of its body and here already is thrown away for that, unless somebody reads it.
     pub(super) fn can_go_on(&self) -> bool {
+        if self.interim.get() == Interim::Awaited {
+            // The client was never asked for its body, and nobody knows whether it sends it all the same.
+            return false;
+        }
         if self.is_body_over() || self.reader.get() != Reader::Gone {
             return true;
         }
@@ -194,6 +199,13 @@ impl Wire {
         let mut stream = self.stream.borrow_mut();
         let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
         poll_read(stream, limit, context)
+    }
+
+    /// Whether the client has sent what the runtime has not heard of yet. It will hear of it.
+    pub(super) fn has_more_in_kernel(&self) -> bool {
+        let mut first = [MaybeUninit::uninit(); 1];
+        let stream = self.stream();
+        stream.as_ref().is_some_and(|stream| matches!(SockRef::from(stream).peek(&mut first), Ok(1..)))
     }
 
     /// The response begins: it is too late to ask for the body. Ready when what was begun is written.
