@@ -56,14 +56,15 @@ impl App {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         Self { upstreams, address: Cell::new(address), host: address.to_string() }
     }
+}
 
-    fn other_address(&self) -> SocketAddr {
-        let other = match self.address.get().ip() {
-            IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        };
-        SocketAddr::new(other, self.address.get().port())
-    }
+/// The loopback address of the other family.
+fn other_address(address: SocketAddr) -> SocketAddr {
+    let other = match address.ip() {
+        IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    SocketAddr::new(other, address.port())
 }
 
 /// Where a request comes from, as far as it was proved.
@@ -287,7 +288,8 @@ impl Stack {
                     return Err(Failure::Refused(refusals::unanswered(&kind, started)));
                 }
             };
-            to = self.app.other_address();
+            // Not the other one of what is usual by now: another request may have found out meanwhile, and this one would never get there.
+            to = other_address(usual);
         }
     }
 

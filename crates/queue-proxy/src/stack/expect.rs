@@ -47,7 +47,7 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
         body: std::mem::take(request.body_mut()),
         permission,
         is_awaited: Rc::downgrade(&waiting),
-        patience: Some(Box::pin(tokio::time::sleep(PATIENCE))),
+        hold: Hold::Unasked,
     };
     *request.body_mut() = Body::custom(held);
     Some(waiting)
@@ -72,8 +72,30 @@ struct HeldBody {
     permission: Arc<Permission>,
     /// Dead once there is a response.
     is_awaited: std::rc::Weak<()>,
-    /// `None` once the body may flow.
-    patience: Option<Pin<Box<Sleep>>>,
+    hold: Hold,
+}
+
+/// How far a body is from flowing.
+enum Hold {
+    /// Nobody wants it yet: the request waits for its turn, and the app cannot ask for what it has not heard of.
+    Unasked,
+    /// The app is being asked.
+    Asking(Pin<Box<Sleep>>),
+    /// It flows.
+    Over,
+}
+
+impl Hold {
+    /// Ready once the app was asked for long enough.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if matches!(self, Self::Unasked) {
+            *self = Self::Asking(Box::pin(tokio::time::sleep(PATIENCE)));
+        }
+        match self {
+            Self::Asking(patience) => patience.as_mut().poll(context),
+            Self::Unasked | Self::Over => Poll::Ready(()),
+        }
+    }
 }
 
 impl HttpBody for HeldBody {
@@ -85,13 +107,13 @@ impl HttpBody for HeldBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        if let Some(patience) = &mut this.patience {
+        if !matches!(this.hold, Hold::Over) {
             this.permission.waker.register(context.waker());
-            let is_over = patience.as_mut().poll(context).is_ready() && this.is_awaited.strong_count() > 0;
+            let is_over = this.hold.poll_patience(context).is_ready() && this.is_awaited.strong_count() > 0;
             if !is_over && !this.permission.is_given.load(Ordering::Acquire) {
                 return Poll::Pending;
             }
-            this.patience = None;
+            this.hold = Hold::Over;
         }
         Pin::new(&mut this.body).poll_frame(context)
     }

@@ -1,6 +1,7 @@
 //! One test for each thing that must pass through untouched: gRPC trailers, WebSocket, server-sent events, trailers, 103, 100, early responses, full
 //! duplex, HTTP/2.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -239,6 +240,63 @@ fn h20_h21_a_client_that_asks_before_it_sends_gets_the_apps_answer() {
             }
             assert_eq!(answer(&mut stream).await.status, final_status, "{id}");
         }
+    });
+}
+
+/// The app can only say no to a body before it was sent if it hears of the request before the client is asked to send.
+#[test]
+fn a_client_that_asks_before_it_sends_may_wait_long_for_its_turn() {
+    run(async {
+        let asked = Rc::new(tokio::sync::Notify::new());
+        let busy = Rc::clone(&asked);
+        let port = scripted(move |mut stream, head| {
+            let busy = Rc::clone(&busy);
+            async move {
+                let status = if head.starts_with("GET") {
+                    busy.notify_one();
+                    // Longer than an app may take to ask for a body.
+                    tokio::time::sleep(Duration::from_millis(1500)).await;
+                    200
+                } else {
+                    417
+                };
+                let response = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(response.as_bytes()).await.expect("open");
+            }
+        })
+        .await;
+        let proxy = Proxy::start(port, &[("CONTAINER_CONCURRENCY", "1")]).await;
+        let mut first = proxy.connect().await;
+        first.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
+        asked.notified().await;
+        let mut stream = proxy.connect().await;
+        let head = b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+        stream.write_all(head).await.expect("open");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.expect("in order");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.starts_with("HTTP/1.1 417 "), "{text}");
+        // What would come next on this connection might be the body or might be a request.
+        assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
+    });
+}
+
+#[test]
+fn requests_that_find_out_together_where_the_app_listens_all_get_there() {
+    run(async {
+        let app = App::start_at("[::1]:0", |_| Box::pin(async { text(200, "hello") })).await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        let client = http2(proxy.ports.requests).await;
+        let requests = (0..100).map(|_| {
+            let mut client = client.clone();
+            async move {
+                client.ready().await.expect("open");
+                let body = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+                let request = Request::get("http://h/").body(body).expect("legal");
+                client.send_request(request).await.expect("an answer").status().as_u16()
+            }
+        });
+        assert_eq!(futures_util::future::join_all(requests).await, [200; 100]);
     });
 }
 

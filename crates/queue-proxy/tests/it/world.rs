@@ -279,7 +279,15 @@ impl Drop for Running {
 impl App {
     /// An app that answers as `answer` says.
     pub(crate) async fn start(answer: impl Fn(Request<Incoming>) -> AppAnswer + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::start_at("127.0.0.1:0", answer).await
+    }
+
+    /// The same on another address.
+    pub(crate) async fn start_at(
+        address: &str,
+        answer: impl Fn(Request<Incoming>) -> AppAnswer + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port of this machine");
         let port = listener.local_addr().expect("bound").port();
         let state = Rc::new(AppState::default());
         let answer = Rc::new(answer);
