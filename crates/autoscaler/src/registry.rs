@@ -93,16 +93,21 @@ impl Registry {
     }
 
     /// A revision appeared or changed.
-    pub(crate) fn put_revision(&mut self, facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>) -> RevisionId {
+    pub(crate) fn put_revision(
+        &mut self,
+        facts: Arc<RevisionFacts>,
+        wanted: PodCount,
+        spec: Arc<ScalingSpec>,
+    ) -> RevisionId {
         let id = self.revision_ids.intern(&facts.name);
         match self.revisions.get_mut(&id) {
             Some(revision) => {
-                revision.wanted = facts.wanted;
+                revision.wanted = wanted;
                 revision.facts = facts;
                 revision.spec = spec;
             }
             None => {
-                self.revisions.insert(id, Revision::new(facts, spec));
+                self.revisions.insert(id, Revision::new(facts, wanted, spec));
             }
         }
         id
@@ -199,9 +204,9 @@ impl Registry {
 }
 
 impl Revision {
-    fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>) -> Self {
+    fn new(facts: Arc<RevisionFacts>, wanted: PodCount, spec: Arc<ScalingSpec>) -> Self {
         Self {
-            wanted: facts.wanted,
+            wanted,
             facts,
             spec,
             pods: BTreeMap::new(),

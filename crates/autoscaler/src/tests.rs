@@ -604,17 +604,20 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
     }
 }
 
+/// A revision that has three pods, needs them, and is to have at least `min_scale`.
+fn steady_revision(min_scale: u32) -> RevisionFacts {
+    let annotations = [("target", 10), ("target-burst-capacity", 0), ("min-scale", min_scale)]
+        .map(|(name, value)| (format!("autoscaling.knative.dev/{name}"), value.to_string()));
+    let settings =
+        RevisionSettings::parse(&BTreeMap::from(annotations), &ClusterConfig::default()).unwrap().value;
+    RevisionFacts { settings, ..RevisionFacts::clone(&revision(3)) }
+}
+
 /// Three pods at exactly the load that needs three, and a path that stays direct.
 async fn steady_world(epoch: u64, pods: &[SteadyPod]) -> World {
     let world = World::start(epoch);
     world.say(PlatformEvent::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
-    let annotations = BTreeMap::from([
-        ("autoscaling.knative.dev/target".to_owned(), "10".to_owned()),
-        ("autoscaling.knative.dev/target-burst-capacity".to_owned(), "0".to_owned()),
-    ]);
-    let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).unwrap().value;
-    let facts = RevisionFacts { settings, ..RevisionFacts::clone(&revision(3)) };
-    world.say(PlatformEvent::RevisionChanged(Arc::new(facts))).await;
+    world.say(PlatformEvent::RevisionChanged(Arc::new(steady_revision(0)))).await;
     let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
     world.say(PlatformEvent::PodsChanged { revision: name(), pods }).await;
     world.say(PlatformEvent::ActivatorsChanged(Vec::new())).await;
@@ -660,6 +663,20 @@ async fn at_steady_load_a_restart_changes_no_count() {
         world.autoscaler.stop().await;
     }
     assert!(pods.iter().all(|pod| !pod.task.is_finished()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_config_map_brings_back_no_old_count() {
+    let pods = three_steady_pods().await;
+    let mut world = steady_world(1, &pods).await;
+    assert_eq!(world.pass(Duration::from_secs(10)).await, []);
+    world.say(PlatformEvent::RevisionChanged(Arc::new(steady_revision(4)))).await;
+    assert_eq!(world.pass(Duration::from_secs(10)).await, [PodCount::new(4)]);
+    // From now on the platform has four, and says nothing of it: it was told.
+    let config = ClusterConfig { allow_zero_initial_scale: true, ..ClusterConfig::default() };
+    world.say(PlatformEvent::ConfigChanged(Arc::new(config))).await;
+    assert_eq!(world.pass(Duration::from_secs(10)).await, [], "nothing is to be corrected");
+    assert_eq!(world.detail().await.summary.wanted, PodCount::new(4));
 }
 
 #[tokio::test(start_paused = true)]

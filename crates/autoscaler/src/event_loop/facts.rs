@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use platform::{ActivatorFacts, PlatformEvent, PodFacts, RevisionFacts};
 use scaling::{ClusterConfig, Event, Reporter, ScalingSpec};
-use vocabulary::{PodId, ReplicaName, RevisionId, RevisionName, Timestamp};
+use vocabulary::{PodCount, PodId, ReplicaName, RevisionId, RevisionName, Timestamp};
 
 use super::{ACTIVATORS_FIRST_MAX, EventLoop, Linking};
 use crate::links::Priority;
@@ -17,7 +17,10 @@ impl EventLoop {
         match event {
             PlatformEvent::ConfigChanged(config) => self.config_changed(config, now),
             PlatformEvent::ProblemsChanged(problems) => self.problems_changed(problems),
-            PlatformEvent::RevisionChanged(facts) => self.revision_changed(facts, now),
+            PlatformEvent::RevisionChanged(facts) => {
+                let wanted = facts.wanted;
+                self.revision_changed(facts, wanted, now);
+            }
             PlatformEvent::RevisionRemoved(name) => self.revision_removed(&name, now),
             PlatformEvent::PodsChanged { revision, pods } => self.pods_changed(&revision, pods, now),
             PlatformEvent::ActivatorsChanged(activators) => self.activators_changed(activators, now),
@@ -27,10 +30,11 @@ impl EventLoop {
 
     fn config_changed(&mut self, config: Arc<ClusterConfig>, now: Timestamp) {
         self.config = config;
-        let all: Vec<Arc<RevisionFacts>> =
-            self.registry.revisions.values().map(|revision| Arc::clone(&revision.facts)).collect();
-        for facts in all {
-            self.revision_changed(facts, now);
+        // The count in the facts is as old as they are; since then it was we who gave it.
+        let revisions = self.registry.revisions.values();
+        let all: Vec<_> = revisions.map(|revision| (Arc::clone(&revision.facts), revision.wanted)).collect();
+        for (facts, wanted) in all {
+            self.revision_changed(facts, wanted, now);
         }
     }
 
@@ -43,10 +47,10 @@ impl EventLoop {
         self.problems = problems;
     }
 
-    fn revision_changed(&mut self, facts: Arc<RevisionFacts>, now: Timestamp) {
+    /// New facts or settings of a revision, and the count that it is to have until the next evaluation.
+    fn revision_changed(&mut self, facts: Arc<RevisionFacts>, wanted: PodCount, now: Timestamp) {
         let spec = self.resolve(&facts);
-        let wanted = facts.wanted;
-        let revision = self.registry.put_revision(facts, Arc::clone(&spec));
+        let revision = self.registry.put_revision(facts, wanted, Arc::clone(&spec));
         self.tell(Event::RevisionChanged { revision, spec, wanted }, now);
         self.tell_pods_their_settings(revision);
         self.touched.insert(revision);

@@ -37,6 +37,8 @@ pub(super) struct Revision {
     pods: Pods,
     /// The platform's replica count: what we asked for last, or what somebody else wrote since.
     wanted: PodCount,
+    /// Somebody else said `wanted`, perhaps before they heard our last order: the next count is ordered even if it is the same.
+    is_wanted_hearsay: bool,
     activity: Activity,
     /// Whether it ever had as many ready pods as it should start with.
     initialization: Initialization,
@@ -65,6 +67,7 @@ impl Revision {
             decider: Decider::new(&spec, wanted, now),
             pods: Pods::default(),
             wanted,
+            is_wanted_hearsay: false,
             activity,
             initialization,
             route: Route::default(),
@@ -96,6 +99,7 @@ impl Revision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
+        self.is_wanted_hearsay |= wanted != self.wanted;
         self.wanted = wanted;
         if spec != self.spec {
             self.collector.update(&spec, now);
@@ -269,8 +273,9 @@ impl Revision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let settled = self.settle(now);
         let plan = self.held(settled, trigger);
-        if let Some(count) = plan.applied().filter(|&count| count != self.wanted) {
+        if let Some(count) = plan.applied().filter(|&count| count != self.wanted || self.is_wanted_hearsay) {
             self.wanted = count;
+            self.is_wanted_hearsay = false;
             commands.push_back(Command::ScaleTo { revision: self.id, count });
         }
         self.choose_route(&plan, now, commands);

@@ -253,15 +253,16 @@ fn a_foreign_write_becomes_the_present_count_until_the_next_evaluation() {
     world.in_activator = 60;
     world.run_until(4.5);
     world.forget();
-    let foreign = Event::RevisionChanged {
-        revision: REVISION,
-        spec: Arc::clone(&world.spec),
-        wanted: PodCount::new(6),
-    };
-    assert_eq!(world.handle(foreign), []);
+    assert_eq!(world.create(6), []);
     assert_eq!(world.status().wanted, PodCount::new(6));
     world.run_until(6.5);
     assert_eq!(world.scale_orders(), [(6.0, 1)]);
+    // The same count is ordered too if what was said may have crossed with an order.
+    world.forget();
+    world.create(6);
+    world.create(1);
+    world.run_until(20.5);
+    assert_eq!(world.scale_orders(), [(8.0, 1)]);
 }
 
 #[test]
