@@ -83,7 +83,7 @@ pub(crate) struct Placed {
 
 /// Reads all files. `domain` is what follows `NAME.NAMESPACE.` in the hosts. Fails with every problem of every file, in their order.
 pub fn load(files: &[PathBuf], domain: &str) -> Result<Loaded, Vec<Trouble>> {
-    let reading = Reading::of(files, domain, &ClusterConfig::default());
+    let reading = Reading::of(files, domain, &Loaded::default());
     let empty = reading.empty.iter().map(|file| Trouble {
         file: file.clone(),
         place: None,

@@ -24,7 +24,6 @@ use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::Clock;
-use scaling::ClusterConfig;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
@@ -86,12 +85,13 @@ impl LocalPlatform {
     /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked for: none outlives its `ebb`.
     pub fn start(config: LocalConfig, loaded: Loaded) -> Arc<Self> {
         let desk = Arc::<Desk>::default();
-        let (cluster, cluster_to_read) = watch::channel(loaded.cluster.clone());
+        let loaded = Arc::new(loaded);
+        let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
         let (readings_in, readings) = mpsc::channel(1);
         let watched = Watched {
             files: config.files.clone(),
             domain: config.domain.clone(),
-            cluster: cluster_to_read,
+            last_good: last_good_to_read,
             readings: readings_in,
         };
         tokio::spawn(watched.run());
@@ -103,7 +103,7 @@ impl LocalPlatform {
             fleet: Fleet::new(new_hop_key),
             outbox: Outbox::default(),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
-            cluster,
+            last_good,
             troubles: Vec::new(),
             warnings: loaded.warnings.clone(),
             loaded,
@@ -174,9 +174,10 @@ struct Supervisor {
     fleet: Fleet,
     outbox: Outbox,
     surface: Surface,
-    cluster: watch::Sender<Arc<ClusterConfig>>,
     /// What applies.
-    loaded: Loaded,
+    loaded: Arc<Loaded>,
+    /// The same for who reads the files.
+    last_good: watch::Sender<Arc<Loaded>>,
     /// What is wrong with the files as they are.
     troubles: Vec<Trouble>,
     warnings: Vec<Trouble>,
@@ -273,14 +274,14 @@ impl Supervisor {
                 tracing::warn!("{warning}");
             }
         }
-        let loaded = reading.over(&self.loaded);
+        let loaded = Arc::new(reading.over(&self.loaded));
         if loaded.cluster != self.loaded.cluster {
             tracing::info!("the ConfigMap changed");
             self.surface.cluster = loaded.cluster.clone();
-            self.cluster.send_replace(loaded.cluster.clone());
             self.outbox.note_topic(Topic::Config);
         }
         self.fleet.apply(&loaded, self.clock.now());
+        self.last_good.send_replace(Arc::clone(&loaded));
         self.loaded = loaded;
     }
 

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
-use scaling::ClusterConfig;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::manifest::Reading;
+use crate::manifest::{Loaded, Reading};
 
 /// How long the files must be left alone before they are read.
 const QUIET: Duration = Duration::from_millis(50);
@@ -28,8 +27,8 @@ pub(crate) struct Watched {
     pub(crate) files: Vec<PathBuf>,
     /// See [`crate::load`].
     pub(crate) domain: String,
-    /// The ConfigMap that applies.
-    pub(crate) cluster: watch::Receiver<Arc<ClusterConfig>>,
+    /// What applies.
+    pub(crate) last_good: watch::Receiver<Arc<Loaded>>,
     /// Who wants to know what the files say after a change.
     pub(crate) readings: mpsc::Sender<Reading>,
 }
@@ -88,8 +87,8 @@ impl Watched {
 
     async fn read(&self) -> Reading {
         let (files, domain) = (self.files.clone(), self.domain.clone());
-        let cluster = self.cluster.borrow().clone();
-        let read = move || Reading::of(&files, &domain, &cluster);
+        let last_good = self.last_good.borrow().clone();
+        let read = move || Reading::of(&files, &domain, &last_good);
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
 }

@@ -43,7 +43,7 @@ enum ConfigMap {
     Absent,
     Refused,
     Flawless {
-        config: Box<ClusterConfig>,
+        config: Arc<ClusterConfig>,
         file: PathBuf,
     },
 }
@@ -63,8 +63,8 @@ enum Kind {
 }
 
 impl Reading {
-    /// Reads all files. While the ConfigMap itself is refused, annotations are checked against `last_good`.
-    pub(crate) fn of(files: &[PathBuf], domain: &str, last_good: &ClusterConfig) -> Self {
+    /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of `last_good`.
+    pub(crate) fn of(files: &[PathBuf], domain: &str, last_good: &Loaded) -> Self {
         let mut reading = Self::default();
         let mut named = BTreeSet::new();
         let once = files.iter().filter(|file| named.insert(file.as_path()));
@@ -74,11 +74,7 @@ impl Reading {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
         reading.read_config_maps(of_kind(Kind::ConfigMap));
-        let cluster = match &reading.config {
-            ConfigMap::Flawless { config, .. } => config.as_ref().clone(),
-            ConfigMap::Refused => last_good.clone(),
-            ConfigMap::Absent => ClusterConfig::default(),
-        };
+        let cluster = reading.config_over(last_good).0;
         reading.read_services(of_kind(Kind::Service), Surroundings { cluster: &cluster, domain });
         reading
     }
@@ -86,6 +82,7 @@ impl Reading {
     /// What applies from now on: everything flawless, and the last good version of what is not. A Service is gone only if no file can
     /// still hold it.
     pub(crate) fn over(self, last_good: &Loaded) -> Loaded {
+        let (cluster, cluster_file) = self.config_over(last_good);
         let Self { services, refused, unclear, .. } = self;
         let mut services: BTreeMap<RevisionName, Placed> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
@@ -95,15 +92,19 @@ impl Reading {
                 services.insert(name.clone(), placed.clone());
             }
         }
-        let may_hide_config = last_good.cluster_file.as_ref().is_some_and(|file| unclear.contains(file));
-        let (cluster, cluster_file) = match self.config {
-            ConfigMap::Flawless { config, file } => (Arc::from(config), Some(file)),
-            ConfigMap::Absent if !may_hide_config => (Arc::default(), None),
-            ConfigMap::Absent | ConfigMap::Refused => {
-                (last_good.cluster.clone(), last_good.cluster_file.clone())
-            }
-        };
         Loaded { cluster, cluster_file, warnings: self.warnings, services }
+    }
+
+    /// The ConfigMap that applies, and the file that it stands in.
+    fn config_over(&self, last_good: &Loaded) -> (Arc<ClusterConfig>, Option<PathBuf>) {
+        let may_be_hidden = last_good.cluster_file.as_ref().is_some_and(|file| self.unclear.contains(file));
+        match &self.config {
+            ConfigMap::Flawless { config, file } => (Arc::clone(config), Some(file.clone())),
+            ConfigMap::Absent if !may_be_hidden => (Arc::default(), None),
+            ConfigMap::Absent | ConfigMap::Refused => {
+                (Arc::clone(&last_good.cluster), last_good.cluster_file.clone())
+            }
+        }
     }
 
     fn read_file<'f>(&mut self, file: &'f Path) -> Vec<Document<'f>> {
@@ -149,7 +150,7 @@ impl Reading {
                 first = Some(document);
                 self.config = match config_map::read(&document.node, &mut report) {
                     Some(config) => {
-                        let (config, file) = (Box::new(config), document.file.to_owned());
+                        let (config, file) = (Arc::new(config), document.file.to_owned());
                         ConfigMap::Flawless { config, file }
                     }
                     None => ConfigMap::Refused,

@@ -44,7 +44,7 @@ impl Files {
     }
 
     fn read_over(&self, last_good: &Loaded) -> (Loaded, Vec<String>) {
-        let reading = Reading::of(&self.files, "example.com", &last_good.cluster);
+        let reading = Reading::of(&self.files, "example.com", last_good);
         let messages = self.messages(&reading.troubles);
         (reading.over(last_good), messages)
     }
@@ -490,6 +490,21 @@ mod while_running {
         files.write(0, &format!("{}---\n{MINIMAL}", in_pod("containerConcurrency: 7")));
         let (now, messages) = files.read_over(&good);
         assert_eq!(messages.len(), 1);
+        assert_eq!(now.services, good.services);
+    }
+
+    #[test]
+    fn annotations_are_checked_against_the_config_map_that_applies_also_while_its_file_cannot_be_read() {
+        let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-autoscaler}\ndata: {allow-zero-initial-scale: \"true\"}\n";
+        let annotated = |count: u32| {
+            let annotation =
+                format!("autoscaling.knative.dev/initial-scale: \"0\"\nexample.com/edit: \"{count}\"");
+            in_template(&format!("metadata:\n  annotations:\n{}", indented(&annotation, 4).trim_end()))
+        };
+        let (files, good) = running(&[&annotated(1), config]);
+        files.write(1, "a: [");
+        let (now, messages) = files.read_over(&good);
+        assert!(matches!(&messages[..], [about] if about.starts_with("1.yaml:")), "{messages:?}");
         assert_eq!(now.services, good.services);
     }
 

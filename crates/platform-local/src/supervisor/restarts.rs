@@ -18,6 +18,8 @@ pub(crate) struct Restarts {
     backoff: Backoff,
     not_before: Timestamp,
     last: Option<Timestamp>,
+    /// The last one that lengthened the wait.
+    last_new: Option<Timestamp>,
     /// Why its new pods are watched with suspicion; until one gets ready.
     reason: Option<String>,
 }
@@ -33,22 +35,29 @@ pub(crate) struct Life {
 
 impl Default for Restarts {
     fn default() -> Self {
-        Self { backoff: Backoff::new(LEAST, LONGEST), not_before: Timestamp::ZERO, last: None, reason: None }
+        Self {
+            backoff: Backoff::new(LEAST, LONGEST),
+            not_before: Timestamp::ZERO,
+            last: None,
+            last_new: None,
+            reason: None,
+        }
     }
 }
 
 impl Restarts {
     /// Notes a failure. Pods that were started together fail together; that is one failure, so only a pod that was started after the last
-    /// one lengthens the wait.
+    /// one that lengthened the wait lengthens it again.
     pub(crate) fn note_failure(&mut self, reason: &str, life: Life, now: Timestamp) {
         let was_healthy = life.ready_since.is_some_and(|since| now.saturating_since(since) >= HEALTHY);
         let was_quiet = self.last.is_none_or(|last| now.saturating_since(last) >= HEALTHY + LONGEST);
         if was_healthy || was_quiet {
             self.backoff.reset();
         }
-        let is_new = self.last.is_none_or(|last| life.started >= last);
+        let is_new = self.last_new.is_none_or(|last| life.started >= last);
         self.last = Some(now);
         if is_new {
+            self.last_new = Some(now);
             let wait = self.backoff.next_wait();
             self.not_before = now + wait;
             self.reason = Some(format!("{reason}; it is started again {wait:?} later"));
@@ -107,6 +116,16 @@ mod tests {
         let life = Life { started: at(320), ready_since: Some(at(400)) };
         restarts.note_failure("exited", life, at(10_400));
         assert_eq!(restarts.not_before(), at(10_500));
+    }
+
+    #[test]
+    fn pods_that_fail_in_turn_wait_longer_and_longer_too() {
+        let mut restarts = Restarts::default();
+        for (start, end) in [(0, 5000), (2500, 7500), (5100, 10_100), (7500, 12_500), (10_300, 15_300)] {
+            restarts.note_failure("exited", started(start), at(end));
+        }
+        // One of the two pods lengthens the wait each time.
+        assert_eq!(restarts.not_before(), at(15_700));
     }
 
     #[test]
