@@ -71,7 +71,7 @@ impl Ending {
 /// A running activator. Dropping it cuts off what it holds; [`Activator::drained`] is the polite way.
 pub struct Activator {
     ending: Ending,
-    _abandoned: DropGuard,
+    _abandon: DropGuard,
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     workers: Threads,
@@ -87,6 +87,8 @@ impl Activator {
         let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
         let abandoned = CancellationToken::new();
         let ending = Ending::under(&abandoned);
+        // If one thread cannot be started, those before it end.
+        let abandon = abandoned.drop_guard();
         let (backends, orders) = Backends::new(count);
         let mut workers = Threads::default();
         for (number, orders) in orders.into_iter().enumerate() {
@@ -109,14 +111,7 @@ impl Activator {
         };
         let mut threads = Threads::default();
         threads.start("activator-link".to_owned(), move || control.run())?;
-        Ok(Self {
-            ending,
-            _abandoned: abandoned.drop_guard(),
-            context,
-            assignments,
-            workers,
-            control: threads,
-        })
+        Ok(Self { ending, _abandon: abandon, context, assignments, workers, control: threads })
     }
 
     /// Returns once the autoscaler has told everything it knows for the first time.
