@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use runtime::{Colours, LogFormat, StopRequests};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, UpOptions};
@@ -102,19 +103,27 @@ async fn serve(
     let api = api::serve(sockets.api, parts.api(), orders)?;
     println!("requests: http://{requests_address}");
     println!("api: http://{api_address}");
-    loop {
-        tokio::select! {
-            request = stop_requests.next() => {
-                info!(?request, "stopping: requests are finished, then pods end; once more ends everything at once");
-                break;
-            }
-            Some(order) = ordered.recv() => restart(&mut parts, order).await,
-        }
-    }
     let kill = parts.killer();
+    let stopping = CancellationToken::new();
+    // However long a restart or the drain takes, requests to stop are heard.
+    let working = async {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => break,
+                Some(order) = ordered.recv() => restart(&mut parts, order).await,
+            }
+        }
+        parts.drain().await;
+    };
+    let hurried = async {
+        let request = stop_requests.next().await;
+        info!(?request, "stopping: requests are finished, then pods end; once more ends everything at once");
+        stopping.cancel();
+        stop_requests.next().await
+    };
     let exit = tokio::select! {
-        () = parts.drain() => ExitCode::SUCCESS,
-        _ = stop_requests.next() => {
+        () = working => ExitCode::SUCCESS,
+        _ = hurried => {
             kill();
             ExitCode::from(INTERRUPTED)
         }

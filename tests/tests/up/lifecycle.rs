@@ -79,6 +79,35 @@ async fn a_second_interrupt_ends_everything_at_once() {
 }
 
 #[tokio::test]
+async fn a_restart_of_the_activator_waits_for_no_request_and_loses_none() {
+    let mut ebb = Ebb::up(&[Service::new("slow").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("slow", 1).await;
+    let [finishing, hanging] = ["/?sleep=3000", "/?sleep=100000"].map(|path| {
+        let load = ebb.load("slow").path(path).patience(Duration::from_secs(20));
+        tokio::spawn(async move { load.one().await })
+    });
+    ebb.until("slow", "two requests in flight", |revision| {
+        revision.0.to_string().contains("\"in_flight\":2")
+    })
+    .await;
+    for _ in 0..2 {
+        let (code, _, stderr) = ebb.run(&["restart", "activator"]).await;
+        assert_eq!(code, 0, "{stderr}");
+        ebb.load("slow").one().await.assert_all_answered();
+    }
+    finishing.await.expect("the request ends").assert_all_answered();
+    // The other one is still held by the first activator, and a stop waits for that one too.
+    ebb.signal(Signal::SIGINT);
+    eventually("it stops", Duration::from_secs(30), || async {
+        if ebb.output().contains("stopping") { Ok(()) } else { Err(ebb.output()) }
+    })
+    .await;
+    ebb.signal(Signal::SIGINT);
+    assert_eq!(ebb.ended().await.code(), Some(130), "{}", ebb.output());
+    hanging.await.expect("the request ends");
+}
+
+#[tokio::test]
 async fn an_app_may_use_huge_pages_though_we_do_not() {
     let ebb = Ebb::up(&[Service::new("plain").scaling("min-scale", "1")], &ConfigMap::short()).await;
     ebb.until_pods("plain", 1).await;

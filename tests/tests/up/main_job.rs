@@ -100,6 +100,19 @@ async fn get_and_explain_say_where_every_revision_stands() {
     assert!(stderr.contains("three") && stderr.contains("default/service/one"), "{stderr}");
 }
 
+/// The manifests still say what they said at the start; what counts is how many pods there are by now.
+#[tokio::test]
+async fn an_edit_of_the_config_map_reaches_revisions_at_zero() {
+    let ebb = Ebb::up(&[Service::new("asleep")], &ConfigMap::short()).await;
+    ebb.until_pods("asleep", 0).await;
+    ebb.configure(&ConfigMap::short().set("min-scale", "1"));
+    ebb.until_pods("asleep", 1).await;
+    ebb.configure(&ConfigMap::short());
+    ebb.until_pods("asleep", 0).await;
+    ebb.configure(&ConfigMap::short().set("scale-to-zero-pod-retention-period", "20s"));
+    ebb.load("asleep").one().await.assert_all_answered();
+}
+
 #[tokio::test]
 async fn edits_take_effect_while_it_runs() {
     let service = Service::new("edited").scaling("min-scale", "1");

@@ -7,9 +7,11 @@ use activator::{Activator, ActivatorConfig, Limits, Listeners};
 use anyhow::Context;
 use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
+use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform};
 use runtime::{Clock, MetricsRegistry};
+use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
 
 use super::DRAIN_PATIENCE;
@@ -25,7 +27,12 @@ pub(super) struct Parts {
     dial: DialRoute,
     requests: TcpListener,
     platform: Arc<LocalPlatform>,
+    activators: Arc<Activators>,
     activator: RunningActivator,
+    /// Activators whose successors do not know everything yet; they serve.
+    succeeded: Vec<RunningActivator>,
+    /// Activators that accept nothing more and finish what they hold.
+    retiring: JoinSet<()>,
     activators_started: u64,
     /// `None` only while it is rebuilt.
     autoscaler: Option<Autoscaler>,
@@ -36,6 +43,41 @@ pub(super) struct Parts {
 struct RunningActivator {
     activator: Activator,
     facts: ActivatorFacts,
+}
+
+impl RunningActivator {
+    /// Ends it once it has answered what it holds.
+    async fn retire(self, activators: Arc<Activators>) {
+        self.activator.drained(DRAIN_PATIENCE).await;
+        activators.remove(&self.facts.name);
+    }
+}
+
+/// The activators that hold requests, as the platform is told.
+struct Activators {
+    platform: Arc<LocalPlatform>,
+    present: Mutex<Vec<ActivatorFacts>>,
+}
+
+impl Activators {
+    fn none(platform: &Arc<LocalPlatform>) -> Arc<Self> {
+        Arc::new(Self { platform: Arc::clone(platform), present: Mutex::default() })
+    }
+
+    fn add(&self, facts: ActivatorFacts) {
+        self.change(|present| present.push(facts));
+    }
+
+    fn remove(&self, name: &ReplicaName) {
+        self.change(|present| present.retain(|facts| facts.name != *name));
+    }
+
+    /// The platform hears of changes in their order.
+    fn change(&self, change: impl FnOnce(&mut Vec<ActivatorFacts>)) {
+        let mut present = self.present.lock();
+        change(&mut present);
+        self.platform.set_activators(present.clone());
+    }
 }
 
 impl Parts {
@@ -54,7 +96,8 @@ impl Parts {
         let config = LocalConfig { files: options.files.clone(), domain: options.domain.clone(), ebb, clock };
         let platform = LocalPlatform::start(config, loaded);
         let activator = start_activator(1, &requests, clock, &activator_metrics)?;
-        platform.set_activators(vec![activator.facts.clone()]);
+        let activators = Activators::none(&platform);
+        activators.add(activator.facts.clone());
         let epoch = 1;
         let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial };
         let autoscaler = start_autoscaler(&platform, config);
@@ -68,7 +111,10 @@ impl Parts {
             dial,
             requests,
             platform,
+            activators,
             activator,
+            succeeded: Vec::new(),
+            retiring: JoinSet::new(),
             activators_started: 1,
             autoscaler: Some(autoscaler),
             epoch,
@@ -99,17 +145,26 @@ impl Parts {
         Ok(())
     }
 
-    /// Starts an activator, waits until it knows what the old one knows, then lets the old one finish what it holds.
+    /// Starts an activator, and waits until it knows what the old one knows. From then on the old one accepts nothing more and finishes what it holds,
+    /// which may take as long as its requests do; nobody waits for that.
     pub(super) async fn restart_activator(&mut self) -> anyhow::Result<()> {
         self.activators_started += 1;
         let new =
             start_activator(self.activators_started, &self.requests, self.clock, &self.activator_metrics)?;
-        self.platform.set_activators(vec![self.activator.facts.clone(), new.facts.clone()]);
-        new.activator.synced().await;
-        let old = std::mem::replace(&mut self.activator, new);
-        old.activator.drained(DRAIN_PATIENCE).await;
-        self.platform.set_activators(vec![self.activator.facts.clone()]);
+        self.activators.add(new.facts.clone());
+        self.succeeded.push(std::mem::replace(&mut self.activator, new));
+        self.activator.activator.synced().await;
+        self.retire_succeeded();
         Ok(())
+    }
+
+    fn retire_succeeded(&mut self) {
+        for old in self.succeeded.drain(..) {
+            old.activator.stop_accepting();
+            self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
+        }
+        // What has ended by now needs no more room.
+        while self.retiring.try_join_next().is_some() {}
     }
 
     /// Ends every pod at once; to be called while [`Parts::drain`] takes too long.
@@ -119,10 +174,12 @@ impl Parts {
     }
 
     /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
-    pub(super) async fn drain(self) {
+    pub(super) async fn drain(mut self) {
+        self.retire_succeeded();
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
         drop(self.requests);
         self.activator.activator.drained(DRAIN_PATIENCE).await;
+        while self.retiring.join_next().await.is_some() {}
         if let Some(autoscaler) = self.autoscaler {
             autoscaler.stop().await;
         }
