@@ -18,15 +18,14 @@ use runtime::Clock;
 use vocabulary::Timestamp;
 
 use super::frame::{
-    END_STREAM, ErrorCode, Fault, Kind, PAYLOAD_BYTES_MAX, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES,
-    SETTING_STREAM_WINDOW, SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers,
-    write_setting,
+    END_STREAM, ErrorCode, Fault, Kind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
+    SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
 use super::hpack::{Decoder, Encoder, encode_request};
 use super::input::Input;
 use super::output::Output;
-use super::stream::{Sending, Stream, StreamError, Streams, Turn, Waiting};
+use super::stream::{Stream, StreamError, Streams, Waiting};
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
 /// the moment, because they wait for a slot or for a slow client, would take the window from all others, and who waits might wait for one of those.
@@ -117,6 +116,8 @@ struct Core {
     send_window: i64,
     /// Streams that wait for the connection's window or for room in the output, in their order.
     blocked: VecDeque<Rc<Stream>>,
+    /// The stream whose turn it is.
+    last_sender: u32,
     /// How many of them were told that they may go on, and have not come yet.
     called: usize,
     receive_window: i64,
@@ -185,6 +186,7 @@ impl Session {
             peer: Settings::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             blocked: VecDeque::new(),
+            last_sender: 0,
             called: 0,
             receive_window: i64::from(CONNECTION_WINDOW),
             unreturned: 0,
@@ -411,32 +413,6 @@ impl Core {
         if !self.transport.is_awake {
             self.transport.is_awake = true;
             self.transport.waiting.wake();
-        }
-    }
-
-    /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a turn of each for every few pieces that go out.
-    fn call_blocked(&mut self) {
-        let output = OUTPUT_BYTES_MAX.saturating_sub(self.output.len());
-        let window = usize::try_from(self.send_window).unwrap_or(0);
-        let mut room = window.min(output).saturating_sub(self.called * PAYLOAD_BYTES_MAX);
-        while room > 0
-            && let Some(stream) = self.blocked.pop_front()
-        {
-            let mut state = stream.state.borrow_mut();
-            if state.sending.turn == Turn::Waits && state.error.is_none() {
-                state.sending.turn = Turn::Called;
-                state.sending.waiting.wake();
-                self.called += 1;
-                room = room.saturating_sub(PAYLOAD_BYTES_MAX);
-            }
-        }
-    }
-
-    /// A stream that was called comes, or will not come any more.
-    fn note_come(&mut self, sending: &mut Sending) {
-        if sending.turn == Turn::Called {
-            sending.turn = Turn::None;
-            self.called -= 1;
         }
     }
 

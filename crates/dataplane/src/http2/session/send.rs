@@ -8,7 +8,7 @@ use http::{HeaderMap, Response};
 
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
-use super::super::stream::{Stream, StreamError, Turn};
+use super::super::stream::{Sending, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
 
 impl Session {
@@ -32,7 +32,8 @@ impl Session {
         core.sent(stream, body == HasBody::No);
     }
 
-    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be.
+    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be. Streams take turns in the order in which
+    /// they came; whose turn it is goes on as long as there is room, because each change costs a turn of a task.
     pub(in crate::http2) fn poll_room(
         &self,
         stream: &Rc<Stream>,
@@ -41,6 +42,7 @@ impl Session {
     ) -> Poll<Result<usize, StreamError>> {
         let mut core = self.0.borrow_mut();
         let mut state = stream.state.borrow_mut();
+        let was_called = state.sending.turn == Turn::Called;
         core.note_come(&mut state.sending);
         if let Some(error) = state.error {
             return Poll::Ready(Err(error));
@@ -48,21 +50,26 @@ impl Session {
         let is_crowded = core.output.len() >= OUTPUT_BYTES_MAX;
         let window = state.sending.window.min(core.send_window).max(0);
         let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
-        if room > 0 && !is_crowded {
+        let is_nobody_before = core.blocked.is_empty() && core.called == 0;
+        let is_next = was_called || core.last_sender == stream.id || is_nobody_before;
+        if room > 0 && !is_crowded && is_next {
             // Woken for another reason, it may come before it is called.
             state.sending.turn = Turn::None;
             return Poll::Ready(Ok(room));
         }
         state.sending.waiting.register(context);
-        if is_crowded || core.send_window <= 0 {
-            if state.sending.turn == Turn::None {
-                state.sending.turn = Turn::Waits;
+        // If it is its own window that is empty, there is nothing to wait for in the queue.
+        if state.sending.window > 0 && state.sending.turn == Turn::None {
+            state.sending.turn = Turn::Waits;
+            if was_called {
+                // Somebody else's turn went on for longer than there was room for both.
+                core.blocked.push_front(Rc::clone(stream));
+            } else {
                 core.blocked.push_back(Rc::clone(stream));
             }
-        } else {
-            drop(state);
-            core.call_blocked();
         }
+        drop(state);
+        core.call_blocked();
         Poll::Pending
     }
 
@@ -75,6 +82,7 @@ impl Session {
         let length = i64::try_from(data.len()).unwrap_or(i64::MAX);
         stream.state.borrow_mut().sending.window -= length;
         core.send_window -= length;
+        core.last_sender = stream.id;
         let head = FrameHead {
             length: data.len(),
             kind: Kind::Data,
@@ -130,5 +138,33 @@ impl Core {
             }
         }
         self.wake_transport();
+    }
+}
+
+impl Core {
+    /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a turn of each for every few pieces that go out.
+    pub(super) fn call_blocked(&mut self) {
+        let output = OUTPUT_BYTES_MAX.saturating_sub(self.output.len());
+        let window = usize::try_from(self.send_window).unwrap_or(0);
+        let mut room = window.min(output).saturating_sub(self.called * PAYLOAD_BYTES_MAX);
+        while room > 0
+            && let Some(stream) = self.blocked.pop_front()
+        {
+            let mut state = stream.state.borrow_mut();
+            if state.sending.turn == Turn::Waits && state.error.is_none() {
+                state.sending.turn = Turn::Called;
+                state.sending.waiting.wake();
+                self.called += 1;
+                room = room.saturating_sub(PAYLOAD_BYTES_MAX);
+            }
+        }
+    }
+
+    /// A stream that was called comes, or will not come any more.
+    pub(super) fn note_come(&mut self, sending: &mut Sending) {
+        if sending.turn == Turn::Called {
+            sending.turn = Turn::None;
+            self.called -= 1;
+        }
     }
 }

@@ -189,6 +189,32 @@ fn streams_share_the_window_of_their_connection_and_none_is_forgotten() {
 }
 
 #[test]
+fn a_stream_that_waits_is_not_overtaken() {
+    run(async {
+        let mut world = World::start().await;
+        world.peer.write(&setting(4, 1_000_000)).await;
+        world.get(1, "/large").await;
+        let mut received = 0;
+        while received < 65_535 {
+            let is_head =
+                |got: &Got| matches!(got, Got::Head { .. } | Got::Settings { .. } | Got::WindowUpdate { .. });
+            let got = world.peer.next_but(is_head).await;
+            let Got::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
+            received += data.len();
+        }
+        // In this order, so that whoever answers the second request is there before the first stream hears of the room.
+        let mut lines = REQUEST;
+        lines[3].1 = "/large";
+        let second = frame(Kind::Headers, END_HEADERS | END_STREAM, 3, &block(&lines));
+        let room = frame(Kind::WindowUpdate, 0, 0, &1000_u32.to_be_bytes());
+        world.peer.write(&[second, room].concat()).await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
+        assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 1000], false));
+        assert_eq!(world.peer.settle().await, []);
+    });
+}
+
+#[test]
 fn a_window_that_shrinks_below_what_was_sent_must_grow_again_first() {
     run(async {
         let mut world = World::start().await;
