@@ -58,6 +58,17 @@ async fn an_interrupt_ends_everything_in_order() {
     }
 }
 
+/// The second time once the first is heard; that ends it at once.
+async fn interrupt_twice(ebb: &mut Ebb) {
+    ebb.signal(Signal::SIGINT);
+    eventually("it stops", Duration::from_secs(30), || async {
+        if ebb.output().contains("stopping") { Ok(()) } else { Err(ebb.output()) }
+    })
+    .await;
+    ebb.signal(Signal::SIGINT);
+    assert_eq!(ebb.ended().await.code(), Some(130), "{}", ebb.output());
+}
+
 #[tokio::test]
 async fn a_second_interrupt_ends_everything_at_once() {
     let mut ebb = Ebb::up(&[Service::new("slow").scaling("min-scale", "1")], &ConfigMap::short()).await;
@@ -67,13 +78,7 @@ async fn a_second_interrupt_ends_everything_at_once() {
     let hanging = tokio::spawn(async move { load.one().await });
     ebb.until("slow", "a request in flight", |revision| revision.0.to_string().contains("\"in_flight\":1"))
         .await;
-    ebb.signal(Signal::SIGINT);
-    eventually("it stops", Duration::from_secs(30), || async {
-        if ebb.output().contains("stopping") { Ok(()) } else { Err(ebb.output()) }
-    })
-    .await;
-    ebb.signal(Signal::SIGINT);
-    assert_eq!(ebb.ended().await.code(), Some(130), "{}", ebb.output());
+    interrupt_twice(&mut ebb).await;
     until_dead(&everything).await;
     hanging.await.expect("the request ends");
 }
@@ -97,13 +102,7 @@ async fn a_restart_of_the_activator_waits_for_no_request_and_loses_none() {
     }
     finishing.await.expect("the request ends").assert_all_answered();
     // The other one is still held by the first activator, and a stop waits for that one too.
-    ebb.signal(Signal::SIGINT);
-    eventually("it stops", Duration::from_secs(30), || async {
-        if ebb.output().contains("stopping") { Ok(()) } else { Err(ebb.output()) }
-    })
-    .await;
-    ebb.signal(Signal::SIGINT);
-    assert_eq!(ebb.ended().await.code(), Some(130), "{}", ebb.output());
+    interrupt_twice(&mut ebb).await;
     hanging.await.expect("the request ends");
 }
 

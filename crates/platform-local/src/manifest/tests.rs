@@ -496,16 +496,14 @@ mod while_running {
     #[test]
     fn annotations_are_checked_against_the_config_map_that_applies_also_while_its_file_cannot_be_read() {
         let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-autoscaler}\ndata: {allow-zero-initial-scale: \"true\"}\n";
-        let annotated = |count: u32| {
-            let annotation =
-                format!("autoscaling.knative.dev/initial-scale: \"0\"\nexample.com/edit: \"{count}\"");
-            in_template(&format!("metadata:\n  annotations:\n{}", indented(&annotation, 4).trim_end()))
-        };
-        let (files, good) = running(&[&annotated(1), config]);
+        let annotation = "metadata:\n  annotations:\n    autoscaling.knative.dev/initial-scale: \"0\"";
+        let service = in_template(annotation);
+        let (files, good) = running(&[&service, config]);
         files.write(1, "a: [");
+        files.write(0, &service.replace("sample-app", "another-app"));
         let (now, messages) = files.read_over(&good);
         assert!(matches!(&messages[..], [about] if about.starts_with("1.yaml:")), "{messages:?}");
-        assert_eq!(now.services, good.services);
+        assert_ne!(now.services, good.services, "the edit applies");
     }
 
     #[test]
