@@ -64,7 +64,8 @@ async fn soak(options: &Options) -> anyhow::Result<()> {
         .collect();
     let ebb = Ebb::up_as(&ebb, &services, &ConfigMap::short(), &["--log", "warn"]).await;
     let queue_proxy: u32 = api::until(PATIENCE, || detail(&ebb, "steady", "queue_proxy_pid"))?;
-    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, detail(&ebb, "steady", "metrics_port")?));
+    let metrics = api::until(PATIENCE, || detail(&ebb, "steady", "metrics_port"))?;
+    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, metrics));
     let mut watched =
         [Watched::new("ebb up", ebb.pid(), ebb.api), Watched::new("queue-proxy", queue_proxy, metrics)];
     let mut loads = JoinSet::new();
