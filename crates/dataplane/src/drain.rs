@@ -127,9 +127,8 @@ impl Drain {
     }
 
     /// Counts a listener for as long as the returned value lives.
-    pub(crate) fn enter_listener(&self) -> EnteredListener {
-        self.0.listeners.set(self.0.listeners.get() + 1);
-        EnteredListener { drain: self.clone() }
+    pub(crate) fn enter_listener(&self) -> Counted {
+        Counted::new(self, |shared| &shared.listeners)
     }
 
     /// Counts a connection for as long as the returned value lives.
@@ -141,9 +140,8 @@ impl Drain {
     }
 
     /// Counts an upgraded stream for as long as the returned value lives.
-    pub(crate) fn enter_upgraded(&self) -> EnteredUpgraded {
-        self.0.upgraded.set(self.0.upgraded.get() + 1);
-        EnteredUpgraded { drain: self.clone() }
+    pub(crate) fn enter_upgraded(&self) -> Counted {
+        Counted::new(self, |shared| &shared.upgraded)
     }
 
     fn advance(&self, phase: Phase) {
@@ -153,18 +151,6 @@ impl Drain {
                 connection.wake();
             }
         }
-    }
-}
-
-/// One listener from which connections come.
-pub(crate) struct EnteredListener {
-    drain: Drain,
-}
-
-impl Drop for EnteredListener {
-    fn drop(&mut self) {
-        self.drain.0.listeners.set(self.drain.0.listeners.get().saturating_sub(1));
-        self.drain.0.ended.notify_waiters();
     }
 }
 
@@ -181,14 +167,24 @@ impl Drop for Entered {
     }
 }
 
-/// One open upgraded stream.
-pub(crate) struct EnteredUpgraded {
+/// One of what a drain counts.
+pub(crate) struct Counted {
     drain: Drain,
+    count: fn(&Shared) -> &Cell<usize>,
 }
 
-impl Drop for EnteredUpgraded {
+impl Counted {
+    fn new(drain: &Drain, count: fn(&Shared) -> &Cell<usize>) -> Self {
+        let present = count(&drain.0);
+        present.set(present.get() + 1);
+        Self { drain: drain.clone(), count }
+    }
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.drain.0.upgraded.set(self.drain.0.upgraded.get().saturating_sub(1));
+        let present = (self.count)(&self.drain.0);
+        present.set(present.get().saturating_sub(1));
         self.drain.0.ended.notify_waiters();
     }
 }
