@@ -29,8 +29,6 @@ pub(super) struct Parts {
     platform: Arc<LocalPlatform>,
     activators: Arc<Activators>,
     activator: RunningActivator,
-    /// Activators whose successors do not know everything yet; they serve.
-    succeeded: Vec<RunningActivator>,
     /// Activators that accept nothing more and finish what they hold.
     retiring: JoinSet<()>,
     activators_started: u64,
@@ -113,7 +111,6 @@ impl Parts {
             platform,
             activators,
             activator,
-            succeeded: Vec::new(),
             retiring: JoinSet::new(),
             activators_started: 1,
             autoscaler: Some(autoscaler),
@@ -152,19 +149,13 @@ impl Parts {
         let new =
             start_activator(self.activators_started, &self.requests, self.clock, &self.activator_metrics)?;
         self.activators.add(new.facts.clone());
-        self.succeeded.push(std::mem::replace(&mut self.activator, new));
-        self.activator.activator.synced().await;
-        self.retire_succeeded();
-        Ok(())
-    }
-
-    fn retire_succeeded(&mut self) {
-        for old in self.succeeded.drain(..) {
-            old.activator.stop_accepting();
-            self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
-        }
+        new.activator.synced().await;
+        let old = std::mem::replace(&mut self.activator, new);
+        old.activator.stop_accepting();
+        self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
         // What has ended by now needs no more room.
         while self.retiring.try_join_next().is_some() {}
+        Ok(())
     }
 
     /// Ends every pod at once; to be called while [`Parts::drain`] takes too long.
@@ -175,7 +166,6 @@ impl Parts {
 
     /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
     pub(super) async fn drain(mut self) {
-        self.retire_succeeded();
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
         drop(self.requests);
         self.activator.activator.drained(DRAIN_PATIENCE).await;
