@@ -20,6 +20,11 @@ struct App {
 }
 
 async fn app() -> App {
+    app_with_streams(200).await
+}
+
+/// An app that takes so many streams on an HTTP/2 connection.
+async fn app_with_streams(streams: u32) -> App {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let connections = Rc::new(Cell::new(0));
@@ -33,7 +38,8 @@ async fn app() -> App {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
                 });
-                let builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
+                let mut builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
+                builder.http2().max_concurrent_streams(streams);
                 let _ = builder.serve_connection(TokioIo::new(stream), service).await;
             });
         }
@@ -89,6 +95,33 @@ fn streams_share_one_http2_connection() {
         let exchanges = (0..50).map(|_| exchange(&upstreams, app.address, Protocol::Http2));
         futures_util::future::join_all(exchanges).await;
         assert_eq!(app.connections.get(), 1);
+    });
+}
+
+#[test]
+fn more_streams_than_one_http2_connection_serves_well_are_spread() {
+    run(async {
+        // Fewer than the app takes on one connection.
+        const STREAMS: u32 = 1000;
+        let app = app_with_streams(2 * STREAMS).await;
+        for (allowed, needed) in [(usize::MAX, 4), (2, 2)] {
+            let limits = UpstreamLimits { connections_per_address: allowed, ..UpstreamLimits::default() };
+            let upstreams = pool(limits);
+            exchange(&upstreams, app.address, Protocol::Http2).await;
+            let wave = || {
+                let exchanges = (0..STREAMS).map(|_| exchange(&upstreams, app.address, Protocol::Http2));
+                futures_util::future::join_all(exchanges)
+            };
+            // All of a wave are sent at once: it finds too few connections and has one more opened, for those to come.
+            for connections in 1..=needed {
+                while upstreams.connections(app.address) < connections {
+                    wave().await;
+                }
+                assert_eq!(upstreams.connections(app.address), connections);
+            }
+            wave().await;
+            assert_eq!(upstreams.connections(app.address), needed);
+        }
     });
 }
 
