@@ -11,6 +11,7 @@ mod pod;
 mod process;
 mod restarts;
 mod revision;
+mod starts;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use logs::LogSink;
 use outbox::{Outbox, Surface, Topic};
 use process::{Start, Wish};
 use revision::Action;
+use starts::Starts;
 
 /// Events that may wait for the subscriber; more are kept as "changed", not as events.
 const EVENTS_WAITING: usize = 256;
@@ -108,6 +110,7 @@ impl LocalPlatform {
             warnings: loaded.warnings.clone(),
             loaded,
             logs: LogSink::start(std::io::stdout()),
+            starts: Starts::default(),
             processes: BTreeMap::new(),
             news_in,
         };
@@ -182,6 +185,7 @@ struct Supervisor {
     troubles: Vec<Trouble>,
     warnings: Vec<Trouble>,
     logs: LogSink,
+    starts: Starts,
     processes: BTreeMap<PodName, watch::Sender<Wish>>,
     news_in: mpsc::Sender<(PodName, PodNews)>,
 }
@@ -201,7 +205,8 @@ impl Supervisor {
             if self.fleet.has_ended() && self.processes.is_empty() {
                 break;
             }
-            let deadline = self.fleet.next_deadline();
+            let deadlines = [self.fleet.next_deadline(), self.starts.next_deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
             // Every arm is cancel-safe: what was not received stays in its channel or slot.
             tokio::select! {
                 () = self.desk.something_new.notified() => self.take_orders(),
@@ -246,8 +251,13 @@ impl Supervisor {
     }
 
     fn take_news(&mut self, pod: &PodName, news: &PodNews) {
-        if let PodNews::Ended(_) = news {
-            self.processes.remove(pod);
+        match news {
+            PodNews::Ended(_) => {
+                self.processes.remove(pod);
+                self.starts.done(pod);
+            }
+            PodNews::Said(PodMessage::Announced(_) | PodMessage::Failed { .. }) => self.starts.done(pod),
+            PodNews::Said(PodMessage::Started { .. }) | PodNews::Spawned(_) => {}
         }
         if let PodNews::Said(PodMessage::Failed { reason }) = news {
             tracing::warn!(%pod, reason, "a pod failed");
@@ -291,18 +301,36 @@ impl Supervisor {
         if self.fleet.is_ending() && !self.outbox.has_subscriber() {
             self.fleet.release_all(self.clock.now());
         }
-        for action in self.fleet.take_actions() {
-            match action {
-                Action::Start(pod, spec) => {
-                    tracing::debug!(%pod, "starting a pod");
-                    let (wish, wishes) = watch::channel(Wish::Run);
-                    let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
-                    self.processes.insert(pod.clone(), wish);
-                    tokio::spawn(process::run(Start { ebb, pod, spec, logs, news }, wishes));
-                }
-                Action::Terminate(pod) => self.wish(&pod, Wish::Terminate),
-                Action::Kill(pod) => self.wish(&pod, Wish::Kill),
+        let now = self.clock.now();
+        loop {
+            let actions = self.fleet.take_actions();
+            if actions.is_empty() {
+                break;
             }
+            for action in actions {
+                match action {
+                    Action::Start { pod, siblings, spec } => self.starts.add(pod, siblings, spec),
+                    Action::Terminate(pod) => self.end(&pod, Wish::Terminate),
+                    Action::Kill(pod) => self.end(&pod, Wish::Kill),
+                }
+            }
+        }
+        while let Some((pod, spec)) = self.starts.next(now) {
+            tracing::debug!(%pod, "starting a pod");
+            let (wish, wishes) = watch::channel(Wish::Run);
+            let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
+            self.processes.insert(pod.clone(), wish);
+            tokio::spawn(process::run(Start { ebb, pod, spec, logs, news }, wishes));
+        }
+    }
+
+    /// A pod is to end; one that was not started yet is gone at once.
+    fn end(&mut self, pod: &PodName, wish: Wish) {
+        if self.starts.cancel(pod) {
+            let how = "it was not needed any more before it was started".to_owned();
+            self.fleet.note(pod, &PodNews::Ended(how), self.clock.now());
+        } else {
+            self.wish(pod, wish);
         }
     }
 

@@ -46,6 +46,7 @@ fn run_all(arguments: &[String]) -> ExitCode {
         a_bad_edit_keeps_the_last_good,
         a_removed_service_is_stopped,
         drain_ends_everything,
+        pods_that_wait_for_their_start_end_without_it,
         nothing_outlives_a_killed_supervisor,
         pods_start_though_the_executable_was_replaced,
     ];
@@ -392,6 +393,28 @@ async fn drain_ends_everything() {
     for which in ["pod_pid", "app_pid", "queue_proxy_pid"] {
         assert!(!is_alive(pid(&pod, which)), "{which}");
     }
+}
+
+async fn pods_that_wait_for_their_start_end_without_it() {
+    const MANY: u32 = 1000;
+    let mut world = World::new(&manifest("hello", "exec sleep 1000"));
+    let first = world.first_running("hello").await;
+    world.scale("hello", MANY);
+    world.until("all of them", |world| world.pods_of("hello").len() == MANY as usize).await;
+    world.scale("hello", 1);
+    world
+        .until("the others to end", |world| {
+            for pod in world.pods_of("hello").iter().filter(|pod| pod.leaving) {
+                world.platform.execute(PlatformCommand::ReleasePod(pod.name.clone()));
+            }
+            world.pods_of("hello").len() == 1
+        })
+        .await;
+    assert_eq!(world.running("hello"), [first.name], "the oldest stays");
+    // In the middle of it, everything ends.
+    world.scale("hello", MANY);
+    world.until("all of them again", |world| world.pods_of("hello").len() == MANY as usize).await;
+    world.end().await;
 }
 
 async fn nothing_outlives_a_killed_supervisor() {

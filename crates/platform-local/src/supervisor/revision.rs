@@ -26,7 +26,14 @@ const DRAIN_RESERVE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Start it.
-    Start(PodName, Box<PodSpec>),
+    Start {
+        /// Its name.
+        pod: PodName,
+        /// How many other pods its revision has that are wanted and start or run.
+        siblings: usize,
+        /// What it runs.
+        spec: Box<PodSpec>,
+    },
     /// Tell it to drain and end.
     Terminate(PodName),
     /// End it at once, with everything that came from it.
@@ -323,6 +330,7 @@ impl Revision {
     }
 
     fn start(&mut self, name: &PodName, around: &mut Surroundings<'_>) {
+        let siblings = self.pods.values().filter(|pod| pod.stage == Stage::Serving).count();
         let pod = self.pods.get_mut(name).expect("only called for pods that are there");
         pod.note_start(around.now);
         let template = pod.template;
@@ -333,7 +341,7 @@ impl Revision {
             revision: self.template_name(template),
             template: self.templates[&template].clone(),
         };
-        around.actions.push(Action::Start(name.clone(), Box::new(spec)));
+        around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });
     }
 
     /// Which pods to end: those without a process first, then those that are not ready, each in the order of the last scale order, then

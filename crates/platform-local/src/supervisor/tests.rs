@@ -120,7 +120,9 @@ impl World {
     fn carry_out(&mut self) {
         for action in self.fleet.take_actions() {
             self.log.push(match action {
-                Action::Start(pod, spec) => format!("start {pod} {}", spec.template.command[0]),
+                Action::Start { pod, spec, siblings: _ } => {
+                    format!("start {pod} {}", spec.template.command[0])
+                }
                 Action::Terminate(pod) => format!("terminate {pod}"),
                 Action::Kill(pod) => format!("kill {pod}"),
             });
@@ -160,6 +162,23 @@ fn a_new_revision_begins_with_its_initial_scale() {
     several.settings.min_scale = Some(PodCount::new(3));
     world.edit(&[service("app", "one"), several]);
     assert_eq!(world.done().len(), 3);
+}
+
+#[test]
+fn a_start_says_how_many_pods_serve_the_same_already() {
+    let mut world = World::with_pods(2);
+    let siblings = |world: &mut World, wanted| {
+        world.fleet.scale_to(&revision("app"), PodCount::new(wanted), vec![], world.now);
+        let actions = world.fleet.take_actions();
+        let started = actions.iter().filter_map(|action| match action {
+            Action::Start { siblings, .. } => Some(*siblings),
+            Action::Terminate(_) | Action::Kill(_) => None,
+        });
+        started.collect::<Vec<_>>()
+    };
+    assert_eq!(siblings(&mut world, 4), [2, 3]);
+    assert_eq!(siblings(&mut world, 0), [0; 0]);
+    assert_eq!(siblings(&mut world, 2), [0, 1], "those that leave do not count");
 }
 
 #[test]
