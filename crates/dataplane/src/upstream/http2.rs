@@ -221,8 +221,5 @@ impl Drop for Dialing {
     fn drop(&mut self) {
         self.pool.with_host(self.to, |host| host.http2.dialing = None);
         self.dial.is_over.notify_waiters();
-        // Looks whether the address is still used.
-        drop(self.opened.take());
-        self.pool.forget_if_unused(self.to);
     }
 }
