@@ -329,13 +329,7 @@ impl Supervisor {
         if self.starts.cancel(pod) {
             let how = "it was not needed any more before it was started".to_owned();
             self.fleet.note(pod, &PodNews::Ended(how), self.clock.now());
-        } else {
-            self.wish(pod, wish);
-        }
-    }
-
-    fn wish(&self, pod: &PodName, wish: Wish) {
-        if let Some(process) = self.processes.get(pod) {
+        } else if let Some(process) = self.processes.get(pod) {
             process.send_if_modified(|present| {
                 let grows = *present < wish;
                 *present = wish.max(*present);
