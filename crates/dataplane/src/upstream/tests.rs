@@ -104,7 +104,7 @@ fn more_streams_than_one_http2_connection_serves_well_are_spread() {
         // Fewer than the app takes on one connection.
         const STREAMS: u32 = 1000;
         let app = app_with_streams(2 * STREAMS).await;
-        for (allowed, needed) in [(usize::MAX, 4), (2, 2)] {
+        for (allowed, needed) in [(usize::MAX, 20), (2, 2)] {
             let limits = UpstreamLimits { connections_per_address: allowed, ..UpstreamLimits::default() };
             let upstreams = pool(limits);
             exchange(&upstreams, app.address, Protocol::Http2).await;
