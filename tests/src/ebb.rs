@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 
 use crate::client::Load;
 use crate::manifest::{ConfigMap, Service};
@@ -68,6 +69,7 @@ pub struct Ebb {
     child: Child,
     files: TempDir,
     output: Arc<Mutex<Vec<String>>>,
+    readers: [JoinHandle<()>; 2],
     /// Where requests go.
     pub requests: SocketAddr,
     /// Where the API answers.
@@ -118,12 +120,13 @@ impl Ebb {
             .spawn()
             .expect("the executable starts");
         let output = Arc::default();
-        tokio::spawn(collect_lines(child.stdout.take().expect("stdout is piped"), Arc::clone(&output)));
-        tokio::spawn(collect_lines(child.stderr.take().expect("stderr is piped"), Arc::clone(&output)));
+        let stdout = collect_lines(child.stdout.take().expect("stdout is piped"), Arc::clone(&output));
+        let stderr = collect_lines(child.stderr.take().expect("stderr is piped"), Arc::clone(&output));
         let mut ebb = Self {
             child,
             files,
             output,
+            readers: [tokio::spawn(stdout), tokio::spawn(stderr)],
             requests: SocketAddr::from(([0; 4], 0)),
             api: SocketAddr::from(([0; 4], 0)),
         };
@@ -145,6 +148,15 @@ impl Ebb {
     /// Everything it and its pods printed so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+    }
+
+    /// From now on nobody reads what it prints: its standard output and standard error are closed at our end.
+    pub async fn stop_reading(&mut self) {
+        for reader in &mut self.readers {
+            reader.abort();
+            // A task that was aborted before its end says so.
+            let _ = reader.await;
+        }
     }
 
     /// Its process id.

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // The usual cause is too many open files, which passes as connections end.
-                    eprintln!("accepting a connection failed: {error}");
+                    let _ = writeln!(std::io::stderr(), "accepting a connection failed: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }

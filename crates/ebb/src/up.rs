@@ -101,8 +101,11 @@ async fn serve(
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
     let mut parts = Parts::start(&options, loaded, sockets.requests).await?;
     let api = api::serve(sockets.api, parts.api(), orders)?;
-    println!("requests: http://{requests_address}");
-    println!("api: http://{api_address}");
+    for line in [format!("requests: http://{requests_address}"), format!("api: http://{api_address}")] {
+        if let Err(error) = output::print_line(&line) {
+            tracing::debug!(%error, "nobody reads the standard output");
+        }
+    }
     let kill = parts.killer();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.

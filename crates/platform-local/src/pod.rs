@@ -309,7 +309,8 @@ impl Announcements {
             Ok(length) => {
                 self.lines.push(&buffer[..length], |line| match serde_json::from_str(line) {
                     Ok(announcement) => tell(&PodMessage::Announced(announcement)),
-                    Err(_) => eprintln!("{line}"),
+                    // Whether anybody reads it is not our concern.
+                    Err(_) => drop(writeln!(io::stderr(), "{line}")),
                 });
                 true
             }

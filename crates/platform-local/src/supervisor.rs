@@ -196,6 +196,8 @@ impl Supervisor {
         mut news: mpsc::Receiver<(PodName, PodNews)>,
         mut readings: mpsc::Receiver<Reading>,
     ) {
+        // However this ends, nobody waits for it any longer.
+        let _ended = self.desk.ended.clone().drop_guard();
         self.fleet.apply(&self.loaded, self.clock.now());
         loop {
             self.act();
@@ -221,7 +223,6 @@ impl Supervisor {
         let logs = self.logs.clone();
         // A terminal that stopped reading is waited for a second, not more.
         let _ = tokio::task::spawn_blocking(move || logs.flush()).await;
-        self.desk.ended.cancel();
     }
 
     fn take_orders(&mut self) {

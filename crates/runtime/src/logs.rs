@@ -14,11 +14,15 @@ pub enum LogFormat {
 }
 
 /// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`; it fails if that cannot be
-/// read, or if logging was started before.
+/// read, or if logging was started before. A process whose standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that nobody reads any more is lost. By default, complaining about it on the same standard error would panic.
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => lines.with_ansi(colours == Colours::On).with_target(false).try_init(),
         LogFormat::Json => lines.json().try_init(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tests::ebb::{descendants, is_alive};
+use tests::ebb::{descendants, is_alive, signal_process};
 use tests::{ConfigMap, Ebb, Service, eventually};
 
 async fn until_dead(pids: &[u32]) {
@@ -56,6 +56,23 @@ async fn an_interrupt_ends_everything_in_order() {
         assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
         until_dead(&everything).await;
     }
+}
+
+#[tokio::test]
+async fn it_works_on_when_nobody_reads_what_it_prints() {
+    let mut ebb = Ebb::up(&[Service::new("unread").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("unread", 1).await;
+    ebb.stop_reading().await;
+    // A pod that fails is warned of.
+    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
+    signal_process(victim, Signal::SIGKILL);
+    ebb.until("unread", "a replacement", |revision| {
+        revision.ready() == 1 && !revision.pids("app_pid").contains(&victim)
+    })
+    .await;
+    ebb.load("unread").one().await.assert_all_answered();
+    ebb.signal(Signal::SIGTERM);
+    assert_eq!(ebb.ended().await.code(), Some(0));
 }
 
 /// The second time once the first is heard; that ends it at once.
