@@ -1,7 +1,7 @@
 //! What the activator costs as a hop before the queue-proxies, beside HAProxy in its place, with one revision and with a hundred.
 //!
 //! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb up`. HAProxy chooses by Host too, and
-//! takes part twice. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect while the activator is in the path.
+//! takes part twice; each has one core and finds no other, so each has one thread. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect while the activator is in the path.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use tests::ConfigMap;
-use tests::bench::machine::{self, Cores, move_to};
+use tests::bench::machine::{self, Cores, move_to, starting_on};
 use tests::bench::plot::{self, Bar};
 use tests::bench::process::{cpu_time, cpu_time_of_threads};
 use tests::bench::proxies::{Place, Protocol, Server, Target, haproxy_by_host, queue_proxy};
@@ -108,8 +108,8 @@ impl<'a> Field<'a> {
             .set("target-burst-capacity", "-1")
             .set("min-scale", "1")
             .set("max-scale", "1");
-        let up = Up::start(&ebb, &services, &config)?;
-        move_to(&cores.contestant, up.pid())?;
+        // It has as many threads as it finds cores: one, as HAProxy has.
+        let up = starting_on(&cores.contestant, || Up::start(&ebb, &services, &config))?;
         let beside = Place { folder, cores: &cores.load };
         let pods = names.iter().map(|name| pod(&up, name, &ebb, beside)).collect::<Result<Vec<_>, _>>()?;
         let routes: Vec<_> = pods.iter().map(|pod| (pod.host.clone(), pod.queue_proxy.port)).collect();

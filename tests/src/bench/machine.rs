@@ -74,6 +74,15 @@ pub fn move_this_thread_to(cores: &[usize]) -> anyhow::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &cpu_set(cores)?).context("choosing cores")
 }
 
+/// Starts processes so that they find these cores and no others.
+pub fn starting_on<T>(cores: &[usize], start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let before = sched_getaffinity(Pid::from_raw(0)).context("asking for the cores of this thread")?;
+    move_this_thread_to(cores)?;
+    let started = start();
+    sched_setaffinity(Pid::from_raw(0), &before).context("choosing cores")?;
+    started
+}
+
 /// Allows this process and those it starts as many open files as the system lets them have, and says how many that is.
 pub fn raise_open_files() -> anyhow::Result<u64> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("asking for the limit of open files")?;
