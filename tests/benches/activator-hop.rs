@@ -1,7 +1,8 @@
 //! What the activator costs as a hop before the queue-proxies, beside HAProxy in its place, with one revision and with a hundred.
 //!
 //! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb up`. HAProxy chooses by Host too, and
-//! takes part twice; each has one core and finds no other, so each has one thread. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect while the activator is in the path.
+//! takes part twice; each has one core and finds no other, so each has one thread. Behind it each app has a second queue-proxy: those of the
+//! pods tell strangers to reconnect while the activator is in the path.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

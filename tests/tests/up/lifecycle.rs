@@ -61,10 +61,9 @@ async fn an_interrupt_ends_everything_in_order() {
 #[tokio::test]
 async fn it_works_on_when_nobody_reads_what_it_prints() {
     let mut ebb = Ebb::up(&[Service::new("unread").scaling("min-scale", "1")], &ConfigMap::short()).await;
-    ebb.until_pods("unread", 1).await;
+    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
     ebb.stop_reading().await;
     // A pod that fails is warned of.
-    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
     signal_process(victim, Signal::SIGKILL);
     ebb.until("unread", "a replacement", |revision| {
         revision.ready() == 1 && !revision.pids("app_pid").contains(&victim)
