@@ -110,7 +110,7 @@ impl<'a> Field<'a> {
             .set("min-scale", "1")
             .set("max-scale", "1");
         // It has as many threads as it finds cores: one, as HAProxy has.
-        let up = starting_on(&cores.contestant, || Up::start(&ebb, &services, &config))?;
+        let up = starting_on(&cores.contestant, || Up::start(&ebb, &services, &config))??;
         let beside = Place { folder, cores: &cores.load };
         let pods = names.iter().map(|name| pod(&up, name, &ebb, beside)).collect::<Result<Vec<_>, _>>()?;
         let routes: Vec<_> = pods.iter().map(|pod| (pod.host.clone(), pod.queue_proxy.port)).collect();

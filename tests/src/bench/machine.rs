@@ -47,13 +47,18 @@ fn cpu_set(cores: &[usize]) -> nix::Result<CpuSet> {
     Ok(set)
 }
 
-/// Starts a command on these cores only. A thread of its own takes the restriction on and hands it down.
+/// Starts a command on these cores only.
 pub fn spawn_on(cores: &[usize], command: &mut Command) -> io::Result<Child> {
+    starting_on(cores, || command.spawn())?
+}
+
+/// Starts processes so that they find these cores and no others. A thread of its own takes the restriction on and hands it down.
+pub fn starting_on<T: Send>(cores: &[usize], start: impl FnOnce() -> T + Send) -> io::Result<T> {
     let set = cpu_set(cores)?;
     thread::scope(|scope| {
         let starting = scope.spawn(|| {
             sched_setaffinity(Pid::from_raw(0), &set)?;
-            command.spawn()
+            Ok(start())
         });
         starting.join().expect("starting a process does not panic")
     })
@@ -72,15 +77,6 @@ pub fn move_to(cores: &[usize], pid: u32) -> anyhow::Result<()> {
 /// Moves the calling thread.
 pub fn move_this_thread_to(cores: &[usize]) -> anyhow::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &cpu_set(cores)?).context("choosing cores")
-}
-
-/// Starts processes so that they find these cores and no others.
-pub fn starting_on<T>(cores: &[usize], start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let before = sched_getaffinity(Pid::from_raw(0)).context("asking for the cores of this thread")?;
-    move_this_thread_to(cores)?;
-    let started = start();
-    sched_setaffinity(Pid::from_raw(0), &before).context("choosing cores")?;
-    started
 }
 
 /// Allows this process and those it starts as many open files as the system lets them have, and says how many that is.
