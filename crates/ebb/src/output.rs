@@ -16,12 +16,17 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 
 /// Prints one problem.
 pub(crate) fn print_problem(problem: &str) {
-    anstream::eprintln!("{ERROR}error:{ERROR:#} {problem}");
+    complain(&format!("{ERROR}error:{ERROR:#} {problem}"));
 }
 
 /// Prints one warning.
 pub(crate) fn print_warning(warning: &str) {
-    anstream::eprintln!("{WARNING}warning:{WARNING:#} {warning}");
+    complain(&format!("{WARNING}warning:{WARNING:#} {warning}"));
+}
+
+/// `eprintln!` would panic if nobody reads it.
+fn complain(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// Prints JSON, indented.

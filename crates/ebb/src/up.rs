@@ -101,11 +101,8 @@ async fn serve(
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
     let mut parts = Parts::start(&options, loaded, sockets.requests).await?;
     let api = api::serve(sockets.api, parts.api(), orders)?;
-    for line in [format!("requests: http://{requests_address}"), format!("api: http://{api_address}")] {
-        if let Err(error) = output::print_line(&line) {
-            tracing::debug!(%error, "nobody reads the standard output");
-        }
-    }
+    // Whether anybody reads it is not our concern.
+    let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));
     let kill = parts.killer();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.
