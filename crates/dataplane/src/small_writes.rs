@@ -8,13 +8,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 /// Copying this much costs less than handing over a second piece.
 const JOINED_BYTES_MAX: usize = 1024;
 
 pub(crate) fn poll_write_pieces(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncWrite + Unpin),
     context: &mut Context<'_>,
     pieces: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING};
 use http_body::Frame;
-use tokio::net::TcpStream;
+use tokio::io::AsyncWrite;
 
 use super::framing::Framing;
 use super::headers::write_header;
@@ -169,7 +169,7 @@ impl Outgoing {
     /// Writes what is there.
     pub(crate) fn poll_flush(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut (impl AsyncWrite + Unpin),
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.is_written() {
@@ -225,7 +225,7 @@ mod tests {
 
     use http::HeaderValue;
     use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
 

@@ -4,20 +4,45 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
 use crate::socket_options::set_options;
 
 pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
-    let stream = match tokio::time::timeout(limit, TcpStream::connect(to)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Err(SendErrorKind::ConnectRefused);
-        }
-        Ok(Err(error)) => return Err(SendErrorKind::ConnectFailed(error.kind().to_string())),
-        Err(_elapsed) => return Err(SendErrorKind::ConnectTimedOut),
-    };
+    let stream = connect(to, limit).await.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => SendErrorKind::ConnectRefused,
+        io::ErrorKind::TimedOut => SendErrorKind::ConnectTimedOut,
+        kind => SendErrorKind::ConnectFailed(kind.to_string()),
+    })?;
     set_options(&stream).map_err(|error| SendErrorKind::ConnectFailed(error.kind().to_string()))?;
     Ok(stream)
+}
+
+async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    // On one machine a connection is established before the kernel returns, which says that it is under way nevertheless: so it is asked, because the
+    // runtime would not hear of it before the next news from the kernel.
+    let is_established = match socket.connect(&to.into()) {
+        Ok(()) => true,
+        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => is_established(&socket)?,
+        Err(error) => return Err(error),
+    };
+    let stream = TcpStream::from_std(socket.into())?;
+    if !is_established {
+        tokio::time::timeout(limit, stream.writable()).await??;
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+    }
+    Ok(stream)
+}
+
+fn is_established(socket: &Socket) -> io::Result<bool> {
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(socket.peer_addr().is_ok()),
+    }
 }

@@ -1,5 +1,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::io::Read;
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use http_body::Frame;
@@ -84,6 +86,29 @@ fn a_connection_is_used_again_and_closed_when_it_was_idle_for_too_long() {
         }
         exchange(&upstreams, app.address, Protocol::Http1).await;
         assert_eq!(app.connections.get(), 2);
+    });
+}
+
+#[test]
+fn a_request_to_an_app_on_this_machine_has_left_before_anything_else_runs() {
+    run(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let upstreams = pool(UpstreamLimits::default());
+        let body = "x".repeat(16 * 1024);
+        let upload = Request::put("/").header("host", "h").body(Body::full(body.clone())).expect("legal");
+        for (request, end) in [(request(Protocol::Http1), "\r\n\r\n"), (upload, &*body)] {
+            let sent = upstreams.send(address, Protocol::Http1, request);
+            let mut sent = Box::pin(sent);
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(sent.as_mut().poll(&mut context).is_pending(), "nobody answers");
+            listener.set_nonblocking(true).expect("a socket");
+            let (mut app, _) = listener.accept().expect("it is connected already");
+            drop(sent);
+            let mut text = String::new();
+            app.read_to_string(&mut text).expect("open");
+            assert!(text.ends_with(end), "{} bytes", text.len());
+        }
     });
 }
 

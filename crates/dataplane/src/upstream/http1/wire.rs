@@ -1,12 +1,14 @@
 //! The socket of one connection to an app or queue-proxy.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use socket2::SockRef;
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use super::super::Opened;
@@ -15,13 +17,20 @@ use crate::http1::{Outgoing, READ_BYTES, poll_read};
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by another.
 pub(super) struct Wire {
     stream: RefCell<TcpStream>,
+    /// Nothing was written yet.
+    is_new: Cell<bool>,
     is_broken_off: Cell<bool>,
     _opened: Opened,
 }
 
 impl Wire {
     pub(super) fn new(stream: TcpStream, opened: Opened) -> Self {
-        Self { stream: RefCell::new(stream), is_broken_off: Cell::default(), _opened: opened }
+        Self {
+            stream: RefCell::new(stream),
+            is_new: Cell::new(true),
+            is_broken_off: Cell::default(),
+            _opened: opened,
+        }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
@@ -39,7 +48,13 @@ impl Wire {
         outgoing: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        outgoing.poll_flush(&mut self.stream.borrow_mut(), context)
+        let stream = &mut *self.stream.borrow_mut();
+        if self.is_new.replace(false)
+            && let Poll::Ready(flushed) = outgoing.poll_flush(&mut AtOnce(stream), context)
+        {
+            return Poll::Ready(flushed);
+        }
+        outgoing.poll_flush(stream, context)
     }
 
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel has told the runtime.
@@ -60,5 +75,41 @@ impl Wire {
     /// Whether that was done, so that what looks like the end of a response may not be one.
     pub(super) fn is_broken_off(&self) -> bool {
         self.is_broken_off.get()
+    }
+}
+
+/// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with the next news from the kernel, for which
+/// everybody would wait who is at the same point. Of a thousand requests that come at once, all would be read before the first is sent. Who gets
+/// "pending" is not woken.
+struct AtOnce<'a>(&'a TcpStream);
+
+impl AtOnce<'_> {
+    fn poll(written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+            written => Poll::Ready(written),
+        }
+    }
+}
+
+impl AsyncWrite for AtOnce<'_> {
+    fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Self::poll(SockRef::from(self.0).send(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Self::poll(SockRef::from(self.0).send_vectored(pieces))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(self.0).shutdown(Shutdown::Write))
     }
 }
