@@ -13,10 +13,10 @@ mod reporter;
 
 use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Sample, Timestamp};
 
-use self::reporter::{Correction, Track, UNHEARD_AFTER, Value, second_of};
+use self::reporter::{Correction, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::multiscaler::Reporter;
-use crate::window::{Second, Window};
+use crate::window::{History, Second, Value, View};
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +32,7 @@ pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,
     target_per_pod: f64,
-    concurrency: Windows,
-    rate: Windows,
+    history: History,
     /// Sorted; most revisions have few.
     reporters: Vec<(Reporter, Track)>,
 }
@@ -74,8 +73,7 @@ impl Collector {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
-            concurrency: Windows::new(spec),
-            rate: Windows::new(spec),
+            history: History::new(spec.stable_window, spec.panic_window),
             reporters: Vec::new(),
         }
     }
@@ -85,8 +83,7 @@ impl Collector {
         self.metric = spec.metric;
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
-        self.concurrency.resize(spec, second_of(now));
-        self.rate.resize(spec, second_of(now));
+        self.history.resize(spec.stable_window, spec.panic_window, second_of(now));
     }
 
     /// A link came up; the reporter's second `current_second` runs now. Its history follows through [`Collector::record`].
@@ -155,21 +152,18 @@ impl Collector {
 
     /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty.
     pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
-        let windows = match self.metric {
-            Metric::Concurrency => &self.concurrency,
-            Metric::Rps => &self.rate,
-        };
+        let (stable, panic) = (self.history.stable(self.metric), self.history.panic(self.metric));
         let settled = self.settled_second(now)?;
         let second = second_of(now);
-        if windows.stable.is_empty(second) {
+        if stable.is_empty(second) {
             return None;
         }
         let reading = Reading { aggregation: self.aggregation, second, settled };
-        let mut averages = Averages::complete(reading.of(&windows.stable), reading.of(&windows.panic));
+        let mut averages = Averages::complete(reading.of(stable), reading.of(panic));
         let (mut unheard_pods, mut unheard_activators) = (0, 0);
         let mut may_be = |load: f64, since: Second| {
-            averages.stable_at_most += load * windows.stable.share_since(self.aggregation, since);
-            averages.panic_at_most += load * windows.panic.share_since(self.aggregation, since);
+            averages.stable_at_most += load * stable.share_since(self.aggregation, since);
+            averages.panic_at_most += load * panic.share_since(self.aggregation, since);
         };
         for silent_since in ready.iter().filter_map(|&pod| self.silent_since(pod, now)) {
             unheard_pods += 1;
@@ -177,7 +171,7 @@ impl Collector {
         }
         for track in self.silent_activators(now) {
             unheard_activators += 1;
-            may_be(self.metric_of(track.newest_value()), track.silent_since());
+            may_be(track.newest_value().of(self.metric), track.silent_since());
         }
         averages.unheard = PodCount::new(unheard_pods);
         averages.unheard_activators = PodCount::new(unheard_activators);
@@ -208,13 +202,6 @@ impl Collector {
         })
     }
 
-    fn metric_of(&self, value: Value) -> f64 {
-        match self.metric {
-            Metric::Concurrency => value.concurrency,
-            Metric::Rps => value.rate,
-        }
-    }
-
     fn find(&self, reporter: Reporter) -> Result<usize, usize> {
         self.reporters.binary_search_by_key(&reporter, |&(known, _)| known)
     }
@@ -229,8 +216,7 @@ impl Collector {
 
     fn correct(&mut self, correction: Option<Correction>) {
         if let Some(Correction { second, by }) = correction {
-            self.concurrency.add(second, by.concurrency);
-            self.rate.add(second, by.rate);
+            self.history.add(second, by);
         }
     }
 }
@@ -247,29 +233,6 @@ fn value_of(reporter: Reporter, load: &Load) -> Value {
     }
 }
 
-/// The two windows of one metric.
-#[derive(Clone, Debug)]
-struct Windows {
-    stable: Window,
-    panic: Window,
-}
-
-impl Windows {
-    fn new(spec: &ScalingSpec) -> Self {
-        Self { stable: Window::new(spec.stable_window), panic: Window::new(spec.panic_window) }
-    }
-
-    fn resize(&mut self, spec: &ScalingSpec, now: Second) {
-        self.stable.resize(spec.stable_window, now);
-        self.panic.resize(spec.panic_window, now);
-    }
-
-    fn add(&mut self, second: Second, value: f64) {
-        self.stable.add(second, value);
-        self.panic.add(second, value);
-    }
-}
-
 /// How to read a window.
 #[derive(Clone, Copy)]
 struct Reading {
@@ -282,7 +245,7 @@ struct Reading {
 
 impl Reading {
     /// While somebody is heard, the few seconds between the newest write and now are not silence but on their way.
-    fn of(self, window: &Window) -> f64 {
+    fn of(self, window: View<'_>) -> f64 {
         let under_way = Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
         let everything = window.average(self.aggregation, self.second - under_way);
         everything.max(window.settled_average(self.aggregation, self.settled))

@@ -1,17 +1,20 @@
 //! What was measured lately, second by second.
 //!
-//! A [`Window`] is a ring of one sum per second and can be read two ways: as a plain average or with recent seconds weighing more
-//! ([`crate::Aggregation`]). How it is read is the reader's choice, so a change of the algorithm keeps the history. [`RecentMaximum`] remembers
-//! the largest recent count for the scale-down delay.
+//! A [`History`] is a ring of one sum per second and metric, with two windows on it, which can be read two ways: as a plain average or with recent
+//! seconds weighing more ([`crate::Aggregation`]). How they are read is the reader's choice, so a change of the metric or the algorithm keeps the
+//! history. [`RecentMaximum`] remembers the largest recent count for the scale-down delay.
 //!
 //! Seconds are signed: the history that a reporter brings may reach back before the origin of our own time axis.
 
 mod average;
+mod history;
 mod maximum;
 mod ring;
 
+pub(crate) use average::View;
+pub(crate) use history::History;
 pub(crate) use maximum::RecentMaximum;
-pub(crate) use ring::Window;
+pub(crate) use ring::Value;
 
 #[cfg(test)]
 mod tests;

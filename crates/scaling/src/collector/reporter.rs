@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vocabulary::{BootId, PresentCount, Sample, Timestamp};
 
-use crate::window::Second;
+use crate::window::{Second, Value};
 
 /// From this silence on a reporter is not heard.
 pub(super) const UNHEARD_AFTER: Duration = Duration::from_secs(3);
@@ -19,13 +19,6 @@ const TOLERATED_DRIFT: Second = 1;
 
 /// Lateness alone may be a stalled connection, which catches up. Only after this long without one punctual frame is it the clock.
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
-
-/// The numbers that a reporter adds to a revision's windows in one second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Value {
-    pub(super) concurrency: f64,
-    pub(super) rate: f64,
-}
 
 /// What to add to the windows so that they say what the reporter now says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,8 +165,7 @@ impl Track {
     /// Puts `value` in the place of what was said of that second.
     fn replace(&mut self, second: Second, value: Value) -> Option<Correction> {
         if let Some((_, known)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
-            let by =
-                Value { concurrency: value.concurrency - known.concurrency, rate: value.rate - known.rate };
+            let by = value - *known;
             *known = value;
             return Some(Correction { second, by });
         }

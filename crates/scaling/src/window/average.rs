@@ -1,8 +1,9 @@
 //! How a window becomes one number: the plain average, or the one in which recent seconds weigh more.
 
 use super::Second;
-use super::ring::{Edges, LAG, Window};
-use crate::config::Aggregation;
+use super::history::{Edges, LAG, Window};
+use super::ring::Ring;
+use crate::config::{Aggregation, Metric};
 
 /// Knative's floor of the newest second's weight: half of the sum lies in the newest four seconds however long the window is.
 const LEAST_COEFFICIENT: f64 = 0.2;
@@ -14,29 +15,42 @@ pub(super) fn coefficient(span: Second) -> f64 {
     (1.0 - UNCOVERED_WEIGHT.powf(1.0 / float(span))).max(LEAST_COEFFICIENT)
 }
 
-impl Window {
+/// What a window says of one metric.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(super) window: &'a Window,
+    pub(super) ring: &'a Ring,
+    pub(super) metric: Metric,
+}
+
+impl View<'_> {
+    /// Whether everything is older than the span (strictly), or nothing was ever written.
+    pub(crate) fn is_empty(&self, now: Second) -> bool {
+        self.window.is_empty(now)
+    }
+
     /// The average at `now`, as Knative computes it: seconds without data at the end are left out of the plain average until they fill
     /// the span, and decay the weighted one. A `now` before the newest write counts as that.
     pub(crate) fn average(&self, aggregation: Aggregation, now: Second) -> f64 {
-        let Some(edges) = self.edges else { return 0.0 };
+        let &Window { edges: Some(edges), span, .. } = self.window else { return 0.0 };
         let silence = (now - edges.last).max(0);
         match aggregation {
-            Aggregation::Linear if silence >= self.span => 0.0,
+            Aggregation::Linear if silence >= span => 0.0,
             Aggregation::Linear => {
-                let gone = self.sum(edges.last + 1 - self.span, edges.last - self.span + silence);
-                let seconds = (edges.last - edges.first + 1).min(self.span - silence);
-                rounded((self.total - gone) / float(seconds))
+                let gone = self.sum(edges.last + 1 - span, edges.last - span + silence);
+                let seconds = (edges.last - edges.first + 1).min(span - silence);
+                rounded((self.total() - gone) / float(seconds))
             }
             Aggregation::WeightedExponential => {
-                self.weighted(edges.last, self.span - silence)
-                    * (1.0 - self.coefficient).powi(exponent(silence))
+                self.weighted(edges.last, span - silence)
+                    * (1.0 - self.window.coefficient).powi(exponent(silence))
             }
         }
     }
 
     /// The average over the span that ends at `until`, a second at most [`LAG`] before the newest write, without what came later.
     pub(crate) fn settled_average(&self, aggregation: Aggregation, until: Second) -> f64 {
-        let Some(Edges { oldest, last, .. }) = self.edges else { return 0.0 };
+        let &Window { edges: Some(Edges { oldest, last, .. }), span, .. } = self.window else { return 0.0 };
         let until = until.clamp(last - LAG, last);
         if until < oldest {
             return 0.0;
@@ -44,29 +58,38 @@ impl Window {
         match aggregation {
             Aggregation::Linear => {
                 let later = self.sum(until + 1, last);
-                let earlier = self.sum(until - self.span + 1, last - self.span);
-                rounded((self.total - later + earlier) / float((until - oldest + 1).min(self.span)))
+                let earlier = self.sum(until - span + 1, last - span);
+                rounded((self.total() - later + earlier) / float((until - oldest + 1).min(span)))
             }
-            Aggregation::WeightedExponential => self.weighted(until, self.span),
+            Aggregation::WeightedExponential => self.weighted(until, span),
         }
     }
 
     /// What a load of 1 in each second from `from` to the newest would add to the average that ends there.
     pub(crate) fn share_since(&self, aggregation: Aggregation, from: Second) -> f64 {
-        let Some(Edges { first, last, .. }) = self.edges else { return 0.0 };
-        let known = (last - first + 1).min(self.span);
+        let &Window { edges: Some(Edges { first, last, .. }), span, .. } = self.window else { return 0.0 };
+        let known = (last - first + 1).min(span);
         let seconds = last.saturating_sub(from).saturating_add(1).clamp(0, known);
         match aggregation {
             Aggregation::Linear => float(seconds) / float(known),
-            Aggregation::WeightedExponential => 1.0 - (1.0 - self.coefficient).powi(exponent(seconds)),
+            Aggregation::WeightedExponential => 1.0 - (1.0 - self.window.coefficient).powi(exponent(seconds)),
         }
+    }
+
+    pub(super) fn total(&self) -> f64 {
+        self.window.total.of(self.metric)
+    }
+
+    pub(super) fn sum(&self, from: Second, to: Second) -> f64 {
+        self.ring.sum(from, to).of(self.metric)
     }
 
     /// `Σ slot(newest − k) · c · (1 − c)^k` over `seconds` seconds, from the oldest on so that it needs no powers.
     fn weighted(&self, newest: Second, seconds: Second) -> f64 {
-        let fading = 1.0 - self.coefficient;
-        let sum = ((newest - seconds + 1)..=newest).fold(0.0, |sum, second| sum * fading + self.slot(second));
-        sum * self.coefficient
+        let fading = 1.0 - self.window.coefficient;
+        let values = self.ring.between(newest - seconds + 1, newest);
+        let sum = values.fold(0.0, |sum, value| sum * fading + value.of(self.metric));
+        sum * self.window.coefficient
     }
 }
 

@@ -3,9 +3,30 @@ use std::time::Duration;
 use proptest::prelude::*;
 use vocabulary::{PodCount, Timestamp};
 
-use super::ring::LAG;
+use super::history::LAG;
 use super::*;
-use crate::config::Aggregation;
+use crate::config::{Aggregation, Metric};
+
+/// One window of one metric.
+struct Window(History);
+
+impl Window {
+    fn new(span: Duration) -> Self {
+        Self(History::new(span, span))
+    }
+
+    fn add(&mut self, second: Second, value: f64) {
+        self.0.add(second, Value { concurrency: value, rate: 0.0 });
+    }
+
+    fn resize(&mut self, span: Duration, now: Second) {
+        self.0.resize(span, span, now);
+    }
+
+    fn view(&self) -> View<'_> {
+        self.0.stable(Metric::Concurrency)
+    }
+}
 
 /// Scripts, in order: `2:5` adds 5 to second 2; `0..4:1,2,3` adds one of the list (or the only one) to each second, `second` adds its own
 /// number; `@4=3` expects the average 3 at time 4; `empty@70` and `filled@69` ask whether there is anything; `resize@5=10` resizes
@@ -77,7 +98,7 @@ fn short_windows_weigh_the_newest_second_more() {
         (42, 0.2),
         (3600, 0.2),
     ] {
-        let coefficient = Window::new(Duration::from_secs(seconds)).coefficient;
+        let coefficient = Window::new(Duration::from_secs(seconds)).view().window.coefficient;
         assert!((coefficient - expected).abs() < 5e-7, "{seconds}: {coefficient}");
     }
 }
@@ -90,11 +111,11 @@ fn a_settled_average_is_what_the_window_said_before_the_newest_writes() {
             let mut said = Vec::new();
             for second in 0..100 {
                 window.add(second, f64::from(u32::try_from(second * 7 % 11).unwrap()));
-                said.push(window.average(aggregation, second));
+                said.push(window.view().average(aggregation, second));
             }
             for back in 0..=LAG {
                 let expected = said[usize::try_from(99 - back).unwrap()];
-                let settled = window.settled_average(aggregation, 99 - back);
+                let settled = window.view().settled_average(aggregation, 99 - back);
                 assert!(
                     (settled - expected).abs() < 1e-6,
                     "{aggregation:?} over {span} s, {back} s back: {settled}"
@@ -114,7 +135,8 @@ fn a_share_is_what_a_load_of_one_would_average_to() {
                 known.add(second, 0.0);
                 with.add(second, if second >= from { 1.0 } else { 0.0 });
             }
-            let (share, average) = (known.share_since(aggregation, from), with.average(aggregation, 59));
+            let (share, average) =
+                (known.view().share_since(aggregation, from), with.view().average(aggregation, 59));
             assert!((share - average).abs() < 1e-6, "{aggregation:?} from {from}: {share}, not {average}");
         }
     }
@@ -128,29 +150,85 @@ fn absurd_seconds_neither_panic_nor_stay() {
     }
     let mut window = Window::new(Duration::from_secs(6));
     window.add(Second::MIN / 4, 5.0);
-    assert!(window.is_empty(10));
+    assert!(window.view().is_empty(10));
     window.add(10, 3.0);
-    assert!((window.average(Aggregation::Linear, 10) - 3.0).abs() < 1e-9);
+    assert!((window.view().average(Aggregation::Linear, 10) - 3.0).abs() < 1e-9);
+}
+
+const METRICS: [Metric; 2] = [Metric::Concurrency, Metric::Rps];
+
+/// The stable and the panic window's.
+fn spans() -> impl Strategy<Value = (Duration, Duration)> {
+    (1_u64..70, 0.0..=1.0).prop_map(|(stable, share)| {
+        let stable = Duration::from_secs(stable);
+        (stable, stable.mul_f64(share))
+    })
+}
+
+fn history((stable, panic): (Duration, Duration)) -> History {
+    History::new(stable, panic)
+}
+
+/// From one second to the next: mostly a small step forward, sometimes backwards or over a gap.
+fn step() -> impl Strategy<Value = Second> {
+    (-8_i64..90).prop_map(|step| if step > 80 { step } else { step.min(2) })
 }
 
 proptest! {
     #[test]
     fn the_running_total_is_the_sum_of_the_slots(
-        span in 1_u64..70,
-        steps in prop::collection::vec((-8_i64..90, 0.0..1e6_f64, prop::option::weighted(0.02, 1_u64..70)), 1..400),
+        spans in spans(),
+        steps in prop::collection::vec((step(), 0.0..1e6_f64, prop::option::weighted(0.02, spans())), 1..400),
     ) {
-        let mut window = Window::new(Duration::from_secs(span));
+        let mut history = history(spans);
         let mut now = 0;
         for (step, value, resize) in steps {
-            // Mostly small steps forward, sometimes backwards or over a gap.
-            let second = now + if step > 80 { step } else { step.min(2) };
+            let second = now + step;
             now = now.max(second);
-            window.add(second, value);
-            if let Some(resized) = resize {
-                window.resize(Duration::from_secs(resized), now);
+            history.add(second, Value { concurrency: value, rate: 1e6 - value });
+            if let Some((stable, panic)) = resize {
+                history.resize(stable, panic, now);
             }
-            let sum = window.sum(window.newest() - window.span + 1, window.newest());
-            prop_assert!((window.total - sum).abs() < 1e-4, "{} is not {sum}", window.total);
+            for metric in METRICS {
+                for view in [history.stable(metric), history.panic(metric)] {
+                    let (total, span) = (view.total(), view.window.span);
+                    let last = view.window.edges.expect("written").last;
+                    let sum = view.sum(last - span + 1, last);
+                    prop_assert!((total - sum).abs() < 1e-4, "{metric:?} over {span} s: {total} is not {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_says_the_same_whatever_else_is_kept_beside_it(
+        (stable, panic) in spans(),
+        steps in prop::collection::vec((step(), 0.0..100.0_f64), 1..200),
+    ) {
+        let mut shared = history((stable, panic));
+        let [mut stable, mut panic] = [stable, panic].map(|span| history((span, span)));
+        let mut now = 0;
+        for (step, value) in steps {
+            let second = now + step;
+            now = now.max(second);
+            shared.add(second, Value { concurrency: value, rate: 100.0 - value });
+            for (alone, value) in [(&mut stable, value), (&mut panic, 100.0 - value)] {
+                alone.add(second, Value { concurrency: value, rate: 0.0 });
+            }
+            for (shared, alone) in [
+                (shared.stable(Metric::Concurrency), stable.stable(Metric::Concurrency)),
+                (shared.panic(Metric::Rps), panic.stable(Metric::Concurrency)),
+            ] {
+                prop_assert_eq!(shared.window.edges, alone.window.edges);
+                for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
+                    for (shared, alone) in [
+                        (shared.average(aggregation, now + 1), alone.average(aggregation, now + 1)),
+                        (shared.settled_average(aggregation, now - 2), alone.settled_average(aggregation, now - 2)),
+                    ] {
+                        prop_assert!((shared - alone).abs() < 1e-5, "{aggregation:?}: {shared}, not {alone}");
+                    }
+                }
+            }
         }
     }
 
@@ -164,7 +242,7 @@ proptest! {
         for second in written..written + 60 {
             window.add(second, 0.0);
         }
-        prop_assert_eq!(window.average(Aggregation::Linear, written + 59).to_bits(), 0.0_f64.to_bits());
+        prop_assert_eq!(window.view().average(Aggregation::Linear, written + 59).to_bits(), 0.0_f64.to_bits());
     }
 }
 
@@ -249,11 +327,15 @@ fn check_step(window: &mut Window, aggregation: Aggregation, step: &str) -> Resu
     if let Some((time, span)) = step.strip_prefix("resize@").and_then(|rest| rest.split_once('=')) {
         window.resize(Duration::from_secs(span.parse().unwrap()), second_at(time));
     } else if let Some(time) = step.strip_prefix("empty@") {
-        return window.is_empty(second_at(time)).then_some(()).ok_or_else(|| "is not empty".to_owned());
+        return window
+            .view()
+            .is_empty(second_at(time))
+            .then_some(())
+            .ok_or_else(|| "is not empty".to_owned());
     } else if let Some(time) = step.strip_prefix("filled@") {
-        return (!window.is_empty(second_at(time))).then_some(()).ok_or_else(|| "is empty".to_owned());
+        return (!window.view().is_empty(second_at(time))).then_some(()).ok_or_else(|| "is empty".to_owned());
     } else if let Some((time, expected)) = step.strip_prefix('@').and_then(|rest| rest.split_once('=')) {
-        let average = window.average(aggregation, second_at(time));
+        let average = window.view().average(aggregation, second_at(time));
         let off = (average - expected.parse::<f64>().unwrap()).abs();
         return (off < 5.001e-7).then_some(()).ok_or_else(|| format!("is {average}"));
     } else {

@@ -87,7 +87,7 @@ impl AtOnce<'_> {
     fn poll(written: io::Result<usize>) -> Poll<io::Result<usize>> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            written => Poll::Ready(written),
+            Ok(_) | Err(_) => Poll::Ready(written),
         }
     }
 }

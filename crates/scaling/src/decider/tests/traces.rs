@@ -1,10 +1,13 @@
 //! Traces of the reference: many evaluations of one decider over time, as tables.
 
 use super::*;
-use crate::window::{Second, Window};
+use crate::window::{History, Second, Value, View};
 
 /// The rules of the file are at its head.
 const TRACES: &str = include_str!("traces.txt");
+
+/// Whichever it is, a trace is of one.
+const METRIC: Metric = Metric::Concurrency;
 
 #[test]
 fn traces_run_as_in_the_reference() {
@@ -22,7 +25,7 @@ struct Trace<'a> {
     decider: Decider,
     /// By the second in which they were recorded.
     loads: Vec<(Second, f64)>,
-    windows: [Window; 2],
+    history: History,
     /// Evaluations that are not shown, every 2 s, with as many ready pods as were wanted, at least one.
     following: Option<(u64, PodCount)>,
 }
@@ -49,8 +52,8 @@ impl<'a> Trace<'a> {
             );
         }
         let decider = Decider::new(&spec, count, Timestamp::ZERO);
-        let windows = [Window::new(spec.stable_window), Window::new(spec.panic_window)];
-        Self { name, lines, spec, decider, loads, windows, following }
+        let history = History::new(spec.stable_window, spec.panic_window);
+        Self { name, lines, spec, decider, loads, history, following }
     }
 
     fn run(mut self) {
@@ -124,12 +127,12 @@ impl<'a> Trace<'a> {
         let second = Second::try_from(now.whole_secs()).unwrap();
         self.loads.retain(|&(written, value)| {
             if written <= second {
-                self.windows.iter_mut().for_each(|window| window.add(written, value));
+                self.history.add(written, Value { concurrency: value, rate: 0.0 });
             }
             written > second
         });
-        let [stable, panic] = &self.windows;
-        let average = |window: &Window| window.average(self.spec.aggregation, second);
+        let [stable, panic] = [self.history.stable(METRIC), self.history.panic(METRIC)];
+        let average = |window: View<'_>| window.average(self.spec.aggregation, second);
         (!stable.is_empty(second)).then(|| Averages::complete(average(stable), average(panic)))
     }
 }

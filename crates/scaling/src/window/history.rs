@@ -1,0 +1,169 @@
+//! A revision's two windows over one ring of seconds: writing, forgetting, resizing.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::Second;
+use super::average::{View, coefficient};
+use super::ring::{Ring, Value};
+use crate::config::Metric;
+
+/// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a reader may therefore end its
+/// average up to this many seconds before the newest write ([`View::settled_average`]).
+pub(super) const LAG: Second = 4;
+
+/// What was measured lately of both metrics, and what the stable and the panic window know of it.
+///
+/// All of them are written at the same time, so they share their seconds: a report is one write to few cache lines, which is most of what it costs when there
+/// are thousands of revisions.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    ring: Ring,
+    stable: Window,
+    panic: Window,
+}
+
+impl History {
+    /// Empty windows over whole seconds; less than one second counts as one, and more than the stable window as that.
+    pub(crate) fn new(stable: Duration, panic: Duration) -> Self {
+        let stable = whole_seconds(stable);
+        let panic = whole_seconds(panic).min(stable);
+        Self { ring: Ring::new(stable + LAG), stable: Window::new(stable), panic: Window::new(panic) }
+    }
+
+    /// What the stable window says of a metric.
+    pub(crate) fn stable(&self, metric: Metric) -> View<'_> {
+        View { window: &self.stable, ring: &self.ring, metric }
+    }
+
+    /// What the panic window says of a metric.
+    pub(crate) fn panic(&self, metric: Metric) -> View<'_> {
+        View { window: &self.panic, ring: &self.ring, metric }
+    }
+
+    /// Adds `value` (a correction may be negative) to a second. What is too old is dropped.
+    pub(crate) fn add(&mut self, second: Second, value: Value) {
+        let Self { ring, stable, panic } = self;
+        match stable.edges.map(|edges| edges.last) {
+            Some(last) if second > last => {
+                stable.advance(ring, second);
+                panic.advance(ring, second);
+                ring.advance(last, second);
+            }
+            Some(last) if second <= last - ring.length() => return,
+            Some(_) | None => {}
+        }
+        ring.add(second, value);
+        stable.add(ring, second, value);
+        panic.add(ring, second, value);
+    }
+
+    /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and count as if that window had been
+    /// full (as Knative does: growing a young window dilutes its average).
+    pub(crate) fn resize(&mut self, stable: Duration, panic: Duration, now: Second) {
+        let old = std::mem::replace(self, Self::new(stable, panic));
+        let (stable, panic) = (self.stable.span, self.panic.span);
+        if stable == old.stable.span {
+            self.ring = old.ring;
+            self.stable = old.stable;
+        } else if let Some(edges) = old.stable.edges.filter(|_| !old.stable.is_empty(now)) {
+            let kept = edges.last - old.stable.span.min(stable) + 1;
+            for (second, value) in (kept..).zip(old.ring.between(kept, edges.last)) {
+                self.ring.add(second, value);
+            }
+            let first = edges.last - (old.stable.span - 1);
+            self.stable.begin(&self.ring, Edges { first, oldest: first, last: edges.last });
+        }
+        if let Some(edges) = self.stable.edges {
+            let edges = if panic == old.panic.span { old.panic.edges } else { None }.unwrap_or(edges);
+            self.panic.begin(&self.ring, edges);
+        }
+    }
+}
+
+/// The newest `span` seconds of a ring.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Seconds covered; at least 1.
+    pub(super) span: Second,
+    /// The sum of the newest `span` seconds.
+    pub(super) total: Value,
+    /// `None` until the first write.
+    pub(super) edges: Option<Edges>,
+    /// The weight of the newest second in the weighted average.
+    pub(super) coefficient: f64,
+}
+
+/// The seconds between which a window knows something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edges {
+    /// The earliest write since the window was last empty for a whole span; never moves forward otherwise.
+    pub(super) first: Second,
+    /// As `first`, but since it was empty for [`LAG`] seconds more, for readers of settled seconds.
+    pub(super) oldest: Second,
+    /// The newest write.
+    pub(super) last: Second,
+}
+
+impl Window {
+    fn new(span: Second) -> Self {
+        Self { span, total: Value::default(), edges: None, coefficient: coefficient(span) }
+    }
+
+    /// Takes what a ring has within these edges.
+    fn begin(&mut self, ring: &Ring, edges: Edges) {
+        self.total = ring.sum(edges.last - self.span + 1, edges.last);
+        self.edges = Some(edges);
+    }
+
+    /// Whether everything is older than the span (strictly), or nothing was ever written.
+    pub(super) fn is_empty(&self, now: Second) -> bool {
+        self.edges.is_none_or(|edges| now - edges.last > self.span)
+    }
+
+    /// Moves the newest second forward, before the ring does; what falls out of the span leaves the total.
+    fn advance(&mut self, ring: &Ring, to: Second) {
+        let Some(Edges { mut first, mut oldest, last }) = self.edges else { return };
+        let gap = to - last;
+        if gap >= self.span {
+            first = to;
+            self.total = Value::default();
+        } else {
+            let gone = ring.sum(last + 1 - self.span, to - self.span);
+            self.total -= gone;
+            self.sweep(gone, ring, to - self.span + 1..=last);
+        }
+        if gap >= self.span + LAG {
+            oldest = to;
+        }
+        self.edges = Some(Edges { first, oldest, last: to });
+    }
+
+    /// Takes what was just added to a second of the ring.
+    fn add(&mut self, ring: &Ring, second: Second, value: Value) {
+        let edges = self.edges.unwrap_or(Edges { first: second, oldest: second, last: second });
+        let Edges { first, oldest, last } = edges;
+        if second <= last - (self.span + LAG) {
+            return;
+        }
+        self.edges = Some(Edges { first: first.min(second), oldest: oldest.min(second), last });
+        if second > last - self.span {
+            self.total += value;
+            self.sweep(-value, ring, last - self.span + 1..=last);
+        }
+    }
+
+    /// Taking much away from a float sum leaves a residue of the size of what was taken times 1e-16, which would keep a pod alive: when next
+    /// to nothing is left, the sum is made anew, of these seconds.
+    fn sweep(&mut self, gone: Value, ring: &Ring, seconds: RangeInclusive<Second>) {
+        let is_residue = |total: f64, gone: f64| total < gone * 1e-6;
+        if is_residue(self.total.concurrency, gone.concurrency) || is_residue(self.total.rate, gone.rate) {
+            self.total = ring.sum(*seconds.start(), *seconds.end());
+        }
+    }
+}
+
+/// At least one.
+fn whole_seconds(span: Duration) -> Second {
+    Second::try_from(span.as_secs().max(1)).unwrap_or(Second::MAX)
+}
