@@ -11,6 +11,7 @@
 
 mod reporter;
 
+use smallvec::SmallVec;
 use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Sample, Timestamp};
 
 use self::reporter::{Correction, Track, UNHEARD_AFTER, second_of};
@@ -33,8 +34,8 @@ pub struct Collector {
     aggregation: Aggregation,
     target_per_pod: f64,
     history: History,
-    /// Sorted; most revisions have few.
-    reporters: Vec<(Reporter, Track)>,
+    /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
+    reporters: SmallVec<[(Reporter, Track); 1]>,
 }
 
 /// What the windows say at one moment.
@@ -74,7 +75,7 @@ impl Collector {
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
             history: History::new(spec.stable_window, spec.panic_window),
-            reporters: Vec::new(),
+            reporters: SmallVec::new(),
         }
     }
 
