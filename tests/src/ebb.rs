@@ -1,11 +1,13 @@
 //! A running `ebb up`, on files of its own and free ports.
 
+use std::io::{PipeReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -63,13 +65,34 @@ fn newer_source(executable: &Path) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// `ebb up` with these files, in a folder of their own.
+fn prepare(
+    executable: &Path,
+    services: &[Service],
+    config: &ConfigMap,
+    arguments: &[&str],
+) -> (Command, TempDir) {
+    let files = tempfile::tempdir().expect("a temporary folder can be made");
+    for service in services {
+        write(&service_file(files.path(), service.name()), &service.yaml());
+    }
+    write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
+    let mut command = Command::new(executable);
+    command.args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]).args(arguments);
+    for service in services {
+        command.arg("-f").arg(service_file(files.path(), service.name()));
+    }
+    command.arg("-f").arg(files.path().join("config-autoscaler.yaml"));
+    (command, files)
+}
+
 /// A running `ebb up`. Dropping it kills it at once, and with it everything it started.
 #[derive(Debug)]
 pub struct Ebb {
     child: Child,
     files: TempDir,
     output: Arc<Mutex<Vec<String>>>,
-    readers: [JoinHandle<()>; 2],
+    readers: Vec<JoinHandle<()>>,
     /// Where requests go.
     pub requests: SocketAddr,
     /// Where the API answers.
@@ -94,39 +117,44 @@ impl Ebb {
         config: &ConfigMap,
         arguments: &[&str],
     ) -> Self {
-        let files = tempfile::tempdir().expect("a temporary folder can be made");
-        for service in services {
-            write(&service_file(files.path(), service.name()), &service.yaml());
-        }
-        write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
-        let mut command = Command::new(executable);
-        command.args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]).args(arguments);
-        for service in services {
-            command.arg("-f").arg(service_file(files.path(), service.name()));
-        }
-        command.arg("-f").arg(files.path().join("config-autoscaler.yaml"));
-        Self::spawn(command, files).await
+        let (command, files) = prepare(executable, services, config, arguments);
+        Self::spawn(command, files, Stdio::piped()).await
     }
 
-    async fn spawn(mut command: Command, files: TempDir) -> Self {
+    /// The same with a standard error that is full, and its other end, from which nobody reads.
+    pub async fn up_unread(services: &[Service], config: &ConfigMap) -> (Self, PipeReader) {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let capacity = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("a pipe has a capacity");
+        let nonsense = vec![b'x'; usize::try_from(capacity).expect("it is positive")];
+        writer.write_all(&nonsense).expect("there is room");
+        let (command, files) = prepare(&executable(), services, config, &[]);
+        (Self::spawn(command, files, Stdio::from(writer)).await, reader)
+    }
+
+    async fn spawn(mut command: Command, files: TempDir, stderr: Stdio) -> Self {
         let mut child = command
             // Ours, not the product's, which refuses settings that it does not know.
             .env_remove("EBB_EXECUTABLE")
             .env_remove("EBB_TEST_APP")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
             .expect("the executable starts");
+        // It has its own copy of what may be the only writer of a pipe.
+        drop(command);
         let output = Arc::default();
         let stdout = collect_lines(child.stdout.take().expect("stdout is piped"), Arc::clone(&output));
-        let stderr = collect_lines(child.stderr.take().expect("stderr is piped"), Arc::clone(&output));
+        let mut readers = vec![tokio::spawn(stdout)];
+        if let Some(stderr) = child.stderr.take() {
+            readers.push(tokio::spawn(collect_lines(stderr, Arc::clone(&output))));
+        }
         let mut ebb = Self {
             child,
             files,
             output,
-            readers: [tokio::spawn(stdout), tokio::spawn(stderr)],
+            readers,
             requests: SocketAddr::from(([0; 4], 0)),
             api: SocketAddr::from(([0; 4], 0)),
         };

@@ -11,7 +11,9 @@ use anyhow::Context;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
-use runtime::{Clock, Colours, LogFormat, MetricsRegistry, StopRequests, metrics_router, start_logs};
+use runtime::{
+    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, metrics_router, print_error, start_logs,
+};
 use vocabulary::ReplicaName;
 
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
@@ -85,7 +87,7 @@ pub fn main_from_env() -> ExitCode {
         Ok(config) => config,
         Err(problems) => {
             for problem in problems {
-                eprintln!("error: {problem}");
+                print_error(problem);
             }
             return ExitCode::from(EXIT_BAD_CONFIG);
         }
@@ -93,7 +95,7 @@ pub fn main_from_env() -> ExitCode {
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            print_error(format_args!("{error:#}"));
             ExitCode::from(EXIT_FAILED)
         }
     }

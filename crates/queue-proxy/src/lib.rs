@@ -24,7 +24,7 @@ pub use stat::Stat;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use runtime::{Clock, Colours, LogFormat, StopRequests, start_logs};
+use runtime::{Clock, Colours, LogFormat, StopRequests, print_error, start_logs};
 use tokio::runtime::{Builder, LocalOptions};
 
 /// The configuration is unusable.
@@ -50,13 +50,13 @@ pub fn main(environment: &Environment) -> ExitCode {
         Ok(read) => read,
         Err(findings) => {
             for problem in findings.problems {
-                eprintln!("error: {problem}");
+                print_error(problem);
             }
             return ExitCode::from(EXIT_BAD_CONFIG);
         }
     };
     if let Err(error) = start_logs(LogFormat::Text, &config.log, Colours::Off) {
-        eprintln!("error: {error:#}");
+        print_error(format_args!("{error:#}"));
         return ExitCode::from(EXIT_BAD_CONFIG);
     }
     for warning in warnings {

@@ -13,6 +13,6 @@ mod signals;
 pub use backoff::Backoff;
 pub use clock::{Clock, wall_time};
 pub use listen::listen;
-pub use logs::{Colours, LogFormat, start_logs};
+pub use logs::{Colours, LogFormat, print_error, start_logs};
 pub use metrics::{MetricsRegistry, metrics_router};
 pub use signals::{StopRequest, StopRequests};

@@ -1,7 +1,15 @@
 //! Logs to standard error: for people, or as JSON for machines.
 
+mod lossy;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Mutex;
+
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
+
+use self::lossy::Lossy;
 
 /// How a log line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,21 +21,43 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// The line that says how many others were dropped.
+    fn notice(self) -> fn(u64) -> String {
+        match self {
+            Self::Text => {
+                |lines| format!("({lines} log lines were dropped: standard error was not read fast enough)\n")
+            }
+            Self::Json => |lines| {
+                let message = "log lines were dropped: standard error was not read fast enough";
+                format!("{{\"level\":\"WARN\",\"fields\":{{\"message\":\"{message}\",\"lines\":{lines}}}}}\n")
+            },
+        }
+    }
+}
+
 /// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`; it fails if that cannot be
-/// read, or if logging was started before. A process whose standard error is closed goes on without logs.
+/// read, or if logging was started before. Nobody waits until a line is read: while standard error is full, lines are dropped (how many is said
+/// afterwards), and a process whose standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
     // A line that nobody reads any more is lost. By default, complaining about it on the same standard error would panic.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(Mutex::new(Lossy::new(io::stderr(), format.notice())))
         .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => lines.with_ansi(colours == Colours::On).with_target(false).try_init(),
         LogFormat::Json => lines.json().try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("logging was started twice: {error}"))
+}
+
+/// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost; `eprintln!` would panic, and the exit code would no
+/// longer say what is wrong.
+pub fn print_error(error: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "error: {error}");
 }
 
 /// Whether log lines carry terminal colours.

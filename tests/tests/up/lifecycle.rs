@@ -58,12 +58,8 @@ async fn an_interrupt_ends_everything_in_order() {
     }
 }
 
-#[tokio::test]
-async fn it_works_on_when_nobody_reads_what_it_prints() {
-    let mut ebb = Ebb::up(&[Service::new("unread").scaling("min-scale", "1")], &ConfigMap::short()).await;
-    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
-    ebb.stop_reading().await;
-    // A pod that fails is warned of.
+/// Of a pod that fails it warns, whether or not that can be read.
+async fn assert_works_on(mut ebb: Ebb, victim: u32) {
     signal_process(victim, Signal::SIGKILL);
     ebb.until("unread", "a replacement", |revision| {
         revision.ready() == 1 && !revision.pids("app_pid").contains(&victim)
@@ -72,6 +68,23 @@ async fn it_works_on_when_nobody_reads_what_it_prints() {
     ebb.load("unread").one().await.assert_all_answered();
     ebb.signal(Signal::SIGTERM);
     assert_eq!(ebb.ended().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn it_works_on_when_nobody_can_read_what_it_prints() {
+    let mut ebb = Ebb::up(&[Service::new("unread").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
+    ebb.stop_reading().await;
+    assert_works_on(ebb, victim).await;
+}
+
+#[tokio::test]
+async fn it_works_on_when_nobody_reads_what_it_prints() {
+    let unread = Service::new("unread").scaling("min-scale", "1");
+    let (ebb, stderr) = Ebb::up_unread(&[unread], &ConfigMap::short()).await;
+    let victim = ebb.until_pods("unread", 1).await.pids("app_pid")[0];
+    assert_works_on(ebb, victim).await;
+    drop(stderr);
 }
 
 /// The second time once the first is heard; that ends it at once.

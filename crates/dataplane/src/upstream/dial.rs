@@ -12,13 +12,20 @@ use super::SendErrorKind;
 use crate::socket_options::set_options;
 
 pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
-    let stream = connect(to, limit).await.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => SendErrorKind::ConnectRefused,
-        io::ErrorKind::TimedOut => SendErrorKind::ConnectTimedOut,
-        kind => SendErrorKind::ConnectFailed(kind.to_string()),
-    })?;
-    set_options(&stream).map_err(|error| SendErrorKind::ConnectFailed(error.kind().to_string()))?;
-    Ok(stream)
+    let connected = connect(to, limit).await.and_then(|stream| {
+        set_options(&stream)?;
+        Ok(stream)
+    });
+    connected.map_err(|error| {
+        let kind = error.kind();
+        if kind == io::ErrorKind::ConnectionRefused {
+            SendErrorKind::ConnectRefused
+        } else if kind == io::ErrorKind::TimedOut {
+            SendErrorKind::ConnectTimedOut
+        } else {
+            SendErrorKind::ConnectFailed(kind.to_string())
+        }
+    })
 }
 
 async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {

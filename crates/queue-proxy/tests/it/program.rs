@@ -76,6 +76,14 @@ fn r16_a_bad_environment_ends_it_with_2_and_all_problems() {
 }
 
 #[test]
+fn a_bad_environment_ends_it_with_2_also_if_nobody_can_read_why() {
+    let (reader, unread) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy")).env_clear().stderr(unread).status();
+    assert_eq!(status.expect("it starts").code(), Some(2));
+}
+
+#[test]
 fn a_failed_liveness_probe_has_an_exit_code_of_its_own() {
     let probe = r#"{"exec":{"command":["/bin/false"]},"periodSeconds":1,"failureThreshold":1}"#;
     let (mut child, _) = started(9, &[("EBB_LIVENESS_PROBE", probe)]);

@@ -1,0 +1,119 @@
+//! Writes lines for whoever reads them, and drops them while nobody does.
+//!
+//! A log line is written by whoever has something to say: the thread that decides, or the one that forwards requests. Neither must wait for a terminal that
+//! was stopped (Ctrl-S) or for a log collector that hangs. So the kernel is asked first whether it takes a piece at once.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// A pipe or terminal that takes anything takes this much at once (`PIPE_BUF` of Linux; POSIX: at least 512).
+const PIECE: usize = 4096;
+
+/// A writer of whole lines, one `write` each, that never waits. Another process that writes to the same pipe in the same instant can still make it.
+#[derive(Debug)]
+pub(super) struct Lossy<W> {
+    output: W,
+    /// Says in a line of its own how many lines were dropped.
+    notice: fn(u64) -> String,
+    dropped: u64,
+    /// The last line was cut.
+    is_cut: bool,
+}
+
+impl<W: Write + AsFd> Lossy<W> {
+    pub(super) fn new(output: W, notice: fn(u64) -> String) -> Self {
+        Self { output, notice, dropped: 0, is_cut: false }
+    }
+
+    /// Returns whether all of it was written.
+    fn write_at_once(&mut self, line: &[u8]) -> io::Result<bool> {
+        for piece in line.chunks(PIECE) {
+            if !takes_more(&self.output) {
+                return Ok(false);
+            }
+            self.output.write_all(piece)?;
+            self.is_cut = !piece.ends_with(b"\n");
+        }
+        Ok(true)
+    }
+
+    /// Says what was dropped, if that can be said. Returns whether there is nothing left to say.
+    fn catch_up(&mut self) -> io::Result<bool> {
+        if self.is_cut && !self.write_at_once(b"\n")? {
+            return Ok(false);
+        }
+        if self.dropped > 0 {
+            let notice = (self.notice)(self.dropped);
+            if !self.write_at_once(notice.as_bytes())? {
+                return Ok(false);
+            }
+            self.dropped = 0;
+        }
+        Ok(true)
+    }
+}
+
+impl<W: Write + AsFd> Write for Lossy<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if !(self.catch_up()? && self.write_at_once(line)?) {
+            self.dropped += 1;
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+/// Whether a piece can be written without waiting. Where that cannot be found out, it is tried.
+fn takes_more(output: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(output.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut asked, PollTimeout::ZERO) != Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    fn notice(lines: u64) -> String {
+        format!("{lines} dropped\n")
+    }
+
+    #[test]
+    fn lines_that_nobody_reads_are_dropped_and_counted() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let mut lossy = Lossy::new(writer, notice);
+        let long = "x".repeat(2 * PIECE + 1);
+        let line = format!("{long}\n");
+        let mut written = 0;
+        while lossy.dropped == 0 {
+            lossy.write_all(line.as_bytes()).expect("open");
+            written += 1;
+        }
+        assert!(lossy.is_cut, "the last one fitted in part");
+        lossy.write_all(b"unread\n").expect("open");
+        let mut lines = BufReader::new(reader).lines().map(|line| line.expect("text"));
+        for _ in 1..written {
+            assert_eq!(lines.next().as_ref(), Some(&long));
+        }
+        lossy.write_all(b"read\n").expect("open");
+        drop(lossy);
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(rest.len(), 3, "{rest:?}");
+        assert!(long.starts_with(&rest[0]), "a part of a line ends where the next one begins");
+        assert_eq!(rest[1..], ["2 dropped", "read"]);
+    }
+
+    #[test]
+    fn a_closed_output_is_an_error() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let error = Lossy::new(writer, notice).write_all(b"line\n").expect_err("nobody can read it");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
