@@ -142,8 +142,6 @@ impl Ebb {
             .kill_on_drop(true)
             .spawn()
             .expect("the executable starts");
-        // It has its own copy of what may be the only writer of a pipe.
-        drop(command);
         let output = Arc::default();
         let stdout = collect_lines(child.stdout.take().expect("stdout is piped"), Arc::clone(&output));
         let mut readers = vec![tokio::spawn(stdout)];
