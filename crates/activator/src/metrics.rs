@@ -77,7 +77,7 @@ impl Metrics {
         );
         registry.register(
             "activator_replay_bytes",
-            "Bytes of request bodies kept for another attempt",
+            "Bytes of request bodies that are kept for another attempt, or have room for it",
             self.replay_bytes.clone(),
         );
         registry.register(

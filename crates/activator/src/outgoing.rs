@@ -19,6 +19,17 @@ pub(crate) enum Way {
     Direct,
 }
 
+/// When a body leaves for a pod that has not admitted its request yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// At once; HTTP/2's flow control holds it back.
+    AtOnce,
+    /// At once if all of it can be kept for another attempt, else when the queue-proxy asks for it.
+    IfKept,
+    /// When the queue-proxy asks for it.
+    OnDemand,
+}
+
 /// One request, ready for any number of attempts.
 pub(crate) struct Outgoing {
     pub(crate) protocol: Protocol,
@@ -28,8 +39,8 @@ pub(crate) struct Outgoing {
     headers: HeaderMap,
     /// `None` if it has no body.
     body: Option<Replay>,
-    /// Whether the body is held back until the queue-proxy asks for it.
-    is_gated: bool,
+    /// When the body leaves.
+    departure: Departure,
 }
 
 /// One attempt.
@@ -49,7 +60,8 @@ impl Outgoing {
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);
         set_forwarded(&mut head.headers, ClientAddress(client));
-        if head.headers.remove(EXPECT).is_some() {
+        let is_expecting = head.headers.remove(EXPECT).is_some();
+        if is_expecting {
             head.headers.insert(names::EBB_EXPECT, HeaderValue::from_static("1"));
         }
         let body = (!body.is_empty()).then(|| Replay::new(body, context));
@@ -59,14 +71,23 @@ impl Outgoing {
             uri: head.uri,
             version: head.version,
             headers: head.headers,
-            is_gated: body.is_some() && protocol == Protocol::Http1,
+            departure: match protocol {
+                Protocol::Http2 => Departure::AtOnce,
+                Protocol::Http1 if is_expecting => Departure::OnDemand,
+                Protocol::Http1 => Departure::IfKept,
+            },
             body,
         }
     }
 
     /// The next attempt. `None` if the beginning of the body was not kept.
     pub(crate) fn attempt(&self, way: Way, hop_key: Option<&HeaderValue>) -> Option<Sending> {
-        let gate = self.is_gated.then(Gate::default);
+        let is_held = self.body.as_ref().is_some_and(|body| match self.departure {
+            Departure::AtOnce => false,
+            Departure::IfKept => !body.reserve(),
+            Departure::OnDemand => true,
+        });
+        let gate = is_held.then(Gate::default);
         let body = match &self.body {
             Some(body) => body.attempt(gate.clone())?,
             None => Body::empty(),

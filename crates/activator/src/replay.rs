@@ -1,7 +1,7 @@
 //! A request body that can be sent again: a pod may refuse a request after its body has begun to flow.
 //!
-//! What has been read from the client is kept until the request is known to have started, up to a limit. On HTTP/1.1 an attempt sends nothing of the
-//! body until the queue-proxy has admitted the request ([`Gate`]), so usually nothing has to be kept at all.
+//! What has been read from the client is kept until the request is known to have started, up to a limit. On HTTP/1.1 a body that fits the limit goes out
+//! with its head, because it can be sent again whatever happens; of any other nothing leaves until the queue-proxy has admitted the request ([`Gate`]).
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -54,6 +54,8 @@ struct State {
     /// What was read, while it may be needed again.
     kept: Vec<Bytes>,
     kept_bytes: usize,
+    /// As much of the context's room is ours: what is kept, and what is going to be.
+    reserved_bytes: usize,
     /// The end of a piece that was read and may not be kept: sent next, and then there is no other attempt.
     rest: Option<Bytes>,
     trailers: Option<HeaderMap>,
@@ -82,6 +84,7 @@ impl Replay {
             size,
             kept: Vec::new(),
             kept_bytes: 0,
+            reserved_bytes: 0,
             rest: None,
             trailers: None,
             is_read: false,
@@ -89,6 +92,14 @@ impl Replay {
             attempt: 0,
             context: Arc::clone(context),
         })))
+    }
+
+    /// Sets room aside for the whole body. `false` if it is longer than what may be kept, if its length is not known, or if there is no room.
+    pub(crate) fn reserve(&self) -> bool {
+        let mut state = self.0.borrow_mut();
+        let limit = state.context.limits.replay_bytes_per_request;
+        let length = state.size.exact().and_then(|length| usize::try_from(length).ok());
+        length.filter(|length| *length <= limit).is_some_and(|length| state.reserve(length))
     }
 
     /// The body from its beginning; earlier attempts' bodies fail from now on. `None` if its beginning is no longer there.
@@ -126,7 +137,7 @@ impl State {
         }
         let room = self.context.limits.replay_bytes_per_request - self.kept_bytes;
         let fits = piece.len().min(room);
-        if (fits == 0 && !piece.is_empty()) || !self.context.reserve_replay(fits) {
+        if (fits == 0 && !piece.is_empty()) || !self.reserve(self.kept_bytes + fits) {
             self.exceed();
             return piece;
         }
@@ -137,6 +148,16 @@ impl State {
         head
     }
 
+    /// Sees to room for so many bytes from the beginning.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.reserved_bytes);
+        let has_room = more == 0 || self.context.reserve_replay(more);
+        if has_room {
+            self.reserved_bytes += more;
+        }
+        has_room
+    }
+
     /// More goes out than may be kept.
     fn exceed(&mut self) {
         self.keeping = Keeping::TooMuch;
@@ -145,7 +166,8 @@ impl State {
 
     fn forget(&mut self) {
         self.kept = Vec::new();
-        self.context.release_replay(std::mem::take(&mut self.kept_bytes));
+        self.kept_bytes = 0;
+        self.context.release_replay(std::mem::take(&mut self.reserved_bytes));
     }
 }
 
@@ -187,7 +209,7 @@ impl HttpBody for Attempt {
             this.position += 1;
             return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
         }
-        if state.keeping != Keeping::Everything && !state.kept.is_empty() {
+        if state.keeping != Keeping::Everything && state.reserved_bytes > 0 {
             state.forget();
             this.position = 0;
         }

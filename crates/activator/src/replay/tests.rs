@@ -116,6 +116,27 @@ fn what_has_started_is_kept_no_longer() {
 }
 
 #[test]
+fn room_is_set_aside_for_a_body_of_known_length_that_fits() {
+    let limits = Limits { replay_bytes_per_request: 6, replay_bytes_in_all: 10, ..Limits::default() };
+    let context = context(limits);
+    let sized = |length: usize| Replay::new(Body::full(vec![b'x'; length]), &context);
+    let first = sized(6);
+    assert!(first.reserve() && first.reserve(), "the second attempt needs no more");
+    assert_eq!(context.metrics.replay_bytes.get(), 6);
+    assert!(!sized(7).reserve(), "it is longer than what may be kept");
+    assert!(!Replay::new(source(&["1"]), &context).reserve(), "it may be as long");
+    assert!(!sized(5).reserve(), "no room");
+    assert!(sized(4).reserve());
+    assert_eq!(context.metrics.replay_bytes.get(), 6, "what is not needed any more is given back");
+    for _ in 0..2 {
+        assert_eq!(read(first.attempt(None).expect("all is kept")).expect("it reads").0, "xxxxxx");
+        assert_eq!(context.metrics.replay_bytes.get(), 6, "it is kept where there is room for it");
+    }
+    drop(first);
+    assert_eq!(context.metrics.replay_bytes.get(), 0);
+}
+
+#[test]
 fn a_closed_gate_holds_every_byte_back() {
     let replay = Replay::new(source(&["12345"]), &context(Limits::default()));
     let gate = Gate::default();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use activator::Limits;
 use http::Request;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,6 +43,36 @@ async fn a_refusal_before_the_start_moves_a_request_and_no_body_byte_was_sent_th
     assert_eq!(taking.seen().len(), 1);
     assert_eq!(world.metric("activator_retries_total"), 1.0);
     assert_eq!(world.metric("activator_replay_bytes"), 0.0);
+}
+
+#[tokio::test]
+async fn a_body_that_can_be_kept_leaves_with_its_head_and_is_sent_again() {
+    let limits = Limits::default();
+    let (world, refusing, taking) = (World::start(), Pod::start().await, Pod::start().await);
+    refusing.refusals.store(1, Ordering::SeqCst);
+    let pods = [("a", refusing.address, PodState::Ready), ("b", taking.address, PodState::Ready)];
+    let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
+    let got = Caller::http1(&world).post("/", vec![b'x'; limits.replay_bytes_per_request]).await;
+    assert_eq!((got.status.as_u16(), got.body.len()), (200, 65_536), "as much as is ever kept");
+    for pod in [&refusing, &taking] {
+        assert_eq!(pod.seen().len(), 1);
+        assert!(!pod.seen()[0].headers.contains_key("expect"), "nothing has to be awaited");
+    }
+    assert_eq!(world.metric("activator_replay_bytes"), 0.0);
+}
+
+#[tokio::test]
+async fn a_body_that_there_is_no_room_for_waits_until_it_is_asked_for() {
+    let (pod, limits) = (Pod::start().await, Limits { replay_bytes_in_all: 100, ..Limits::default() });
+    let world = World::with_limits(limits);
+    pod.refusals.store(1, Ordering::SeqCst);
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
+    let got = Caller::http1(&world).post("/", vec![b'x'; 101]).await;
+    assert_eq!((got.status.as_u16(), got.body.len()), (200, 101), "nothing had left when it was refused");
+    for seen in pod.seen() {
+        assert_eq!(seen.headers["expect"], "100-continue");
+    }
+    assert_eq!(pod.seen().len(), 2);
 }
 
 #[tokio::test]

@@ -100,18 +100,38 @@ async fn a_pod_that_answers_before_it_asks_for_the_body_may_still_read_it() {
         assert!(head.contains("expect: 100-continue\r\n"), "{head}");
         let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
         socket.write_all(answer.as_bytes()).await.unwrap();
-        let mut body = [0; 4];
-        socket.read_exact(&mut body).await.unwrap();
-        assert_eq!(&body, b"body");
+        assert_eq!(read_until(&mut socket, "0\r\n\r\n").await, "4\r\nbody\r\n0\r\n\r\n");
         socket.write_all(b"4\r\nlate\r\n0\r\n\r\n").await.unwrap();
         let _ = socket.read_u8().await;
     })
     .await;
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
-    let mut socket = client(&world, "POST / HTTP/1.1\r\nhost: HOST\r\ncontent-length: 4\r\n\r\n").await;
+    let mut socket =
+        client(&world, "POST / HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n\r\n").await;
     read_until(&mut socket, "early").await;
-    socket.write_all(b"body").await.unwrap();
+    socket.write_all(b"4\r\nbody\r\n0\r\n\r\n").await.unwrap();
     read_until(&mut socket, "late").await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_kept_flows_on_after_an_early_answer() {
+    let world = World::start();
+    let pod = scripted(async |mut socket, head| {
+        assert!(!head.contains("expect:"), "{head}");
+        assert_eq!(read_until(&mut socket, "bo").await, "bo", "what is there leaves at once");
+        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        assert_eq!(read_until(&mut socket, "dy").await, "dy");
+        socket.write_all(b"4\r\nlate\r\n0\r\n\r\n").await.unwrap();
+        let _ = socket.read_u8().await;
+    })
+    .await;
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
+    let mut socket = client(&world, "POST / HTTP/1.1\r\nhost: HOST\r\ncontent-length: 4\r\n\r\nbo").await;
+    read_until(&mut socket, "early").await;
+    socket.write_all(b"dy").await.unwrap();
+    read_until(&mut socket, "late").await;
+    assert_eq!(world.metric("activator_replay_bytes"), 0.0, "it has started");
 }
 
 #[tokio::test]
