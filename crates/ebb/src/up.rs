@@ -52,9 +52,12 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
 
 /// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
 /// half of the steps from a waiting request to the pod that is started for it, and on a busy machine each such change of threads takes a millisecond.
+/// And one thread for what blocks, which looks at the manifests every other second: a second one would start some time because the first is not quite
+/// back yet, and keep half a megabyte for good.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
+        .max_blocking_threads(1)
         .enable_all()
         .build()
         .context("starting the asynchronous runtime")
