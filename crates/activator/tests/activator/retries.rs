@@ -58,7 +58,8 @@ async fn a_body_that_can_be_kept_leaves_with_its_head_and_is_sent_again() {
         assert_eq!(pod.seen().len(), 1);
         assert!(!pod.seen()[0].headers.contains_key("expect"), "nothing has to be awaited");
     }
-    assert_eq!(world.metric("activator_replay_bytes"), 0.0);
+    // What the first attempt has left to write may be there a little longer.
+    until("the room is given back", || world.metric("activator_replay_bytes") == 0.0).await;
 }
 
 #[tokio::test]
