@@ -33,7 +33,8 @@ pub use exchange::on_continue;
 pub(crate) use incoming::Incoming;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
-/// busy elsewhere and had not asked the kernel.
+/// busy elsewhere and had not asked the kernel. An app is not trusted for a moment with a request that cannot be repeated: one that answers without reading
+/// the body of a request often closes its connection then, and has not said so.
 const TRUSTED_IDLE: Duration = Duration::from_millis(5);
 
 /// How long the rest of an exchange (a request body that the app did not wait for) may take before its connection is given up.
@@ -121,18 +122,17 @@ pub(super) async fn send(
 ) -> Result<Response<Body>, SendError> {
     // A body that was sent is as empty afterwards as one that never was.
     let is_bodiless = request.body().is_empty();
-    while let Some(connection) = take_live(pool, to).await {
+    let can_be_repeated = is_bodiless && is_idempotent(&request);
+    let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
+    let is_trusting = can_be_repeated || !is_repeating;
+    while let Some(connection) = take_live(pool, to, is_trusting).await {
         let failed = match exchange(Rc::clone(&connection.wire), request).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
         if failed.progress == Progress::Whole {
             request = failed.request;
-        } else if failed.is_silent
-            && failed.kind == SendErrorKind::Closed
-            && pool.limits.lost_requests == LostRequests::Repeat
-            && is_bodiless
-            && is_idempotent(&failed.request)
+        } else if failed.is_silent && failed.kind == SendErrorKind::Closed && is_repeating && can_be_repeated
         {
             return Box::pin(repeat(pool, to, failed.request)).await;
         } else {
@@ -184,13 +184,16 @@ impl From<Failed> for SendError {
     }
 }
 
-/// An idle connection that the peer has not closed, as far as the kernel knows.
-async fn take_live(pool: &Rc<Pool>, to: SocketAddr) -> Option<Http1Connection> {
+/// An idle connection that the peer has not closed, as far as the kernel knows; for those who trust, as far as it knew a moment ago.
+async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
     let now = pool.clock.now();
     loop {
         let connection = pool.take_idle(to, now)?;
         if now.saturating_since(connection.idle_since) <= TRUSTED_IDLE {
-            return Some(connection);
+            if is_trusting || connection.wire.is_quiet_in_kernel() {
+                return Some(connection);
+            }
+            continue;
         }
         // Yielding lets the runtime ask the kernel for news.
         tokio::task::yield_now().await;

@@ -303,6 +303,47 @@ fn a_lost_request_that_had_a_body_is_never_repeated_without_it() {
     });
 }
 
+/// An app that answers the first request of its first connection and closes that, without having said so. Who serves the next ones is up to the caller.
+fn forgetful_app() -> (SocketAddr, std::thread::JoinHandle<std::net::TcpListener>) {
+    use std::io::Write;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 4096]).expect("a request") > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("the client reads");
+        drop(stream);
+        listener
+    });
+    (address, answering)
+}
+
+#[test]
+fn a_request_that_cannot_be_repeated_meets_no_connection_that_was_just_closed() {
+    run(async {
+        let post = |body| Request::post("/").header("host", "h").body(Body::full(body)).expect("legal");
+        for body in ["", "body"] {
+            let (address, answering) = forgetful_app();
+            let upstreams =
+                pool(UpstreamLimits { lost_requests: LostRequests::Repeat, ..UpstreamLimits::default() });
+            exchange(&upstreams, address, Protocol::Http1).await;
+            // The kernel knows that the connection is closed; the runtime, which has no turn until the next request, does not.
+            let listener = answering.join().expect("no panic");
+            listener.set_nonblocking(true).expect("the kernel can");
+            let listener = TcpListener::from_std(listener).expect("a socket");
+            tokio::task::spawn_local(async move {
+                use tokio::io::{AsyncReadExt, AsyncWriteExt};
+                let (mut stream, _) = listener.accept().await.expect("another connection");
+                stream.read_exact(&mut [0; 4]).await.expect("the request");
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                stream.write_all(answer).await.expect("the client reads");
+            });
+            let answer = upstreams.send(address, Protocol::Http1, post(body)).await.expect("an answer");
+            assert_eq!(answer.status(), 200, "{body:?}");
+        }
+    });
+}
+
 #[test]
 fn a_request_whose_body_breaks_off_is_never_sent_again() {
     run(async {

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -63,6 +64,12 @@ impl Wire {
         // To ask whether a read is worth it is cheaper than a read. That it is may be left from the read before.
         self.stream.borrow().poll_read_ready(&mut context).is_pending()
             || self.poll_read(&mut context).is_pending()
+    }
+
+    /// The same, as the kernel sees it now.
+    pub(super) fn is_quiet_in_kernel(&self) -> bool {
+        let peeked = SockRef::from(&*self.stream.borrow()).peek(&mut [MaybeUninit::uninit(); 1]);
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Ends both directions at once, for whoever still uses them.
