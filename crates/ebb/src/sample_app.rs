@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -76,7 +76,10 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, text) = match Work::parse(request.uri().query().unwrap_or_default()) {
+    let (head, mut body) = request.into_parts();
+    // Read and thrown away: a connection whose request was not read to its end is closed after the answer, and takes the next request along.
+    while let Some(Ok(_)) = body.frame().await {}
+    let (status, text) = match Work::parse(head.uri.query().unwrap_or_default()) {
         Ok(work) => (StatusCode::OK, work.perform().await),
         Err(problem) => (StatusCode::BAD_REQUEST, problem),
     };
@@ -196,6 +199,27 @@ mod tests {
             let problem = Work::parse(query).expect_err(query);
             assert!(problem.contains("must be a whole number from 0 to"), "{problem}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_kept_whatever_its_requests_carry() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut client, server) = tokio::io::duplex(1024);
+        let serving = auto::Builder::new(TokioExecutor::new());
+        let serving = tokio::spawn(async move {
+            serving.serve_connection(TokioIo::new(server), service_fn(answer)).await.is_ok()
+        });
+        for _ in 0..3 {
+            let head = "POST /?prime=10 HTTP/1.1\r\nhost: h\r\ncontent-length: 100000\r\n\r\n";
+            client.write_all(head.as_bytes()).await.expect("it reads");
+            client.write_all(&vec![b'x'; 100_000]).await.expect("it reads to the end");
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"is 7\n") {
+                answer.push(client.read_u8().await.expect("it answers"));
+            }
+        }
+        drop(client);
+        assert!(serving.await.expect("no panic"));
     }
 
     #[tokio::test]
