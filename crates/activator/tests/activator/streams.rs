@@ -93,16 +93,21 @@ async fn early_hints_do_not_change_the_final_status() {
     assert!(answer.contains("HTTP/1.1 404 Not Found\r\n") && answer.ends_with("\r\n\r\nno"), "{answer}");
 }
 
+/// Answers before the rest of the request's body has come, and goes on after it.
+async fn answer_around(socket: &mut BufReader<TcpStream>, rest: &str) {
+    let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
+    socket.write_all(answer.as_bytes()).await.unwrap();
+    assert_eq!(read_until(socket, rest).await, rest);
+    socket.write_all(b"4\r\nlate\r\n0\r\n\r\n").await.unwrap();
+    let _ = socket.read_u8().await;
+}
+
 #[tokio::test]
 async fn a_pod_that_answers_before_it_asks_for_the_body_may_still_read_it() {
     let world = World::start();
     let pod = scripted(async |mut socket, head| {
         assert!(head.contains("expect: 100-continue\r\n"), "{head}");
-        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
-        socket.write_all(answer.as_bytes()).await.unwrap();
-        assert_eq!(read_until(&mut socket, "0\r\n\r\n").await, "4\r\nbody\r\n0\r\n\r\n");
-        socket.write_all(b"4\r\nlate\r\n0\r\n\r\n").await.unwrap();
-        let _ = socket.read_u8().await;
+        answer_around(&mut socket, "4\r\nbody\r\n0\r\n\r\n").await;
     })
     .await;
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
@@ -119,11 +124,7 @@ async fn a_body_that_is_kept_flows_on_after_an_early_answer() {
     let pod = scripted(async |mut socket, head| {
         assert!(!head.contains("expect:"), "{head}");
         assert_eq!(read_until(&mut socket, "bo").await, "bo", "what is there leaves at once");
-        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
-        socket.write_all(answer.as_bytes()).await.unwrap();
-        assert_eq!(read_until(&mut socket, "dy").await, "dy");
-        socket.write_all(b"4\r\nlate\r\n0\r\n\r\n").await.unwrap();
-        let _ = socket.read_u8().await;
+        answer_around(&mut socket, "dy").await;
     })
     .await;
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
