@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use platform::{PodFacts, RevisionFacts};
 use scaling::PodPhase;
-use vocabulary::{Assignment, Load, PodAssignment, PodCount, PodName, PodState, Routing, Version};
+use vocabulary::{Assignment, Load, PodAssignment, PodCount, PodName, PodState, Routing, Slice, Version};
 
 /// Numbers assignments: greater than anything an earlier autoscaler sent, and than all of our own so far.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,7 @@ fn pod_assignment(pod: &PodFacts, heard: &Heard, address: SocketAddr, limit: u32
         address,
         state: pod_state(pod, heard),
         slots: heard.container_concurrency.unwrap_or(limit),
+        slice: Slice::Undivided,
     }
 }
 

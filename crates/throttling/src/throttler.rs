@@ -10,17 +10,19 @@
 //! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but [`Throttler::abandon`].
 
 mod budget;
+mod outside;
 mod pods;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use thiserror::Error;
-use vocabulary::{PodAssignment, PodId, PodName, Timestamp};
+use vocabulary::{PodAssignment, PodId, PodName, Slice, Timestamp};
 
 use crate::{Balancer, Policy, Ticket};
 use budget::RetryBudget;
-use pods::Pods;
+use outside::OutsideAttempts;
+use pods::{Entry, Pods};
 
 /// The queue of a revision holds as many as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -43,6 +45,9 @@ pub struct Dispatch {
     pub address: SocketAddr,
     /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it has rested.
     pub is_trial: bool,
+    /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it at once
+    /// ([`Throttler::requeue_for_want_of_room`]): who waits there would not see a slot that becomes free elsewhere.
+    pub slice: Slice,
 }
 
 /// A pod that was picked past queue and slots.
@@ -78,6 +83,7 @@ pub struct Throttler {
     /// Requests that a pod did not start: ahead of the fresh ones, paced by the budget.
     retries: BTreeMap<Ticket, Timestamp>,
     budget: RetryBudget,
+    outside: OutsideAttempts,
     in_flight: u32,
     next_ticket: Ticket,
 }
@@ -93,6 +99,7 @@ impl Throttler {
             fresh: BTreeMap::new(),
             retries: BTreeMap::new(),
             budget: RetryBudget::default(),
+            outside: OutsideAttempts::new(seed),
             in_flight: 0,
             next_ticket: Ticket::FIRST,
         }
@@ -128,21 +135,28 @@ impl Throttler {
         let is_retry = !self.retries.is_empty() && self.budget.covers_one(now);
         let queue = if is_retry { &mut self.retries } else { &mut self.fresh };
         let next = queue.first_entry()?;
-        let pod = self.pods.pick(&mut self.balancer, self.policy, now)?;
+        let pod = (self.pods.pick(&mut self.balancer, self.policy, now))
+            .or_else(|| self.pods.pick_outside(&mut self.outside, now))?;
         let (ticket, arrived) = next.remove_entry();
+        let Entry { address, is_trial, slice } = self.pods.enter(pod, now);
         if is_retry {
             self.budget.withdraw();
-        } else {
+        } else if slice != Slice::Outside {
+            // What is tried elsewhere may be tried often; each time it earned something would make the budget meaningless.
             self.budget.deposit();
         }
         self.in_flight += 1;
-        let (address, is_trial) = self.pods.enter(pod, now);
-        Some(Dispatch { ticket, arrived, pod, address, is_trial })
+        Some(Dispatch { ticket, arrived, pod, address, is_trial, slice })
     }
 
     /// A pod takes requests: it has answered, or admitted one. Whatever made it suspect is over.
     pub fn note_started(&mut self, pod: PodId) {
         self.pods.clear_suspicion(pod);
+    }
+
+    /// A pod of another slice has taken a request: the next one may be tried.
+    pub fn note_admitted_outside(&mut self, now: Timestamp) {
+        self.outside.admitted(now);
     }
 
     /// A dispatched request ended, however it did.
@@ -158,6 +172,17 @@ impl Throttler {
         self.pods.suspect(dispatch.pod, now);
         self.finish(dispatch.pod);
         self.retries.insert(dispatch.ticket, dispatch.arrived);
+    }
+
+    /// A pod that others send to as well had no room for what was dispatched to it. The request waits again, where it was: the pod is well, so it is
+    /// neither avoided nor does the budget pay.
+    pub fn requeue_for_want_of_room(&mut self, dispatch: &Dispatch, now: Timestamp) {
+        match dispatch.slice {
+            Slice::Outside => self.outside.refused(now, self.pods.outside()),
+            Slice::Undivided | Slice::Inside => self.pods.note_full(dispatch.pod, now),
+        }
+        self.finish(dispatch.pod);
+        self.fresh.insert(dispatch.ticket, dispatch.arrived);
     }
 
     /// A waiting request gave up. `false` if it does not wait: it was dispatched in the meantime, and must be [`Throttler::finish`]ed.
@@ -208,7 +233,8 @@ impl Throttler {
             return None;
         }
         let retry = (!self.retries.is_empty()).then(|| self.budget.covers_one_at()).filter(|&at| at > now);
-        self.pods.next_trial(now).into_iter().chain(retry).min()
+        let outside = self.pods.has_room_outside().then(|| self.outside.next()).filter(|&at| at > now);
+        self.pods.next_trial(now).into_iter().chain(retry).chain(outside).min()
     }
 
     fn waiting(&self) -> u32 {

@@ -42,6 +42,22 @@ pub struct PodAssignment {
     pub state: PodState,
     /// How many requests this activator may have in it at once; 0 means no limit.
     pub slots: u32,
+    /// Whether other activators send to it too.
+    pub slice: Slice,
+}
+
+/// Whose a pod is, among the activators that serve a revision. A hint that keeps several of them from filling the same pods: the
+/// queue-proxy alone decides what runs, so an activator whose own pods are full tries those of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Slice {
+    /// There is one activator: nobody else fills the pod's slots.
+    #[default]
+    Undivided,
+    /// In this activator's slice; the others try it when theirs are full.
+    Inside,
+    /// In the slice of another activator.
+    Outside,
 }
 
 /// What is known of a pod's ability to take requests.

@@ -11,7 +11,7 @@ mod revision;
 mod time;
 mod units;
 
-pub use assignment::{Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Version};
+pub use assignment::{Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Version};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use load::{BootId, Load, PresentCount, Sample};

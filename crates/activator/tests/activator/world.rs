@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
     Assignment, HopKey, PodAssignment, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
-    Routing, Version,
+    Routing, Slice, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -195,6 +195,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
                 address,
                 state,
                 slots: 0,
+                slice: Slice::Undivided,
             })
             .collect(),
         hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],

@@ -180,6 +180,7 @@ impl From<&Assignment> for proto::Assignment {
                     address: pod.address.to_string(),
                     state: fields::state_number(pod.state),
                     slots: pod.slots,
+                    slice: fields::slice_number(pod.slice),
                 })
                 .collect(),
             hop_keys: fields::hop_keys_out(&assignment.hop_keys),
@@ -198,6 +199,7 @@ impl TryFrom<proto::Assignment> for Assignment {
                 address: address.map_err(|_| fields::bad("assign.pods.address", "is not ip:port"))?,
                 state: fields::state("assign.pods.state", pod.state)?,
                 slots: pod.slots,
+                slice: fields::slice("assign.pods.slice", pod.slice)?,
             })
         });
         Ok(Self {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vocabulary::{
     BootId, Concurrency, HopKey, Load, PodName, PodState, PresentCount, QuantityError, ReplicaName,
-    RequestRate, RequestTimeouts, RevisionName, Routing, Version,
+    RequestRate, RequestTimeouts, RevisionName, Routing, Slice, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -102,6 +102,23 @@ pub(super) fn state(field: &'static str, number: u32) -> Result<PodState, WireEr
         4 => PodState::Unready,
         5 => PodState::Draining,
         unknown => return Err(bad(field, format!("is {unknown}, which is no pod state"))),
+    })
+}
+
+pub(super) fn slice_number(slice: Slice) -> u32 {
+    match slice {
+        Slice::Undivided => 0,
+        Slice::Inside => 1,
+        Slice::Outside => 2,
+    }
+}
+
+pub(super) fn slice(field: &'static str, number: u32) -> Result<Slice, WireError> {
+    Ok(match number {
+        0 => Slice::Undivided,
+        1 => Slice::Inside,
+        2 => Slice::Outside,
+        unknown => return Err(bad(field, format!("is {unknown}, which is no slice"))),
     })
 }
 

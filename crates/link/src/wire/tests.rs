@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     Assignment, BootId, Concurrency, HopKey, Load, PodAssignment, PodName, PodState, PresentCount,
-    ReplicaName, RequestRate, RequestTimeouts, RevisionName, Routing, Sample, Version,
+    ReplicaName, RequestRate, RequestTimeouts, RevisionName, Routing, Sample, Slice, Version,
 };
 
 use super::*;
@@ -285,13 +285,19 @@ fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
     ]
 }
 
+fn any_slice() -> impl Strategy<Value = Slice> {
+    prop_oneof![Just(Slice::Undivided), Just(Slice::Inside), Just(Slice::Outside)]
+}
+
 fn any_assignment() -> impl Strategy<Value = Assignment> {
-    let pod = (any_name(), any::<(std::net::IpAddr, u16)>(), any_state(), any::<u32>()).prop_map(
-        |(pod, address, state, slots)| PodAssignment {
+    let address = any::<(std::net::IpAddr, u16)>();
+    let pod = (any_name(), address, any_state(), any::<u32>(), any_slice()).prop_map(
+        |(pod, address, state, slots, slice)| PodAssignment {
             pod: PodName::from(pod),
             address: address.into(),
             state,
             slots,
+            slice,
         },
     );
     let identity = (any_revision(), any_version(), proptest::collection::vec(any_name(), 0..3));

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Timestamp};
+use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Slice, Timestamp};
 
+use super::outside::OutsideAttempts;
 use crate::{Balancer, Candidate, Policy};
 
 /// How long a pod that did not start a request rests, even if there is no other; doubles with every further failure.
@@ -13,6 +14,13 @@ const REST_MIN: Duration = Duration::from_millis(10);
 const REST_MAX: Duration = Duration::from_millis(500);
 /// How much longer it is left alone while there are others.
 const AVOIDED_FACTOR: u32 = 10;
+/// How long a pod of our slice that others have filled is left alone; doubles with every further refusal.
+const FULL_MIN: Duration = Duration::from_millis(1);
+/// The longest such wait: an idle slot is found within it.
+const FULL_MAX: Duration = Duration::from_millis(50);
+
+/// To the balancer, a pod that is left alone looks full.
+const NO_ROOM: Candidate = Candidate { in_flight: u32::MAX, slots: u32::MAX };
 
 /// What is known of one pod.
 #[derive(Clone, Debug)]
@@ -23,7 +31,46 @@ struct Pod {
     is_listed: bool,
     in_flight: u32,
     direct: u32,
+    slice: Slice,
+    /// It refused a request for want of room though our own count of its slots had some: others fill it.
+    fullness: Option<Fullness>,
     suspicion: Option<Suspicion>,
+}
+
+/// A pod of our slice had no room, this often in a row.
+#[derive(Clone, Copy, Debug)]
+struct Fullness {
+    refusals: u32,
+    until: Timestamp,
+}
+
+impl Fullness {
+    fn after(refusals: u32, now: Timestamp) -> Self {
+        let doubled = FULL_MIN.saturating_mul(1 << refusals.saturating_sub(1).min(16));
+        Self { refusals, until: now + doubled.min(FULL_MAX) }
+    }
+}
+
+impl Pod {
+    /// What runs in it, if it is one that we fill by our own count.
+    fn own_slots(&self, now: Timestamp) -> Candidate {
+        if self.slice == Slice::Outside || self.is_full(now) {
+            return NO_ROOM;
+        }
+        Candidate { in_flight: self.in_flight, slots: self.slots }
+    }
+
+    /// What runs in it, if it is another activator's and may be tried.
+    fn foreign_slots(&self) -> Candidate {
+        match self.slice {
+            Slice::Outside => Candidate { in_flight: self.in_flight, slots: self.slots },
+            Slice::Undivided | Slice::Inside => NO_ROOM,
+        }
+    }
+
+    fn is_full(&self, now: Timestamp) -> bool {
+        self.fullness.is_some_and(|fullness| fullness.until > now)
+    }
 }
 
 /// A pod failed to start requests that were sent to it, this often in a row.
@@ -51,6 +98,16 @@ pub(super) struct Pods {
     known: Vec<Option<Pod>>,
     /// The listed ready ones, in the order of the list.
     ready: Vec<PodId>,
+    /// How many of those are in other slices.
+    outside: usize,
+}
+
+/// How a request goes to a pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) address: SocketAddr,
+    pub(super) is_trial: bool,
+    pub(super) slice: Slice,
 }
 
 impl Pods {
@@ -66,6 +123,8 @@ impl Pods {
                 self.ready.push(id);
             }
         }
+        let ready = self.ready.iter().filter_map(|&id| self.pod(id));
+        self.outside = ready.filter(|pod| pod.slice == Slice::Outside).count();
         for index in 0..self.known.len() {
             self.forget_if_gone(index);
         }
@@ -84,10 +143,16 @@ impl Pods {
             is_listed: true,
             in_flight: 0,
             direct: 0,
+            slice: assigned.slice,
+            fullness: None,
             suspicion: None,
         });
         pod.is_listed = true;
         pod.slots = assigned.slots;
+        if pod.slice != assigned.slice {
+            pod.slice = assigned.slice;
+            pod.fullness = None;
+        }
         if pod.address != assigned.address {
             pod.address = assigned.address;
             pod.suspicion = None;
@@ -98,40 +163,55 @@ impl Pods {
         pod.state
     }
 
-    /// Picks a ready pod with a free slot.
+    /// Picks a ready pod of our slice with a free slot.
     pub(super) fn pick(&self, balancer: &mut Balancer, policy: Policy, now: Timestamp) -> Option<PodId> {
-        self.pick_by(balancer, policy, now, |pod| Candidate { in_flight: pod.in_flight, slots: pod.slots })
+        let all_suspect = self.all_suspect();
+        let candidate = |index| self.described(index, all_suspect, now, |pod| pod.own_slots(now));
+        balancer.pick(policy, self.ready.len(), candidate).map(|index| self.ready[index])
+    }
+
+    /// Picks a ready pod of another slice to be tried now, if one may be.
+    pub(super) fn pick_outside(&self, attempts: &mut OutsideAttempts, now: Timestamp) -> Option<PodId> {
+        if self.outside == 0 {
+            return None;
+        }
+        let all_suspect = self.all_suspect();
+        let candidate = |index| self.described(index, all_suspect, now, Pod::foreign_slots);
+        attempts.pick(now, self.ready.len(), candidate).map(|index| self.ready[index])
+    }
+
+    /// How many ready pods are in other slices.
+    pub(super) fn outside(&self) -> usize {
+        self.outside
     }
 
     /// Picks a ready pod, slots or not.
     pub(super) fn pick_direct(&self, balancer: &mut Balancer, now: Timestamp) -> Option<PodId> {
-        self.pick_by(balancer, Policy::BetterOfTwo, now, |pod| Candidate {
-            in_flight: pod.in_flight + pod.direct,
-            slots: 0,
-        })
+        let all_suspect = self.all_suspect();
+        let everything = |pod: &Pod| Candidate { in_flight: pod.in_flight + pod.direct, slots: 0 };
+        let candidate = |index| self.described(index, all_suspect, now, everything);
+        balancer.pick(Policy::BetterOfTwo, self.ready.len(), candidate).map(|index| self.ready[index])
     }
 
-    fn pick_by(
+    /// A ready pod as the balancer sees it.
+    fn described(
         &self,
-        balancer: &mut Balancer,
-        policy: Policy,
+        index: usize,
+        all_suspect: bool,
         now: Timestamp,
         describe: impl Fn(&Pod) -> Candidate,
-    ) -> Option<PodId> {
-        let all_suspect = self.all_suspect();
-        // A pod that is left alone looks full.
-        let candidate = |index: usize| match self.pod(self.ready[index]) {
+    ) -> Candidate {
+        match self.pod(self.ready[index]) {
             Some(pod) if may_be_tried(pod, all_suspect, now) => describe(pod),
-            _ => Candidate { in_flight: u32::MAX, slots: u32::MAX },
-        };
-        balancer.pick(policy, self.ready.len(), candidate).map(|index| self.ready[index])
+            Some(_) | None => NO_ROOM,
+        }
     }
 
-    /// A request goes to a pod, by its slots: where, and whether it is a trial.
-    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> (SocketAddr, bool) {
+    /// A request goes to a pod, by its slots: where, and how.
+    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> Entry {
         let pod = self.picked(id, now);
         pod.in_flight += 1;
-        (pod.address, pod.suspicion.is_some())
+        Entry { address: pod.address, is_trial: pod.suspicion.is_some(), slice: pod.slice }
     }
 
     /// A request goes to a pod past its slots: where, and whether it is a trial.
@@ -164,6 +244,14 @@ impl Pods {
         self.forget_if_gone(index_of(id));
     }
 
+    /// A pod of our slice had no room for a request: others have filled it.
+    pub(super) fn note_full(&mut self, id: PodId, now: Timestamp) {
+        if let Some(pod) = self.pod_mut(id) {
+            let refusals = pod.fullness.map_or(0, |fullness| fullness.refusals);
+            pod.fullness = Some(Fullness::after(refusals.saturating_add(1), now));
+        }
+    }
+
     /// A pod did not start a request.
     pub(super) fn suspect(&mut self, id: PodId, now: Timestamp) {
         if let Some(pod) = self.pod_mut(id) {
@@ -176,6 +264,7 @@ impl Pods {
     pub(super) fn clear_suspicion(&mut self, id: PodId) {
         if let Some(pod) = self.pod_mut(id) {
             pod.suspicion = None;
+            pod.fullness = None;
         }
     }
 
@@ -184,11 +273,19 @@ impl Pods {
         !self.ready.is_empty()
     }
 
-    /// When the next suspect pod may be tried, of those that may not at `now`.
+    /// When the next suspect or full pod may be tried, of those that may not at `now`.
     pub(super) fn next_trial(&self, now: Timestamp) -> Option<Timestamp> {
         let all_suspect = self.all_suspect();
-        let suspicions = self.ready.iter().filter_map(|&id| self.pod(id)?.suspicion);
-        suspicions.map(|suspicion| suspicion.ends(all_suspect)).filter(|&at| at > now).min()
+        let pods = || self.ready.iter().filter_map(|&id| self.pod(id));
+        let suspicions = pods().filter_map(|pod| Some(pod.suspicion?.ends(all_suspect)));
+        let full = pods().filter_map(|pod| Some(pod.fullness?.until));
+        suspicions.chain(full).filter(|&at| at > now).min()
+    }
+
+    /// Whether a pod of another slice could take a request, by our own count.
+    pub(super) fn has_room_outside(&self) -> bool {
+        self.outside > 0
+            && self.ready.iter().filter_map(|&id| self.pod(id)).any(|pod| pod.foreign_slots().has_room())
     }
 
     /// The name behind an id.

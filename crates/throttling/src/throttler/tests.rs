@@ -1,5 +1,7 @@
 //! Facts about one revision at one activator. Pods are named by letters; times are milliseconds.
 
+mod slices;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ fn listed(name: char, state: PodState, slots: u32) -> PodAssignment {
         address: ([127, 0, 0, 1], port).into(),
         state,
         slots,
+        slice: Slice::Undivided,
     }
 }
 
