@@ -8,7 +8,7 @@ use dataplane::{
     names,
 };
 use http::{HeaderValue, Response};
-use vocabulary::{Routing, Timestamp, format_duration};
+use vocabulary::{Routing, Slice, Timestamp, format_duration};
 
 use crate::outgoing::{Outgoing, Sending, Way};
 use crate::revision::{Counted, Direct, Grant, Refused, Revision, Turn};
@@ -31,6 +31,15 @@ enum Seat {
     Direct(Direct),
 }
 
+/// What became of one attempt.
+enum AttemptOutcome {
+    Answer(Response<Body>),
+    /// The pod never started the request.
+    NotStarted,
+    /// Nor did this one, which is well: others have filled it.
+    NoRoom,
+}
+
 /// Where a request stands before an attempt.
 enum Place {
     Seated(Seat),
@@ -47,7 +56,11 @@ impl Seat {
 
     fn way(&self) -> Way {
         match self {
-            Self::Queue(..) => Way::Queue,
+            Self::Queue(grant, _) => match grant.slice() {
+                Slice::Undivided => Way::Queue,
+                // Who waited in its queue would not see a slot that becomes free elsewhere.
+                Slice::Inside | Slice::Outside => Way::QueueAtOnce,
+            },
             Self::Direct(_) => Way::Direct,
         }
     }
@@ -70,9 +83,10 @@ impl Forwarding<'_> {
             };
             let (address, way) = (seat.address(), seat.way());
             let guard = Guard::new(seat, &self.revision, &self.stack.upstreams);
-            match self.attempt(address, way, &guard).await? {
-                Some(response) => return self.respond(response, guard),
-                None => place = self.next_place(guard.into_seat())?,
+            place = match self.attempt(address, way, &guard).await? {
+                AttemptOutcome::Answer(response) => return self.respond(response, guard),
+                AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
+                AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
             }
         }
     }
@@ -101,6 +115,17 @@ impl Forwarding<'_> {
         Ok(Place::Waits(turn, counted))
     }
 
+    /// What found no room waits again where it was. Requests past the queue are not asked to go at once, so they find room or wait there.
+    fn place_after_no_room(&self, seat: Seat) -> Result<Place, Refusal> {
+        match seat {
+            Seat::Queue(grant, counted) => {
+                let turn = grant.requeue_for_want_of_room().map_err(|refused| self.refusal(refused))?;
+                Ok(Place::Waits(turn, counted))
+            }
+            Seat::Direct(_) => self.next_place(seat),
+        }
+    }
+
     async fn await_turn(&mut self, turn: Turn) -> Result<Grant, Refusal> {
         let waiting = match turn {
             Turn::Now(grant) => return Ok(grant),
@@ -113,13 +138,13 @@ impl Forwarding<'_> {
         }
     }
 
-    /// Sends the request once. `None` if the pod never started it.
+    /// Sends the request once.
     async fn attempt(
         &mut self,
         address: SocketAddr,
         way: Way,
         guard: &Guard,
-    ) -> Result<Option<Response<Body>>, Refusal> {
+    ) -> Result<AttemptOutcome, Refusal> {
         let settings = self.revision.settings();
         let Some(Sending { request, gate }) = self.outgoing.attempt(way, settings.hop_key.as_ref()) else {
             return Err(Refusal::new(
@@ -130,7 +155,10 @@ impl Forwarding<'_> {
         let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
-            Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => Ok(None),
+            Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
+                let is_full = way == Way::QueueAtOnce && names_reason(&response, Reason::QueueFull);
+                Ok(if is_full { AttemptOutcome::NoRoom } else { AttemptOutcome::NotStarted })
+            }
             Ok(response) => {
                 guard.started();
                 self.outgoing.started();
@@ -138,11 +166,11 @@ impl Forwarding<'_> {
                 if let Some(gate) = gate {
                     gate.open();
                 }
-                Ok(Some(response))
+                Ok(AttemptOutcome::Answer(response))
             }
             Err(error) if error.started == Started::No => {
                 tracing::debug!(revision = %self.revision.name, %address, %error, "a pod did not start a request");
-                Ok(None)
+                Ok(AttemptOutcome::NotStarted)
             }
             Err(error) => Err(upstream_failed(&error)),
         }
@@ -197,6 +225,12 @@ impl Forwarding<'_> {
 
 /// What Knative's activator answers when a limit is reached; V11 of the vectors has it to the letter.
 const TIMEOUT_BODY: &str = "activator request timeout";
+
+/// Whether a refusal of one of our own hops is for that reason.
+fn names_reason(response: &Response<Body>, reason: Reason) -> bool {
+    let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
+    error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
+}
 
 /// A pod may have begun with the request, and no answer came.
 fn upstream_failed(error: &SendError) -> Refusal {

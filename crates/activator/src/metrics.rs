@@ -42,6 +42,7 @@ pub struct Metrics {
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
     retries: Family<RevisionLabels, Counter>,
+    full_pods: Family<RevisionLabels, Counter>,
     in_flight: Family<RevisionLabels, Gauge>,
     load: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
     waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
@@ -61,6 +62,7 @@ impl Metrics {
             requests: Family::default(),
             direct_requests: Family::default(),
             retries: Family::default(),
+            full_pods: Family::default(),
             in_flight: Family::default(),
             load: Family::default(),
             waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
@@ -125,6 +127,11 @@ impl Metrics {
             self.retries.clone(),
         );
         registry.register(
+            "activator_full_pods",
+            "Attempts that a pod had no room for because other activators had filled it",
+            self.full_pods.clone(),
+        );
+        registry.register(
             "activator_in_flight_requests",
             "Requests that run in pods, through the queue",
             self.in_flight.clone(),
@@ -157,6 +164,7 @@ impl Metrics {
             requests: self.requests.get_or_create_owned(&labels),
             direct_requests: self.direct_requests.get_or_create_owned(&labels),
             retries: self.retries.get_or_create_owned(&labels),
+            full_pods: self.full_pods.get_or_create_owned(&labels),
             in_flight: self.in_flight.get_or_create_owned(&labels),
             concurrency: self.load.get_or_create_owned(&labels),
             waits: self.waits.get_or_create_owned(&labels),
@@ -171,6 +179,7 @@ pub(crate) struct RevisionMetrics {
     pub(crate) requests: Counter,
     pub(crate) direct_requests: Counter,
     pub(crate) retries: Counter,
+    pub(crate) full_pods: Counter,
     pub(crate) in_flight: Gauge,
     pub(crate) concurrency: Gauge<f64, AtomicU64>,
     pub(crate) waits: Histogram,
@@ -184,6 +193,7 @@ impl RevisionMetrics {
         self.all.requests.remove(&self.labels);
         self.all.direct_requests.remove(&self.labels);
         self.all.retries.remove(&self.labels);
+        self.all.full_pods.remove(&self.labels);
         self.all.in_flight.remove(&self.labels);
         self.all.load.remove(&self.labels);
         self.all.waits.remove(&self.labels);
@@ -213,6 +223,6 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 14);
+        assert_eq!(count, 15);
     }
 }

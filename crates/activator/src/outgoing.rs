@@ -15,6 +15,8 @@ use crate::replay::{Gate, Replay};
 pub(crate) enum Way {
     /// Through the queue: the activator counts it.
     Queue,
+    /// Through the queue, to a pod that other activators send to as well: it takes the request at once, or not at all.
+    QueueAtOnce,
     /// Past it, as if a Service had sent it.
     Direct,
 }
@@ -101,8 +103,14 @@ impl Outgoing {
         if let Some(key) = hop_key {
             headers.insert(names::EBB_HOP_KEY, key.clone());
         }
-        if way == Way::Queue {
-            headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+        match way {
+            Way::Queue | Way::QueueAtOnce => {
+                headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+            }
+            Way::Direct => {}
+        }
+        if way == Way::QueueAtOnce {
+            headers.insert(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
         if let Some(gate) = &gate {
             headers.insert(EXPECT, HeaderValue::from_static("100-continue"));

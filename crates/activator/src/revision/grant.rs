@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use throttling::{DirectPick, Dispatch, Origin, Ticket};
+use throttling::{DirectPick, Dispatch, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
-use vocabulary::Timestamp;
+use vocabulary::{Slice, Timestamp};
 
 use super::{Refused, Revision};
 use crate::context::WaitingPlace;
@@ -104,24 +104,47 @@ impl Grant {
         self.address
     }
 
-    /// The pod takes requests: whatever made it suspect is over.
+    /// Whose the pod is.
+    pub(crate) fn slice(&self) -> Slice {
+        self.dispatch.map_or(Slice::Undivided, |dispatch| dispatch.slice)
+    }
+
+    /// The pod takes requests: whatever made it suspect, or full, is over.
     pub(crate) fn started(&self) {
-        if let Some(dispatch) = self.dispatch.filter(|dispatch| dispatch.is_trial) {
+        let is_news = |dispatch: &Dispatch| dispatch.is_trial || dispatch.slice != Slice::Undivided;
+        if let Some(dispatch) = self.dispatch.filter(is_news) {
+            let now = self.revision.context.clock.now();
             let mut state = self.revision.state.lock();
             state.throttler.note_started(dispatch.pod);
-            self.revision.pump(&mut state, self.revision.context.clock.now());
+            if dispatch.slice == Slice::Outside {
+                state.throttler.note_admitted_outside(now);
+            }
+            self.revision.pump(&mut state, now);
         }
     }
 
     /// The pod never started the request: it waits again, ahead of those that came later.
-    pub(crate) fn requeue(mut self) -> Result<Turn, Refused> {
+    pub(crate) fn requeue(self) -> Result<Turn, Refused> {
+        self.revision.metrics.retries.inc();
+        self.wait_again(Throttler::requeue)
+    }
+
+    /// The pod had no room: others have filled it. The request waits again, where it was.
+    pub(crate) fn requeue_for_want_of_room(self) -> Result<Turn, Refused> {
+        self.revision.metrics.full_pods.inc();
+        self.wait_again(Throttler::requeue_for_want_of_room)
+    }
+
+    fn wait_again(
+        mut self,
+        requeue: impl FnOnce(&mut Throttler, &Dispatch, Timestamp),
+    ) -> Result<Turn, Refused> {
         let revision = Arc::clone(&self.revision);
         let dispatch = self.dispatch.take().expect("a grant ends once");
         revision.metrics.in_flight.dec();
-        revision.metrics.retries.inc();
         let now = revision.context.clock.now();
         let mut state = revision.state.lock();
-        state.throttler.requeue(&dispatch, now);
+        requeue(&mut state.throttler, &dispatch, now);
         if state.is_gone {
             state.throttler.abandon(dispatch.ticket);
             return Err(Refused::Gone);

@@ -9,7 +9,7 @@ use http::Request;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use vocabulary::{PodState, RequestTimeouts, Routing};
+use vocabulary::{PodState, RequestTimeouts, Routing, Slice};
 
 use crate::world::{Caller, HOST, Pod, World, assignment, until, with_concurrency, within};
 
@@ -154,4 +154,45 @@ async fn a_pod_that_breaks_off_a_request_it_may_have_started_is_a_502() {
     assert_eq!(got.status, 502);
     assert!(got.header("ebb-error").starts_with("upstream-closed; detail="), "{got:?}");
     assert_eq!(world.metric("activator_refused_requests_total"), 1.0);
+}
+
+/// Two pods with one slot each: the first in this activator's slice, the second in another's.
+fn sliced(own: &Pod, other: &Pod) -> vocabulary::Assignment {
+    let pods = [("a", own.address, PodState::Ready), ("b", other.address, PodState::Ready)];
+    let mut assigned = with_concurrency(assignment(1, &pods), 1);
+    assigned.pods[0].slice = Slice::Inside;
+    assigned.pods[1].slice = Slice::Outside;
+    assigned
+}
+
+#[tokio::test]
+async fn what_finds_its_slice_full_is_tried_at_the_pods_of_other_activators() {
+    let (world, own, other) = (World::start(), Pod::held().await, Pod::start().await);
+    other.full.store(3, Ordering::SeqCst);
+    let _autoscaler = world.synced(&[sliced(&own, &other)]).await;
+    for (number, caller) in [Caller::http1(&world), Caller::http2(&world)].into_iter().enumerate() {
+        let first = caller.start("/first");
+        until("its own pod is full", || own.seen().len() == number + 1).await;
+        let got = caller.post("/second", "body").await;
+        assert_eq!((got.status.as_u16(), got.body.as_str()), (200, "body"));
+        own.permits.add_permits(1);
+        assert_eq!(first.await.unwrap().status, 200);
+    }
+    assert_eq!(other.seen().len(), 3 + 2, "refused three times, taken twice");
+    for seen in own.seen().iter().chain(&other.seen()) {
+        assert_eq!(seen.headers["ebb-no-queue"], "1", "nobody waits where slots of others are not seen");
+    }
+    assert_eq!(world.metric("activator_full_pods_total"), 3.0);
+    assert_eq!(world.metric("activator_retries_total"), 0.0, "a full pod is no failure");
+}
+
+#[tokio::test]
+async fn a_pod_of_its_own_slice_that_others_filled_is_asked_again_soon() {
+    let (world, own) = (World::start(), Pod::start().await);
+    own.full.store(4, Ordering::SeqCst);
+    let mut assigned = with_concurrency(assignment(1, &[("a", own.address, PodState::Ready)]), 1);
+    assigned.pods[0].slice = Slice::Inside;
+    let _autoscaler = world.synced(&[assigned]).await;
+    assert_eq!(Caller::http1(&world).get("/").await.status, 200);
+    assert_eq!((own.seen().len(), world.metric("activator_full_pods_total")), (5, 4.0));
 }

@@ -234,6 +234,8 @@ pub(crate) struct Pod {
     pub(crate) permits: Arc<Semaphore>,
     /// How many requests are refused as not started.
     pub(crate) refusals: Arc<AtomicUsize>,
+    /// How many requests that are to go at once find no room.
+    pub(crate) full: Arc<AtomicUsize>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
@@ -255,6 +257,7 @@ impl Pod {
             most_at_once: Arc::default(),
             permits: Arc::new(Semaphore::new(0)),
             refusals: Arc::default(),
+            full: Arc::default(),
             connections: Arc::default(),
         };
         tokio::spawn(pod.clone().accept(listener));
@@ -290,12 +293,19 @@ impl Pod {
                 path: head.uri.path().to_owned(),
                 body: None,
             };
-            let refuse = |left: usize| left.checked_sub(1);
-            if self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, refuse).is_ok() {
+            let is_to_be_refused = |left: &AtomicUsize| {
+                left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+            };
+            let is_full = seen.headers.contains_key("ebb-no-queue") && is_to_be_refused(&self.full);
+            if is_full || is_to_be_refused(&self.refusals) {
                 self.seen.lock().unwrap().push(seen);
                 let mut response = Response::new(Full::from("not here\n"));
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 response.headers_mut().insert("ebb-not-started", "1".parse().unwrap());
+                if is_full {
+                    let error = "queue-full; detail=\"1 request runs\"";
+                    response.headers_mut().insert("ebb-error", error.parse().unwrap());
+                }
                 return response;
             }
             let _running = Running::new(&self);
