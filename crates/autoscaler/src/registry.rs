@@ -7,11 +7,11 @@ use link::PodOrder;
 use platform::{PodFacts, RevisionFacts};
 use scaling::{PodFact, PodPhase, ScalingSpec};
 use vocabulary::{
-    Assignment, Interner, PodCount, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName,
-    Routing, Timestamp, Version,
+    Assignment, Interner, PodCount, PodId, PodName, PodState, ReplicaId, ReplicaName, RevisionId,
+    RevisionName, Routing, Timestamp, Version,
 };
 
-use crate::assigner::Heard;
+use crate::assigner::{Heard, pod_state};
 use crate::links::{ActivatorLink, LinkId, PodLink};
 
 /// All of it.
@@ -239,14 +239,9 @@ impl Revision {
         pods
     }
 
-    /// What the multiscaler hears of its pods. One that is to leave counts as leaving, whatever it still does.
+    /// What the multiscaler hears of its pods.
     pub(crate) fn pod_facts(&self) -> Vec<PodFact> {
-        let facts = self.pods.iter().map(|(&pod, record)| PodFact {
-            pod,
-            phase: if record.facts.leaving { PodPhase::Terminating } else { record.facts.phase },
-            platform_ready: record.facts.platform_ready,
-        });
-        facts.collect()
+        self.pods.iter().map(|(&pod, record)| record.fact(pod)).collect()
     }
 
     /// Pods that stay.
@@ -263,5 +258,11 @@ impl Revision {
 impl Pod {
     fn new(facts: PodFacts) -> Self {
         Self { facts, heard: Heard::default(), heard_at: None, link: None, leaving: Leaving::No }
+    }
+
+    /// What the multiscaler hears of it. One that is to leave counts as leaving, whatever it still does.
+    pub(crate) fn fact(&self, pod: PodId) -> PodFact {
+        let phase = if self.facts.leaving { PodPhase::Terminating } else { self.facts.phase };
+        PodFact { pod, phase, is_ready: pod_state(&self.facts, &self.heard) == PodState::Ready }
     }
 }

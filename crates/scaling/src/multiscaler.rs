@@ -19,9 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{
-    BootId, PodCount, PodId, PodState, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp,
-};
+use vocabulary::{BootId, PodCount, PodId, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp};
 
 use self::revision::Revision;
 use self::schedule::Schedule;
@@ -64,12 +62,10 @@ pub enum Event {
         /// In any order.
         pods: Vec<PodFact>,
     },
-    /// A pod said on its link in which state it is. It overrides the platform's word while the link is up.
-    PodStateChanged {
-        /// Which pod; must be among the pods of a revision, else ignored.
-        pod: PodId,
-        /// What it said.
-        state: PodState,
+    /// One pod's readiness or phase changed; ignored unless it is among the pods of a revision.
+    PodChanged {
+        /// The pod as it now is.
+        pod: PodFact,
     },
     /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis here.
     ReporterStarted {
@@ -137,15 +133,15 @@ pub enum Event {
     },
 }
 
-/// One pod as the platform and its link describe it.
+/// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodFact {
     /// Which.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: PodPhase,
-    /// The platform's word on readiness; `None` where it has none (locally).
-    pub platform_ready: Option<bool>,
+    /// Whether it takes requests.
+    pub is_ready: bool,
 }
 
 /// The phases of spec kpa §7.7.
@@ -169,6 +165,8 @@ pub enum Command {
         revision: RevisionId,
         /// To this.
         count: PodCount,
+        /// The decision that this follows from.
+        because: Arc<Decision>,
     },
     /// Put the activators into the request path, or take them out.
     SetRouting {
@@ -272,8 +270,8 @@ impl Multiscaler {
             }
             Event::RevisionRemoved { revision } => self.revision_removed(revision),
             Event::PodsChanged { revision, pods } => self.pods_changed(revision, &pods, now),
-            Event::PodStateChanged { pod, state } => {
-                self.with_owner(pod, |revision, commands| revision.pod_said(pod, state, now, commands));
+            Event::PodChanged { pod } => {
+                self.with_owner(pod.pod, |revision, commands| revision.pod_changed(pod, now, commands));
             }
             Event::ReporterStarted { reporter, boot, current_second, history } => {
                 self.reporter_started(
@@ -402,10 +400,7 @@ impl Multiscaler {
                 self.activators.insert(activator, Some(clock));
                 self.revisions.values_mut().for_each(start);
             }
-            Reporter::Pod(pod) => self.with_owner(pod, |revision, commands| {
-                start(revision);
-                revision.pod_linked(pod, now, commands);
-            }),
+            Reporter::Pod(pod) => self.with_owner(pod, |revision, _| start(revision)),
         }
         for &(id, sample) in history {
             if let Some(revision) = self.revisions.get_mut(&id) {
@@ -435,10 +430,9 @@ impl Multiscaler {
                 }
                 self.revisions.values_mut().for_each(|revision| revision.reporter_lost(reporter, now));
             }
-            Reporter::Pod(pod) => self.with_owner(pod, |revision, commands| {
-                revision.reporter_lost(reporter, now);
-                revision.pod_unlinked(pod, now, commands);
-            }),
+            Reporter::Pod(pod) => {
+                self.with_owner(pod, |revision, _| revision.reporter_lost(reporter, now));
+            }
         }
     }
 

@@ -45,7 +45,7 @@ impl Ticks {
             multiscaler.handle(Event::RevisionChanged { revision, spec: Arc::clone(&spec), wanted }, now);
             if state == State::Serving {
                 let pod = PodId(number);
-                let fact = PodFact { pod, phase: PodPhase::Running, platform_ready: Some(true) };
+                let fact = PodFact { pod, phase: PodPhase::Running, is_ready: true };
                 multiscaler.handle(Event::PodsChanged { revision, pods: vec![fact] }, now);
                 multiscaler.handle(started(Reporter::Pod(pod)), now);
             }

@@ -116,6 +116,7 @@ impl EventLoop {
             let link = address.map(|address| self.links.open_pod(name, address, settings.clone(), priority));
             if self.registry.set_pod_link(id, pod, link) == Former::WasUp {
                 self.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, now);
+                self.tell_pod(id, pod, now);
             }
         }
     }

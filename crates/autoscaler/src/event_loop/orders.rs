@@ -19,7 +19,7 @@ impl EventLoop {
     pub(super) fn perform_commands(&mut self, now: Timestamp) {
         while let Some(command) = self.multiscaler.next_command() {
             match command {
-                Command::ScaleTo { revision, count } => self.scale(revision, count, now),
+                Command::ScaleTo { revision, count, because } => self.scale(revision, count, &because),
                 Command::SetRouting { revision, routing } => self.route(revision, routing),
                 // All activators serve every revision until there are many of them.
                 Command::SetActivatorCount { .. } => {}
@@ -34,14 +34,12 @@ impl EventLoop {
         }
     }
 
-    fn scale(&mut self, id: RevisionId, count: PodCount, now: Timestamp) {
+    fn scale(&mut self, id: RevisionId, count: PodCount, because: &Decision) {
         let Some(revision) = self.registry.revisions.get_mut(&id) else { return };
         revision.wanted = count;
         self.touched.insert(id);
-        let status = self.multiscaler.status(id, now);
-        let ready = status.as_ref().map_or(0, |status| status.ready_pods.value());
-        let reason =
-            status.and_then(|status| status.last_reason).map(|said| said.to_string()).unwrap_or_default();
+        let ready = because.inputs.map(|inputs| inputs.ready_pods.value());
+        let reason = because.reasons.last().map(|reason| reason.text.to_string()).unwrap_or_default();
         tracing::info!(revision = %revision.facts.name, desired = count.value(), ready, reason, "scaling");
         self.platform.execute(PlatformCommand::ScaleTo {
             revision: revision.facts.name.clone(),

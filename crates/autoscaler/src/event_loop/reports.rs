@@ -29,6 +29,7 @@ impl EventLoop {
                     pod.heard.is_linked = false;
                 });
                 self.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, now);
+                self.tell_pod(revision, pod, now);
             }
             (Peer::Pod(revision, pod), LinkEvent::Blocked(reason)) => {
                 self.change_pod(revision, pod, |pod| {
@@ -108,7 +109,15 @@ impl EventLoop {
         record.heard.detail.clone_from(&detail);
         self.touched.insert(revision);
         self.platform.execute(PlatformCommand::NotePodState { pod: name, state, detail });
-        self.tell(Event::PodStateChanged { pod, state }, now);
+        self.tell_pod(revision, pod, now);
+    }
+
+    /// Tells the multiscaler how a pod is now.
+    pub(super) fn tell_pod(&mut self, revision: RevisionId, pod: PodId, now: Timestamp) {
+        if let Some(record) = self.registry.pod_mut(revision, pod) {
+            let pod = record.fact(pod);
+            self.tell(Event::PodChanged { pod }, now);
+        }
     }
 
     fn change_pod(&mut self, revision: RevisionId, pod: PodId, change: impl FnOnce(&mut Pod)) {

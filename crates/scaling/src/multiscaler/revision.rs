@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{BootId, PodCount, PodId, PodState, PresentCount, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{BootId, PodCount, PodId, PresentCount, RevisionId, Routing, Sample, Timestamp};
 
 use super::journal::Journal;
 use super::outcome::{Outcome, Why, why_not_zero};
@@ -116,20 +116,8 @@ impl Revision {
         self.reconcile(Trigger::Change, now, commands);
     }
 
-    pub(super) fn pod_said(&mut self, pod: PodId, state: PodState, now: Timestamp, commands: &mut Commands) {
-        if self.pods.heard_state(pod, state) {
-            self.reconcile(Trigger::Change, now, commands);
-        }
-    }
-
-    pub(super) fn pod_linked(&mut self, pod: PodId, now: Timestamp, commands: &mut Commands) {
-        if self.pods.linked(pod) {
-            self.reconcile(Trigger::Change, now, commands);
-        }
-    }
-
-    pub(super) fn pod_unlinked(&mut self, pod: PodId, now: Timestamp, commands: &mut Commands) {
-        if self.pods.unlinked(pod) {
+    pub(super) fn pod_changed(&mut self, fact: PodFact, now: Timestamp, commands: &mut Commands) {
+        if self.pods.change(fact) {
             self.reconcile(Trigger::Change, now, commands);
         }
     }
@@ -273,15 +261,22 @@ impl Revision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let settled = self.settle(now);
         let plan = self.held(settled, trigger);
-        if let Some(count) = plan.applied().filter(|&count| count != self.wanted || self.is_wanted_hearsay) {
+        let ordered = plan.applied().filter(|&count| count != self.wanted || self.is_wanted_hearsay);
+        if let Some(count) = ordered {
             self.wanted = count;
             self.is_wanted_hearsay = false;
-            commands.push_back(Command::ScaleTo { revision: self.id, count });
+            // An order is always news: the same count is ordered again only because somebody else wrote another.
+            self.outcome = None;
         }
         self.choose_route(&plan, now, commands);
         self.set_surge_threshold(commands);
         self.plan_wake(&plan, now);
-        self.publish(trigger, &plan, now, commands);
+        let Some(decision) = self.publish(trigger, &plan, now) else { return };
+        if let Some(count) = ordered {
+            let because = Arc::clone(&decision);
+            commands.push_back(Command::ScaleTo { revision: self.id, count, because });
+        }
+        commands.push_back(Command::Publish { revision: self.id, decision });
     }
 
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the same or leaves it alone: it
@@ -376,21 +371,24 @@ impl Revision {
         reasons.push(Reason { stage: Stage::NoData, before: desired, after: desired, text });
         let decision = Decision { inputs: None, reasons, wanted: None, ..self.decision(trigger, now) };
         let outcome = Outcome { has_data: false, ..self.outcome.unwrap_or(self.outcome(Why::Undecided)) };
-        self.record(decision, outcome, commands);
+        if let Some(decision) = self.record(decision, outcome) {
+            commands.push_back(Command::Publish { revision: self.id, decision });
+        }
     }
 
-    fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp, commands: &mut Commands) {
+    /// What was decided, if that is news.
+    fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp) -> Option<Arc<Decision>> {
         let (why, sentence) = why_not_zero(&self.spec, self.wanted, plan, self.verdict.as_ref(), now);
         self.why_not_zero = sentence;
         let wanted = plan.applied();
         if self.verdict.is_none() && wanted.is_none() {
-            return;
+            return None;
         }
         let mut reasons = self.journal.empty_list();
         let decided = self.verdict.as_ref().map_or(&[][..], Verdict::reasons);
         reasons.extend(decided.iter().chain(&plan.reasons));
         let decision = Decision { reasons, wanted, ..self.decision(trigger, now) };
-        self.record(decision, self.outcome(why), commands);
+        self.record(decision, self.outcome(why))
     }
 
     /// What the last evaluation said, with the present state around it; the reasons are the caller's.
@@ -429,9 +427,11 @@ impl Revision {
         }
     }
 
-    fn record(&mut self, mut decision: Decision, outcome: Outcome, commands: &mut Commands) {
+    /// Remembers a decision, and returns it if it is news.
+    fn record(&mut self, mut decision: Decision, outcome: Outcome) -> Option<Arc<Decision>> {
         if self.outcome == Some(outcome) {
-            return self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
+            self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
+            return None;
         }
         self.outcome = Some(outcome);
         if let Some(reason) = decision.reasons.last() {
@@ -441,7 +441,7 @@ impl Revision {
         decision.reasons.shrink_to_fit();
         let decision = Arc::new(decision);
         self.journal.note_change(Arc::clone(&decision), Multiscaler::DECISIONS_KEPT);
-        commands.push_back(Command::Publish { revision: self.id, decision });
+        Some(decision)
     }
 
     /// Unknown routes are shown as the safe one.

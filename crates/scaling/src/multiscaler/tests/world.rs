@@ -1,6 +1,6 @@
 //! A small world around one revision: an activator, pods, a clock.
 
-use vocabulary::{Concurrency, Load, RequestRate};
+use vocabulary::{Concurrency, Load, PodState, RequestRate};
 
 use super::super::*;
 
@@ -21,6 +21,8 @@ pub(super) struct World {
     pub(super) in_pods: BTreeMap<PodId, u32>,
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
+    /// Pods that take requests.
+    ready: BTreeSet<PodId>,
     activator_linked: bool,
     /// The last that was said of the path.
     pub(super) is_acknowledged: bool,
@@ -37,6 +39,7 @@ impl World {
             waiting: 0,
             in_pods: BTreeMap::new(),
             linked: BTreeSet::new(),
+            ready: BTreeSet::new(),
             activator_linked: false,
             is_acknowledged: false,
         }
@@ -87,8 +90,9 @@ impl World {
     pub(super) fn pods(&mut self, count: u32) -> Vec<Command> {
         let pods = (0..count).map(PodId);
         self.linked.retain(|pod| pod.0 < count);
+        self.ready.retain(|pod| pod.0 < count);
         self.in_pods.retain(|pod, _| pod.0 < count);
-        let facts = pods.map(|pod| PodFact { pod, phase: PodPhase::Running, platform_ready: None }).collect();
+        let facts = pods.map(|pod| running(pod, self.ready.contains(&pod))).collect();
         self.handle(Event::PodsChanged { revision: REVISION, pods: facts })
     }
 
@@ -104,7 +108,13 @@ impl World {
         if self.linked.insert(pod) {
             self.starts(Reporter::Pod(pod), Vec::new());
         }
-        self.handle(Event::PodStateChanged { pod, state })
+        let is_ready = state == PodState::Ready;
+        if is_ready {
+            self.ready.insert(pod);
+        } else {
+            self.ready.remove(&pod);
+        }
+        self.handle(Event::PodChanged { pod: running(pod, is_ready) })
     }
 
     pub(super) fn acknowledged(&mut self, acknowledged: bool) -> Vec<Command> {
@@ -189,6 +199,11 @@ impl World {
         });
         orders.collect()
     }
+}
+
+/// A pod that runs.
+pub(super) fn running(pod: PodId, is_ready: bool) -> PodFact {
+    PodFact { pod, phase: PodPhase::Running, is_ready }
 }
 
 fn since_start(at: Timestamp) -> f64 {
