@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use link::{
     Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport,
-    Reader, Writer,
+    Reader, RevisionLoad, Writer,
 };
 use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
 use runtime::MetricsRegistry;
@@ -323,6 +323,22 @@ async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activato
     let ready = end.assigned(|assignment| states(assignment) == [("p1", PodState::Ready)]).await;
     assert!(ready.version > unheard.version && ready.waiting_for.is_empty());
     world.noted("p1", PodState::Ready).await;
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn frames_that_do_not_name_a_revision_dilute_nothing() {
+    let mut world = World::start(1);
+    let mut activator = FakeActivator::bind("a").await;
+    world.begin(0, Vec::new(), &[&activator]).await;
+    let mut end = activator.link(1, Vec::new()).await;
+    end.synced().await;
+    end.writer.send(&ActivatorReport::Loads { second: 0, loads: Vec::new() }).await.unwrap();
+    // Exactly two pods' worth; averaged with a second of nothing it would be one's.
+    let load = Load { concurrency: Concurrency::clamped(14.0), queued: 14, ..Load::default() };
+    let loads = vec![RevisionLoad { revision: name(), load, oldest_wait: Duration::ZERO }];
+    end.writer.send(&ActivatorReport::Loads { second: 1, loads }).await.unwrap();
+    assert_eq!(world.scaled().await.0, PodCount::new(2));
     soon("the stop", world.autoscaler.stop()).await;
 }
 

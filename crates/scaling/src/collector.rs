@@ -3,7 +3,8 @@
 //! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the second that runs is anchored
 //! to our axis. Each of its seconds is one entry of the windows, and saying it again replaces it, so a reconnect neither doubles nor
 //! loses one. *Who counts what*: pods what did not come through an activator, activators everything they hold. Their sum counts each
-//! request once. *Silence is not zero*: next to the values stands what they would be if every silent pod were exactly on target and every
+//! request once. *Rest leaves no trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
+//! revision at rest run empty and begin anew with its next load. *Silence is not zero*: next to the values stands what they would be if every silent pod were exactly on target and every
 //! silent activator still held what it held last.
 //!
 //! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts only if that makes
@@ -14,7 +15,7 @@ mod reporter;
 use smallvec::SmallVec;
 use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Sample, Timestamp};
 
-use self::reporter::{Correction, Track, UNHEARD_AFTER, second_of};
+use self::reporter::{Correction, Track, UNHEARD_AFTER, Unmentioned, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::multiscaler::Reporter;
 use crate::window::{History, Second, Value, View};
@@ -100,9 +101,17 @@ impl Collector {
         self.correct(correction);
     }
 
-    /// A reporter said that whatever it did not mention of its second is zero.
+    /// A reporter said that it holds nothing of what it did not mention of its second. The first such second is zero; those after it are
+    /// not written, so that they dilute nothing once a load comes.
     pub fn heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
-        let correction = self.track(reporter, now).quiet(second, now);
+        let correction = self.track(reporter, now).quiet(second, Unmentioned::ZeroOnce, now);
+        self.correct(correction);
+    }
+
+    /// A ready pod held nothing in that second: zero, as often as it says so.
+    pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
+        let track = self.track(Reporter::Pod(pod), now);
+        let correction = track.quiet(second, Unmentioned::ZeroEachSecond, now);
         self.correct(correction);
     }
 
@@ -151,20 +160,25 @@ impl Collector {
         })
     }
 
-    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty.
+    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty and nobody heard has said anything of a
+    /// whole second either. (Knative has no data as soon as the window is empty, because there the silence of an activator cannot be told
+    /// from its absence; so what was wanted last stays wanted for ever, even of a revision that nobody waits for any more.)
     pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
         let (stable, panic) = (self.history.stable(self.metric), self.history.panic(self.metric));
-        let settled = self.settled_second(now)?;
+        let said = self.settled_second(now)?;
         let second = second_of(now);
-        if stable.is_empty(second) {
+        if stable.is_empty(second) && said == Second::MAX {
             return None;
         }
-        let reading = Reading { aggregation: self.aggregation, second, settled };
+        // The few seconds between the newest write and now are not silence but on their way, as long as somebody is heard.
+        let under_way = second - Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
+        let settled = if said == Second::MAX { under_way } else { said };
+        let reading = Reading { aggregation: self.aggregation, under_way, settled };
         let mut averages = Averages::complete(reading.of(stable), reading.of(panic));
         let (mut unheard_pods, mut unheard_activators) = (0, 0);
         let mut may_be = |load: f64, since: Second| {
-            averages.stable_at_most += load * stable.share_since(self.aggregation, since);
-            averages.panic_at_most += load * panic.share_since(self.aggregation, since);
+            averages.stable_at_most += load * stable.share_between(self.aggregation, since, settled);
+            averages.panic_at_most += load * panic.share_between(self.aggregation, since, settled);
         };
         for silent_since in ready.iter().filter_map(|&pod| self.silent_since(pod, now)) {
             unheard_pods += 1;
@@ -179,7 +193,7 @@ impl Collector {
         Some(averages)
     }
 
-    /// The newest second that every heard reporter has completed. `None` if nobody is heard.
+    /// The newest second that every heard reporter has completed, [`Second::MAX`] if none has yet. `None` if nobody is heard.
     fn settled_second(&self, now: Timestamp) -> Option<Second> {
         let heard = self.reporters.iter().filter(|(_, track)| track.is_heard(now));
         // One that has not completed a second yet holds nobody up.
@@ -238,17 +252,19 @@ fn value_of(reporter: Reporter, load: &Load) -> Value {
 #[derive(Clone, Copy)]
 struct Reading {
     aggregation: Aggregation,
-    /// The second that runs.
-    second: Second,
+    /// What is silent up to here is silence even if somebody is late.
+    under_way: Second,
     /// The newest that everyone heard has completed.
     settled: Second,
 }
 
 impl Reading {
-    /// While somebody is heard, the few seconds between the newest write and now are not silence but on their way.
     fn of(self, window: View<'_>) -> f64 {
-        let under_way = Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
-        let everything = window.average(self.aggregation, self.second - under_way);
+        if window.newest().is_none_or(|newest| newest <= self.settled) {
+            // Nothing is missing: everyone heard was silent since the newest write.
+            return window.average(self.aggregation, self.settled);
+        }
+        let everything = window.average(self.aggregation, self.under_way);
         everything.max(window.settled_average(self.aggregation, self.settled))
     }
 }

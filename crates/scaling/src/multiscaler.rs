@@ -87,7 +87,7 @@ pub enum Event {
         /// What it measured.
         sample: Sample,
     },
-    /// A reporter said, for this second of its own, that whatever it did not mention is zero (a pod's heartbeat, the end of an
+    /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a pod's heartbeat, the end of an
     /// activator's frame). It is heard.
     ReporterHeard {
         /// Who.

@@ -20,6 +20,15 @@ const TOLERATED_DRIFT: Second = 1;
 /// Lateness alone may be a stalled connection, which catches up. Only after this long without one punctual frame is it the clock.
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
 
+/// What it means that a reporter did not mention a revision in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unmentioned {
+    /// A second that held nothing: Knative finds one at every scrape of an idle pod.
+    ZeroEachSecond,
+    /// Zero once after something was held, silence afterwards, as Knative's activators report.
+    ZeroOnce,
+}
+
 /// What to add to the windows so that they say what the reporter now says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
@@ -90,7 +99,12 @@ impl Track {
     }
 
     /// A second in which it had nothing to say, unless it said something about that second before.
-    pub(super) fn quiet(&mut self, second: u64, now: Timestamp) -> Option<Correction> {
+    pub(super) fn quiet(
+        &mut self,
+        second: u64,
+        unmentioned: Unmentioned,
+        now: Timestamp,
+    ) -> Option<Correction> {
         self.frame(now);
         let second = self.place(second, now);
         if self.newest >= Some(second) {
@@ -98,7 +112,11 @@ impl Track {
         }
         self.queued = 0;
         self.newest = Some(second);
-        self.replace(second, Value::default())
+        let is_silence = match unmentioned {
+            Unmentioned::ZeroEachSecond => false,
+            Unmentioned::ZeroOnce => self.newest_value() == Value::default(),
+        };
+        if is_silence { None } else { self.replace(second, Value::default()) }
     }
 
     /// What it holds right now, taken as the value of its running second.

@@ -57,6 +57,10 @@ impl Pods {
         &self.ready
     }
 
+    pub(super) fn is_ready(&self, pod: PodId) -> bool {
+        self.ready.binary_search(&pod).is_ok()
+    }
+
     pub(super) fn ids(&self) -> impl Iterator<Item = PodId> {
         self.pods.keys().copied()
     }

@@ -135,7 +135,11 @@ impl Revision {
     }
 
     pub(super) fn reporter_heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
-        self.collector.heard(reporter, second, now);
+        match reporter {
+            // Knative asks ready pods only. One that starts for a minute must not dilute the first load that it gets.
+            Reporter::Pod(pod) if self.pods.is_ready(pod) => self.collector.idle(pod, second, now),
+            Reporter::Pod(_) | Reporter::Activator(_) => self.collector.heard(reporter, second, now),
+        }
     }
 
     pub(super) fn reporter_lost(&mut self, reporter: Reporter, now: Timestamp) {

@@ -1,6 +1,7 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod laws;
+mod rest;
 mod vectors;
 mod world;
 
@@ -83,7 +84,7 @@ fn a_burst_at_zero_is_seen_in_full_before_the_next_tick() {
     assert_eq!(world.scale_orders(), [(2.7, 1), (2.72, 8)]);
     assert!(world.status().panicking);
     let reasons: Vec<Stage> = last_decision(&world).reasons.iter().map(|reason| reason.stage).collect();
-    assert!(reasons.contains(&Stage::Surge), "{reasons:?}");
+    assert_eq!(reasons, [Stage::StableWindow], "after the rest the windows hold nothing but the burst");
     world.run_until(20.0);
     assert_eq!(world.scale_orders().last(), Some(&(2.72, 8)), "the ticks agree");
 }

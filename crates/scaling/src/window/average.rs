@@ -65,11 +65,24 @@ impl View<'_> {
         }
     }
 
-    /// What a load of 1 in each second from `from` to the newest would add to the average that ends there.
-    pub(crate) fn share_since(&self, aggregation: Aggregation, from: Second) -> f64 {
-        let &Window { edges: Some(Edges { first, last, .. }), span, .. } = self.window else { return 0.0 };
-        let known = (last - first + 1).min(span);
-        let seconds = last.saturating_sub(from).saturating_add(1).clamp(0, known);
+    /// The newest second that was written.
+    pub(crate) fn newest(&self) -> Option<Second> {
+        self.window.edges.map(|edges| edges.last)
+    }
+
+    /// What a load of 1 in each second from `from` to `until`, or to the newest write if that is later, would add to the average that
+    /// ends there.
+    pub(crate) fn share_between(&self, aggregation: Aggregation, from: Second, until: Second) -> f64 {
+        let span = self.window.span;
+        let (known, until) = match self.window.edges {
+            Some(Edges { first, last, .. }) if until - last < span => {
+                let until = until.max(last);
+                ((until - first + 1).min(span), until)
+            }
+            // After a whole window of silence nothing else is in it.
+            Some(_) | None => (span, until),
+        };
+        let seconds = until.saturating_sub(from).saturating_add(1).clamp(0, known);
         match aggregation {
             Aggregation::Linear => float(seconds) / float(known),
             Aggregation::WeightedExponential => 1.0 - (1.0 - self.window.coefficient).powi(exponent(seconds)),

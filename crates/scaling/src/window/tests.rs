@@ -136,7 +136,7 @@ fn a_share_is_what_a_load_of_one_would_average_to() {
                 with.add(second, if second >= from { 1.0 } else { 0.0 });
             }
             let (share, average) =
-                (known.view().share_since(aggregation, from), with.view().average(aggregation, 59));
+                (known.view().share_between(aggregation, from, 59), with.view().average(aggregation, 59));
             assert!((share - average).abs() < 1e-6, "{aggregation:?} from {from}: {share}, not {average}");
         }
     }
