@@ -7,12 +7,58 @@ use crate::config::{Aggregation, Metric};
 
 /// Knative's floor of the newest second's weight: half of the sum lies in the newest four seconds however long the window is.
 const LEAST_COEFFICIENT: f64 = 0.2;
-/// What part of all weight must fall into the window, from which the coefficient of short windows follows.
-const UNCOVERED_WEIGHT: f64 = 1.0 - 0.9999;
 
-/// The weight of the newest second in a window of `span` seconds.
+/// The weights of the newest second in windows of 1, 2, 3 … seconds, as long as they are above the floor: `1 - p^(1/seconds)`, where `p`
+/// is 10⁻⁴, the part of all weight that may lie before the window. These are the numbers that Go computes for Knative. The power functions
+/// of other libraries differ from it in the last bits, and where a load is an exact multiple of the target, the last bit is a pod.
+const COEFFICIENTS: [f64; 41] = [
+    0.999_9,
+    0.99,
+    0.953_584_111_663_872_1,
+    0.9,
+    0.841_510_680_753_888_6,
+    0.784_556_530_996_811_6,
+    0.731_730_420_472_027_4,
+    0.683_772_233_983_162,
+    0.640_618_633_619_537_2,
+    0.601_892_829_446_502_7,
+    0.567_123_871_891_694_1,
+    0.535_841_116_638_722,
+    0.507_611_736_829_326,
+    0.482_052_532_076_878_8,
+    0.458_830_473_453_536_34,
+    0.437_658_674_809_650_9,
+    0.418_290_867_062_564_13,
+    0.400_515_749_681_058_96,
+    0.384_151_788_933_973_6,
+    0.369_042_655_519_806_75,
+    0.355_053_322_896_237_6,
+    0.342_066_775_342_432,
+    0.329_981_249_649_041_1,
+    0.318_707_930_942_038_75,
+    0.308_169_029_081_063_6,
+    0.298_296_171_329_617_17,
+    0.289_029_056_768_756_45,
+    0.280_314_326_998_847_95,
+    0.272_104_615_601_684_86,
+    0.264_357_745_540_358_6,
+    0.257_036_049_240_505_27,
+    0.250_105_790_667_544_1,
+    0.243_536_672_445_371_14,
+    0.237_301_414_097_655_48,
+    0.231_375_389_960_226,
+    0.225_736_317_318_872_9,
+    0.220_363_986_959_476_68,
+    0.215_240_029_648_538_72,
+    0.210_347_713_150_027_32,
+    0.205_671_765_275_718_5,
+    0.201_198_219_198_429_73,
+];
+
+/// The weight of the newest second in a window of `span` seconds, at least 1.
 pub(super) fn coefficient(span: Second) -> f64 {
-    (1.0 - UNCOVERED_WEIGHT.powf(1.0 / float(span))).max(LEAST_COEFFICIENT)
+    let index = usize::try_from(span - 1).unwrap_or(0);
+    COEFFICIENTS.get(index).copied().unwrap_or(LEAST_COEFFICIENT)
 }
 
 /// What a window says of one metric.
@@ -41,10 +87,7 @@ impl View<'_> {
                 let seconds = (edges.last - edges.first + 1).min(span - silence);
                 rounded((self.total() - gone) / float(seconds))
             }
-            Aggregation::WeightedExponential => {
-                self.weighted(edges.last, span - silence)
-                    * (1.0 - self.window.coefficient).powi(exponent(silence))
-            }
+            Aggregation::WeightedExponential => self.weighted(edges.last, silence),
         }
     }
 
@@ -61,7 +104,7 @@ impl View<'_> {
                 let earlier = self.sum(until - span + 1, last - span);
                 rounded((self.total() - later + earlier) / float((until - oldest + 1).min(span)))
             }
-            Aggregation::WeightedExponential => self.weighted(until, span),
+            Aggregation::WeightedExponential => self.weighted(until, 0),
         }
     }
 
@@ -85,7 +128,7 @@ impl View<'_> {
         let seconds = until.saturating_sub(from).saturating_add(1).clamp(0, known);
         match aggregation {
             Aggregation::Linear => float(seconds) / float(known),
-            Aggregation::WeightedExponential => 1.0 - (1.0 - self.window.coefficient).powi(exponent(seconds)),
+            Aggregation::WeightedExponential => 1.0 - power(1.0 - self.window.coefficient, seconds),
         }
     }
 
@@ -97,23 +140,38 @@ impl View<'_> {
         self.ring.sum(from, to).of(self.metric)
     }
 
-    /// `Σ slot(newest − k) · c · (1 − c)^k` over `seconds` seconds, from the oldest on so that it needs no powers.
-    fn weighted(&self, newest: Second, seconds: Second) -> f64 {
+    /// `Σ slot(newest − k) · c · (1 − c)^(silence + k)` over what the silence leaves of the span. The weights are multiplied up and the terms
+    /// added from the newest to the oldest, as in Knative: any other order gives other last bits.
+    fn weighted(&self, newest: Second, silence: Second) -> f64 {
         let fading = 1.0 - self.window.coefficient;
-        let values = self.ring.between(newest - seconds + 1, newest);
-        let sum = values.fold(0.0, |sum, value| sum * fading + value.of(self.metric));
-        sum * self.window.coefficient
+        let mut weight = self.window.coefficient * power(fading, silence);
+        let oldest = newest - (self.window.span - silence) + 1;
+        let values = self.ring.between(oldest, newest).rev();
+        values.fold(0.0, |sum, value| {
+            let term = value.of(self.metric) * weight;
+            weight *= fading;
+            sum + term
+        })
     }
 }
 
-/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave behind. Adding zero keeps a
-/// negative zero from being shown.
+/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave behind, but for sums so large that
+/// more is left, and that is not below zero either. Adding zero keeps a negative zero from being shown.
 fn rounded(average: f64) -> f64 {
-    (average * 1e6).round() / 1e6 + 0.0
+    (average * 1e6).round().max(0.0) / 1e6 + 0.0
 }
 
-fn exponent(seconds: Second) -> i32 {
-    i32::try_from(seconds).unwrap_or(i32::MAX)
+/// By repeated squaring, bit for bit the same everywhere, which the standard library's does not promise.
+fn power(base: f64, exponent: Second) -> f64 {
+    let (mut result, mut square, mut rest) = (1.0, base, exponent);
+    while rest > 0 {
+        if rest % 2 == 1 {
+            result *= square;
+        }
+        square *= square;
+        rest /= 2;
+    }
+    result
 }
 
 /// Exact below 2^32 seconds, which is more than a window can span; beyond, the nearest of them.

@@ -75,10 +75,11 @@ impl Ring {
     }
 
     /// What was measured in the seconds `from..=to`, which the ring must cover; others alias.
-    pub(super) fn between(&self, from: Second, to: Second) -> impl Iterator<Item = Value> {
+    pub(super) fn between(&self, from: Second, to: Second) -> impl DoubleEndedIterator<Item = Value> {
         let (before, after) = self.slots.split_at(self.index(from));
         let seconds = usize::try_from(to - from + 1).unwrap_or(0);
-        after.iter().chain(before).take(seconds).copied()
+        let (newer, older) = (seconds.saturating_sub(after.len()), seconds.min(after.len()));
+        after[..older].iter().chain(&before[..newer.min(before.len())]).copied()
     }
 
     /// The sum of that.

@@ -104,6 +104,55 @@ fn short_windows_weigh_the_newest_second_more() {
 }
 
 #[test]
+fn the_weights_are_those_of_the_formula() {
+    for seconds in 1..=100_u32 {
+        let exact = (1.0 - 1e-4_f64.powf(1.0 / f64::from(seconds))).max(0.2);
+        let coefficient = Window::new(Duration::from_secs(seconds.into())).view().window.coefficient;
+        assert!((coefficient - exact).abs() < 1e-15, "{seconds}: {coefficient}, not {exact}");
+    }
+}
+
+/// What Knative's own window says of second `s` holding `(7s mod 11) / 3`: the span, the seconds written, the silence after them, the bits.
+const WEIGHTED_BITS: &[(u64, Second, Second, u64)] = &[
+    (6, 4, 0, 0x4006_f418_02f6_70f1),
+    (6, 30, 0, 0x3ffd_c532_648c_5891),
+    (6, 30, 3, 0x3f92_d4b5_4937_33fb),
+    (10, 25, 0, 0x3ff4_2e93_9f27_2ae8),
+    (10, 25, 7, 0x3f5e_25c8_67fd_054b),
+    (37, 100, 11, 0x3fb5_9e3f_7ff1_83b9),
+    (41, 200, 5, 0x3fe0_0b88_0858_c226),
+    (60, 45, 0, 0x3ff5_8554_e4d4_9729),
+    (60, 300, 0, 0x3ff6_f287_21cf_7a92),
+    (60, 300, 20, 0x3f90_ede2_3e99_37b6),
+    (360, 1000, 100, 0x3df8_c14f_7e9a_2fbb),
+];
+
+#[test]
+fn the_weighted_window_agrees_with_the_reference_to_the_last_bit() {
+    for &(span, seconds, silence, expected) in WEIGHTED_BITS {
+        let mut window = Window::new(Duration::from_secs(span));
+        for second in 0..seconds {
+            window.add(second, f64::from(u32::try_from(second * 7 % 11).unwrap()) / 3.0);
+        }
+        let average = window.view().average(Aggregation::WeightedExponential, seconds - 1 + silence);
+        assert_eq!(
+            average.to_bits(),
+            expected,
+            "{span} s, {seconds} s written, {silence} s silent: {average}"
+        );
+    }
+}
+
+#[test]
+fn an_exact_tie_of_the_weighted_window_is_no_pod_more() {
+    // The newest of four seconds weighs 0.9.
+    let mut window = Window::new(Duration::from_secs(4));
+    window.add(0, 10.0);
+    let average = window.view().average(Aggregation::WeightedExponential, 0);
+    assert_eq!(average.ceil().to_bits(), 9.0_f64.to_bits(), "{average}");
+}
+
+#[test]
 fn a_settled_average_is_what_the_window_said_before_the_newest_writes() {
     for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
         for span in [1, 3, 60] {
