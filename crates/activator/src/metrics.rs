@@ -1,8 +1,11 @@
 //! What an activator counts. Listed in `docs/metrics.md`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use dataplane::Reason;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,7 +20,7 @@ const WAIT_BOUNDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
 /// Of which revision.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub(crate) struct RevisionLabels {
     namespace: String,
     revision: String,
@@ -46,6 +49,8 @@ pub struct Metrics {
     in_flight: Family<RevisionLabels, Gauge>,
     load: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
     waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
+    /// How many activators of this process serve each revision; the series of one end with the last of them.
+    holders: Arc<Mutex<BTreeMap<RevisionLabels, usize>>>,
 }
 
 impl Metrics {
@@ -66,6 +71,7 @@ impl Metrics {
             in_flight: Family::default(),
             load: Family::default(),
             waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
+            holders: Arc::default(),
         };
         registry.with(|registry| metrics.add_to(registry));
         metrics
@@ -154,12 +160,14 @@ impl Metrics {
         self.refused.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
     }
 
-    /// The handles of one revision, which forgets them when it is dropped.
+    /// The handles of one revision at one activator.
     pub(crate) fn of_revision(&self, name: &RevisionName) -> RevisionMetrics {
         let labels = RevisionLabels {
             namespace: name.namespace().to_owned(),
             revision: format!("{}/{}", name.kind(), name.name()),
         };
+        let mut holders = self.holders.lock();
+        *holders.entry(labels.clone()).or_default() += 1;
         RevisionMetrics {
             requests: self.requests.get_or_create_owned(&labels),
             direct_requests: self.direct_requests.get_or_create_owned(&labels),
@@ -187,16 +195,29 @@ pub(crate) struct RevisionMetrics {
     labels: RevisionLabels,
 }
 
-impl RevisionMetrics {
-    /// The revision is gone: its series end.
-    pub(crate) fn forget(&self) {
-        self.all.requests.remove(&self.labels);
-        self.all.direct_requests.remove(&self.labels);
-        self.all.retries.remove(&self.labels);
-        self.all.full_pods.remove(&self.labels);
-        self.all.in_flight.remove(&self.labels);
-        self.all.load.remove(&self.labels);
-        self.all.waits.remove(&self.labels);
+/// The series of a revision end when no activator of the process serves it any more. Their handles may be made anew meanwhile, so both happen under the
+/// lock.
+impl Drop for RevisionMetrics {
+    fn drop(&mut self) {
+        let mut holders = self.all.holders.lock();
+        let Some(count) = holders.get_mut(&self.labels) else { return };
+        *count -= 1;
+        if *count == 0 {
+            holders.remove(&self.labels);
+            self.all.forget(&self.labels);
+        }
+    }
+}
+
+impl Metrics {
+    fn forget(&self, labels: &RevisionLabels) {
+        self.requests.remove(labels);
+        self.direct_requests.remove(labels);
+        self.retries.remove(labels);
+        self.full_pods.remove(labels);
+        self.in_flight.remove(labels);
+        self.load.remove(labels);
+        self.waits.remove(labels);
     }
 }
 
@@ -224,5 +245,24 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 15);
+    }
+
+    #[test]
+    fn the_series_of_a_revision_end_with_the_last_activator_that_serves_it() {
+        let registry = MetricsRegistry::default();
+        let metrics = Metrics::register(&registry);
+        let name = RevisionName::parse("default/service/hello").expect("three parts");
+        let is_shown = || registry.encode().contains("service/hello");
+        let (first, second) = (metrics.of_revision(&name), metrics.of_revision(&name));
+        drop(first);
+        second.requests.inc();
+        assert!(
+            registry
+                .encode()
+                .contains("activator_requests_total{namespace=\"default\",revision=\"service/hello\"} 1")
+        );
+        assert!(is_shown());
+        drop(second);
+        assert!(!is_shown());
     }
 }

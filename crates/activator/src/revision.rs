@@ -66,6 +66,8 @@ struct State {
     is_to_be_told: bool,
     /// When it is on the agenda of paced queues.
     paced_at: Option<Timestamp>,
+    /// This activator's part of the concurrency that metrics show.
+    shown: f64,
     /// How many tasks still close connections to pods that an earlier version took away.
     closing: u32,
     is_gone: bool,
@@ -88,6 +90,7 @@ impl Revision {
                 told_at: Timestamp::ZERO,
                 is_to_be_told: false,
                 paced_at: None,
+                shown: 0.0,
                 closing: 0,
                 is_gone: false,
             }),
@@ -136,8 +139,6 @@ impl Revision {
         state.is_gone = true;
         // A dropped sender tells its waiter.
         state.waiters.clear();
-        drop(state);
-        self.metrics.forget();
     }
 
     /// A request that goes through the queue arrived.
@@ -203,7 +204,8 @@ impl Revision {
         let counts = state.throttler.counts();
         load.queued = counts.waiting;
         state.told = state.meter.present().in_flight;
-        self.metrics.concurrency.set(load.concurrency.value());
+        let shown = shown(load.concurrency.value());
+        self.metrics.concurrency.inc_by(shown - std::mem::replace(&mut state.shown, shown));
         if load.is_zero() && state.told == 0 {
             state.is_active = false;
             return None;
@@ -322,6 +324,18 @@ impl Revision {
             self.context.presence.add(at, Arc::clone(self));
         }
     }
+}
+
+/// Activators of one process share the series, which is their sum.
+impl Drop for Revision {
+    fn drop(&mut self) {
+        self.metrics.concurrency.dec_by(self.state.get_mut().shown);
+    }
+}
+
+/// In steps of 1/1024, so that sums and differences are exact and nothing is left of what has ended.
+fn shown(concurrency: f64) -> f64 {
+    (concurrency * 1024.0).round() / 1024.0
 }
 
 fn present(state: &State) -> PresentCount {

@@ -55,9 +55,20 @@ pub(crate) struct UpOptions {
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
+    /// How many activators take requests, behind the one address: as a cluster has several, each with its share of the slots.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = activators)]
+    pub(crate) activators: usize,
     /// Links are dialled through this relay, which is told the real address in a first line: for tests of what crosses a network.
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub(crate) link_relay: Option<SocketAddr>,
+}
+
+/// More than this on one machine only take each other's cores.
+const ACTIVATORS_MAX: usize = 16;
+
+fn activators(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=ACTIVATORS_MAX).contains(number));
+    number.ok_or_else(|| format!("it must be a number from 1 to {ACTIVATORS_MAX}"))
 }
 
 /// Reads a name of the DNS; a host in any other form could never match.

@@ -138,7 +138,7 @@ async fn serve(
 async fn restart(parts: &mut Parts, order: RestartOrder) {
     let done = match order.part {
         Part::Autoscaler => parts.restart_autoscaler().await,
-        Part::Activator => parts.restart_activator().await,
+        Part::Activator => parts.restart_activators().await,
     };
     if let Err(error) = &done {
         error!(%error, part = ?order.part, "rebuilding failed");

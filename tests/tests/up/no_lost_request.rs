@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use rstest::rstest;
 use tests::{ConfigMap, Ebb, Service, Tally};
 use tokio::task::JoinSet;
 
@@ -10,14 +11,20 @@ fn from_zero(name: &str) -> Service {
     Service::new(name).scaling("initial-scale", "0")
 }
 
+/// `ebb up` with that many activators behind its listener.
+async fn up(activators: u32, services: &[Service], config: &ConfigMap) -> Ebb {
+    Ebb::up_with(services, config, &["--activators", &activators.to_string()]).await
+}
+
 fn zero_allowed() -> ConfigMap {
     ConfigMap::short().set("allow-zero-initial-scale", "true")
 }
 
+#[rstest]
 #[tokio::test]
-async fn twenty_services_wake_and_sleep_five_times() {
+async fn twenty_services_wake_and_sleep_five_times(#[values(1, 3)] activators: u32) {
     let services: Vec<Service> = (0..20).map(|index| from_zero(&format!("sleeper-{index}"))).collect();
-    let ebb = std::sync::Arc::new(Ebb::up(&services, &zero_allowed()).await);
+    let ebb = std::sync::Arc::new(up(activators, &services, &zero_allowed()).await);
     let mut cycles = JoinSet::new();
     for service in services {
         let ebb = std::sync::Arc::clone(&ebb);
@@ -39,8 +46,8 @@ async fn twenty_services_wake_and_sleep_five_times() {
     assert_eq!(tally.by_process.len(), 100, "each wake starts a new process");
 }
 
-async fn a_burst_at_zero_pods(service: Service) -> Tally {
-    let ebb = Ebb::up(std::slice::from_ref(&service), &zero_allowed()).await;
+async fn a_burst_at_zero_pods(activators: u32, service: Service) -> Tally {
+    let ebb = up(activators, std::slice::from_ref(&service), &zero_allowed()).await;
     let tally = ebb.load(service.name()).path("/?sleep=20").burst(1_000).await;
     tally.assert_all_answered();
     let revision = ebb.revision(service.name()).await.expect("ebb answers");
@@ -48,22 +55,25 @@ async fn a_burst_at_zero_pods(service: Service) -> Tally {
     tally
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_burst_of_a_thousand_at_zero_pods_with_a_hard_limit() {
+async fn a_burst_of_a_thousand_at_zero_pods_with_a_hard_limit(#[values(1, 3)] activators: u32) {
     let service = from_zero("burst-one").spec("containerConcurrency: 1").scaling("max-scale", "20");
-    let tally = a_burst_at_zero_pods(service).await;
+    let tally = a_burst_at_zero_pods(activators, service).await;
     assert_eq!(tally.most_in_one_pod, 1);
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_burst_of_a_thousand_at_zero_pods_without_a_limit() {
-    a_burst_at_zero_pods(from_zero("burst-free").scaling("max-scale", "20")).await;
+async fn a_burst_of_a_thousand_at_zero_pods_without_a_limit(#[values(1, 3)] activators: u32) {
+    a_burst_at_zero_pods(activators, from_zero("burst-free").scaling("max-scale", "20")).await;
 }
 
+#[rstest]
 #[tokio::test]
-async fn scaling_down_from_eight_to_one_under_load() {
+async fn scaling_down_from_eight_to_one_under_load(#[values(1, 3)] activators: u32) {
     let service = Service::new("shrinking").scaling("target", "10").scaling("min-scale", "8");
-    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    let ebb = up(activators, std::slice::from_ref(&service), &ConfigMap::short()).await;
     ebb.until_pods("shrinking", 8).await;
     let load = ebb.load("shrinking").path("/?sleep=50");
     let traffic = tokio::spawn(async move { load.steady(60, Duration::from_secs(25)).await });
@@ -72,13 +82,15 @@ async fn scaling_down_from_eight_to_one_under_load() {
     traffic.await.expect("the load ends").assert_all_answered();
 }
 
+#[rstest]
 #[tokio::test]
-async fn the_path_switches_both_ways_under_load() {
+async fn the_path_switches_both_ways_under_load(#[values(1, 3)] activators: u32) {
     let service = Service::new("switching")
         .scaling("min-scale", "2")
         .scaling("target", "10")
         .scaling("target-burst-capacity", "0");
-    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short().set("routing-dwell", "0s")).await;
+    let ebb =
+        up(activators, std::slice::from_ref(&service), &ConfigMap::short().set("routing-dwell", "0s")).await;
     ebb.until_pods("switching", 2).await;
     let load = ebb.load("switching").path("/?sleep=20");
     let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(20)).await });
@@ -98,8 +110,9 @@ async fn the_path_switches_both_ways_under_load() {
     traffic.await.expect("the load ends").assert_all_answered();
 }
 
+#[rstest]
 #[tokio::test]
-async fn parts_are_rebuilt_under_load_without_a_change_of_count() {
+async fn parts_are_rebuilt_under_load_without_a_change_of_count(#[values(1, 3)] activators: u32) {
     // 35 in flight at 14 per pod: in the middle of what 3 pods take. Three to begin with, and a window of usual length, because a busy
     // machine's jitter is load too, and short windows rightly follow it.
     let service = Service::new("rebuilt")
@@ -107,7 +120,7 @@ async fn parts_are_rebuilt_under_load_without_a_change_of_count() {
         .scaling("window", "30s")
         .scaling("initial-scale", "3")
         .scaling("min-scale", "1");
-    let ebb = Ebb::up(&[service, from_zero("asleep")], &zero_allowed()).await;
+    let ebb = up(activators, &[service, from_zero("asleep")], &zero_allowed()).await;
     ebb.until_pods("rebuilt", 3).await;
     let load = ebb.load("rebuilt").path("/?sleep=500");
     let traffic = tokio::spawn(async move { load.steady(70, Duration::from_secs(55)).await });
@@ -129,10 +142,11 @@ async fn parts_are_rebuilt_under_load_without_a_change_of_count() {
     traffic.await.expect("the load ends").assert_all_answered();
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_template_edit_under_load_replaces_the_pods() {
+async fn a_template_edit_under_load_replaces_the_pods(#[values(1, 3)] activators: u32) {
     let service = Service::new("rolling").scaling("min-scale", "2");
-    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    let ebb = up(activators, std::slice::from_ref(&service), &ConfigMap::short()).await;
     let before = ebb.until_pods("rolling", 2).await.pids("app_pid");
     let load = ebb.load("rolling").path("/?sleep=30");
     let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(12)).await });
@@ -147,10 +161,11 @@ async fn a_template_edit_under_load_replaces_the_pods() {
     traffic.await.expect("the load ends").assert_all_answered();
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_interrupt_under_load_finishes_what_was_sent() {
+async fn an_interrupt_under_load_finishes_what_was_sent(#[values(1, 3)] activators: u32) {
     let mut ebb =
-        Ebb::up(&[Service::new("interrupted").scaling("min-scale", "2")], &ConfigMap::short()).await;
+        up(activators, &[Service::new("interrupted").scaling("min-scale", "2")], &ConfigMap::short()).await;
     ebb.until_pods("interrupted", 2).await;
     let load = ebb.load("interrupted").path("/?sleep=100");
     let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(6)).await });

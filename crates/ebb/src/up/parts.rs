@@ -18,20 +18,22 @@ use super::DRAIN_PATIENCE;
 use super::api::CurrentRouter;
 use crate::cli::UpOptions;
 
+/// More threads than this would take requests from each other without serving them sooner.
+const WORKERS_MAX: usize = 8;
+
 /// Everything that runs.
 pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
-    activator_metrics: activator::Metrics,
     autoscaler_metrics: autoscaler::Metrics,
     dial: DialRoute,
-    requests: TcpListener,
     platform: Arc<LocalPlatform>,
     activators: Arc<Activators>,
-    activator: RunningActivator,
+    /// Those that accept requests, behind one listener.
+    accepting: Vec<RunningActivator>,
     /// Activators that accept nothing more and finish what they hold.
     retiring: JoinSet<()>,
-    activators_started: u64,
+    starter: ActivatorStarter,
     /// `None` only while it is rebuilt.
     autoscaler: Option<Autoscaler>,
     epoch: u64,
@@ -93,26 +95,37 @@ impl Parts {
         let ebb = std::env::current_exe().context("finding this executable")?;
         let config = LocalConfig { files: options.files.clone(), domain: options.domain.clone(), ebb, clock };
         let platform = LocalPlatform::start(config, loaded);
-        let activator = start_activator(1, &requests, clock, &activator_metrics)?;
+        let mut starter = ActivatorStarter {
+            requests,
+            clock,
+            metrics: activator_metrics,
+            at_once: options.activators,
+            started: 0,
+        };
         let activators = Activators::none(&platform);
-        activators.add(activator.facts.clone());
+        let mut accepting = Vec::new();
+        for _ in 0..options.activators {
+            let activator = starter.start()?;
+            activators.add(activator.facts.clone());
+            accepting.push(activator);
+        }
         let epoch = 1;
         let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial };
         let autoscaler = start_autoscaler(&platform, config);
-        activator.activator.synced().await;
+        for running in &accepting {
+            running.activator.synced().await;
+        }
         let api = CurrentRouter::new(router(&autoscaler, &metrics));
         Ok(Self {
             clock,
             metrics,
-            activator_metrics,
             autoscaler_metrics,
             dial,
-            requests,
             platform,
             activators,
-            activator,
+            accepting,
             retiring: JoinSet::new(),
-            activators_started: 1,
+            starter,
             autoscaler: Some(autoscaler),
             epoch,
             api,
@@ -142,17 +155,17 @@ impl Parts {
         Ok(())
     }
 
-    /// Starts an activator, and waits until it knows what the old one knows. From then on the old one accepts nothing more and finishes what it holds,
-    /// which may take as long as its requests do; nobody waits for that.
-    pub(super) async fn restart_activator(&mut self) -> anyhow::Result<()> {
-        self.activators_started += 1;
-        let new =
-            start_activator(self.activators_started, &self.requests, self.clock, &self.activator_metrics)?;
-        self.activators.add(new.facts.clone());
-        new.activator.synced().await;
-        let old = std::mem::replace(&mut self.activator, new);
-        old.activator.stop_accepting();
-        self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
+    /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From then on the old one accepts nothing more and
+    /// finishes what it holds, which may take as long as its requests do; nobody waits for that.
+    pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
+        for running in &mut self.accepting {
+            let new = self.starter.start()?;
+            self.activators.add(new.facts.clone());
+            new.activator.synced().await;
+            let old = std::mem::replace(running, new);
+            old.activator.stop_accepting();
+            self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
+        }
         // What has ended by now needs no more room.
         while self.retiring.try_join_next().is_some() {}
         Ok(())
@@ -167,8 +180,10 @@ impl Parts {
     /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
     pub(super) async fn drain(mut self) {
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
-        drop(self.requests);
-        self.activator.activator.drained(DRAIN_PATIENCE).await;
+        drop(self.starter);
+        for running in self.accepting {
+            self.retiring.spawn(async move { running.activator.drained(DRAIN_PATIENCE).await });
+        }
         while self.retiring.join_next().await.is_some() {}
         if let Some(autoscaler) = self.autoscaler {
             autoscaler.stop().await;
@@ -177,29 +192,38 @@ impl Parts {
     }
 }
 
-fn start_activator(
-    number: u64,
-    requests: &TcpListener,
+/// Makes activators that accept from one listening socket.
+struct ActivatorStarter {
+    requests: TcpListener,
     clock: Clock,
-    metrics: &activator::Metrics,
-) -> anyhow::Result<RunningActivator> {
-    let link =
-        runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
-    let facts =
-        ActivatorFacts { name: ReplicaName::new(&format!("activator-{number}")), link: link.local_addr()? };
-    let config = ActivatorConfig {
-        name: facts.name.clone(),
-        workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8),
-        limits: Limits::default(),
-        clock,
-        metrics: metrics.clone(),
-    };
-    let listeners =
-        Listeners { requests: requests.try_clone().context("lending the listening socket")?, link };
-    Ok(RunningActivator {
-        activator: Activator::start(config, listeners).context("starting the activator")?,
-        facts,
-    })
+    metrics: activator::Metrics,
+    /// How many accept at once; they share the machine's cores.
+    at_once: usize,
+    started: u64,
+}
+
+impl ActivatorStarter {
+    fn start(&mut self) -> anyhow::Result<RunningActivator> {
+        let link =
+            runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
+        self.started += 1;
+        let name = ReplicaName::new(&format!("activator-{}", self.started));
+        let facts = ActivatorFacts { name, link: link.local_addr()? };
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(WORKERS_MAX);
+        let config = ActivatorConfig {
+            name: facts.name.clone(),
+            workers: cores.div_ceil(self.at_once),
+            limits: Limits::default(),
+            clock: self.clock,
+            metrics: self.metrics.clone(),
+        };
+        let requests = self.requests.try_clone().context("lending the listening socket")?;
+        let listeners = Listeners { requests, link };
+        Ok(RunningActivator {
+            activator: Activator::start(config, listeners).context("starting the activator")?,
+            facts,
+        })
+    }
 }
 
 fn start_autoscaler(platform: &Arc<LocalPlatform>, config: AutoscalerConfig) -> Autoscaler {
