@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Request, Uri, Version};
@@ -144,6 +144,29 @@ fn is_end_to_end(name: &str) -> bool {
 /// The comma-separated words of a header; nothing for one that is not ASCII.
 fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
     value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|token| !token.is_empty())
+}
+
+/// Whether a field may stand behind a body, in either protocol. Others decide where messages end, what they are for, who sent them or what only our own hops
+/// may say; a reader that moves trailers to the headers must not be misled (RFC 9110 §6.5.1).
+pub(crate) fn may_be_trailer(name: &HeaderName) -> bool {
+    let ends_here = [
+        CONNECTION,
+        CONTENT_LENGTH,
+        HOST,
+        KEEP_ALIVE,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        PROXY_CONNECTION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        FORWARDED,
+        X_FORWARDED_FOR,
+        X_FORWARDED_HOST,
+        X_FORWARDED_PROTO,
+    ];
+    !is_internal(name) && !ends_here.contains(name)
 }
 
 fn is_internal(name: &HeaderName) -> bool {

@@ -4,6 +4,7 @@
 //! `transport` moves its bytes; `server` and `client` are the two ends. A stream costs its state and the one task that answers or asks
 //! anyway.
 
+mod account;
 mod client;
 mod frame;
 mod handle;

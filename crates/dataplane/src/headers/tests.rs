@@ -139,3 +139,28 @@ fn the_target_takes_the_form_of_its_hop_and_keeps_path_and_query_as_they_are() {
     assert_eq!(seen(build(Version::HTTP_2, "http://h/x?y", None), None), "http://h/x?y -");
     assert_eq!(seen(build(Version::HTTP_2, "http://h/x", None), Some("orig")), "http://orig/x -");
 }
+
+#[test]
+fn what_frames_addresses_or_traces_a_message_is_no_trailer() {
+    for (name, expected) in [
+        ("grpc-status", true),
+        ("grpc-message", true),
+        ("x-checksum", true),
+        ("server-timing", true),
+        ("content-length", false),
+        ("transfer-encoding", false),
+        ("connection", false),
+        ("keep-alive", false),
+        ("host", false),
+        ("te", false),
+        ("upgrade", false),
+        ("trailer", false),
+        ("proxy-authorization", false),
+        ("x-forwarded-for", false),
+        ("k-proxy-request", false),
+        ("knative-serving-revision", false),
+        ("ebb-not-started", false),
+    ] {
+        assert_eq!(may_be_trailer(&HeaderName::from_static(name)), expected, "{name}");
+    }
+}

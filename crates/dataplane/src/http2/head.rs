@@ -70,6 +70,11 @@ impl Head {
         is_allowed && self.headers.try_append(name, value).is_ok()
     }
 
+    /// Whether nothing can be made of it.
+    pub(super) fn is_useless(&self) -> bool {
+        self.problem.is_some()
+    }
+
     fn has_request_fields(&self) -> bool {
         self.method.is_some() || self.scheme.is_some() || self.authority.is_some() || self.path.is_some()
     }
@@ -194,6 +199,13 @@ mod tests {
             &with(("upgrade", "x")),
             &with(("te", "gzip")),
             &with(("a", "b\nc")),
+            &with(("a", "b\n")),
+            &with(("a", "\rb")),
+            &with(("a", "b\x0c")),
+            &with(("a", "\0")),
+            &with(("a", " b")),
+            &with(("a", "b\t")),
+            &[GET[0], GET[1], (":authority", "user@h"), GET[3]],
             &[("a", "b"), GET[0], GET[1], GET[2], GET[3]],
             &[GET[0], GET[1], GET[2], (":path", "")],
             &[GET[0], GET[1], GET[2], (":path", "relative")],

@@ -51,6 +51,9 @@ pub(crate) async fn serve<S: Service>(
     let end = poll_fn(|context| {
         connection.register(context);
         transport.poll_turn(context, &mut arrived, |session| {
+            if connection.is_from_hop() {
+                session.share();
+            }
             if drain.phase() == Phase::Closing {
                 session.leave_now();
             } else if connection.is_retired() || drain.is_draining() {

@@ -32,13 +32,15 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// What to tell another peer to whom the stream was passed on.
+    /// What to tell another peer to whom a part of the stream was passed on. Never that it was refused: that says that nothing was done for it, and who
+    /// hears that sends it again.
     pub(crate) fn code(self) -> ErrorCode {
         match self {
+            Self::Reset(ErrorCode::REFUSED_STREAM) | Self::Refused | Self::Aborted(_) => {
+                ErrorCode::INTERNAL_ERROR
+            }
             Self::Reset(code) => code,
-            Self::Refused => ErrorCode::REFUSED_STREAM,
             Self::Unsent | Self::Closed => ErrorCode::CANCEL,
-            Self::Aborted(_) => ErrorCode::INTERNAL_ERROR,
         }
     }
 }
@@ -57,7 +59,7 @@ pub(super) struct State {
     pub(super) sending: Sending,
     /// The head of the response, on the side of the client, until somebody takes it.
     pub(super) response: Option<Response<()>>,
-    /// Whether a length says nothing, because there is no body.
+    /// Whether there is no body whatever a length says: it is the answer to HEAD, or its status has none.
     pub(super) is_bodiless: bool,
     pub(super) error: Option<StreamError>,
 }
@@ -65,7 +67,7 @@ pub(super) struct State {
 /// What comes.
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
-    pub(super) has_head: bool,
+    pub(super) head: HeadProgress,
     /// What was not yet read.
     pub(super) data: VecDeque<Bytes>,
     pub(super) trailers: Option<HeaderMap>,
@@ -79,6 +81,16 @@ pub(super) struct Receiving {
     /// Whether nobody will read more.
     pub(super) is_gone: bool,
     pub(super) waiting: Waiting,
+}
+
+/// How much there is of a message's head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HeadProgress {
+    #[default]
+    Awaited,
+    /// An interim response came, and so the peer has begun.
+    Interim,
+    Here,
 }
 
 /// What goes.

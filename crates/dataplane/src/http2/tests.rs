@@ -1,6 +1,7 @@
 //! Both ends against a peer that writes its frames by hand, and so can break every rule.
 
 mod client;
+mod costs;
 mod rules;
 mod server;
 

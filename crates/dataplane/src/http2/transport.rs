@@ -1,4 +1,7 @@
 //! Moves the bytes of one connection.
+//!
+//! In turns, so that nobody waits for long behind a connection that has much to say: a turn ends after so many reads, or so many frames, whichever comes
+//! first, and the rest waits for the next one. And a peer that does not take what it made us write is not listened to until it does.
 
 use std::io;
 use std::rc::Rc;
@@ -10,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::frame::ErrorCode;
-use super::session::{Arrived, Session};
+use super::session::{Arrived, Received, Session};
 use crate::http1::{LINGER_LIMIT, poll_read_in_place};
 
 /// How many times a connection reads before others get their turn.
@@ -39,8 +42,8 @@ pub(crate) enum ConnectionEnd {
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: TcpStream,
-    /// What was read before anybody knew that it is HTTP/2.
-    ahead: Bytes,
+    /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was over.
+    ahead: BytesMut,
     session: Rc<Session>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
     is_deaf: bool,
@@ -50,6 +53,7 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(socket: TcpStream, ahead: Bytes, session: Rc<Session>) -> Self {
+        let ahead = BytesMut::from(ahead);
         Self { socket, ahead, session, is_deaf: false, has_heard: false }
     }
 
@@ -93,8 +97,13 @@ impl Transport {
             self.has_heard = true;
             loop {
                 match self.session.receive(&mut read) {
-                    Ok(Some(request)) => arrived(request),
-                    Ok(None) => break,
+                    Ok(Received::Request(request)) => arrived(request),
+                    Ok(Received::All) => break,
+                    Ok(Received::TurnOver) => {
+                        self.ahead = read;
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
                     Err((code, what)) => {
                         self.session.refuse(code);
                         return Poll::Ready(ConnectionEnd::Fault(code, what));
@@ -113,7 +122,7 @@ impl Transport {
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {
         if !self.ahead.is_empty() {
-            return Poll::Ready(Ok(BytesMut::from(std::mem::take(&mut self.ahead))));
+            return Poll::Ready(Ok(std::mem::take(&mut self.ahead)));
         }
         poll_read_in_place(&mut self.socket, context)
     }

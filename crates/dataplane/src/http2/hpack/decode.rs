@@ -107,7 +107,7 @@ fn field_of(name: &Name, value: &[u8]) -> Field {
     let understood = match name {
         Name::Method => Method::from_bytes(value).ok().map(Field::Method),
         Name::Scheme => Scheme::try_from(value).ok().map(Field::Scheme),
-        Name::Authority => Authority::try_from(value).ok().map(Field::Authority),
+        Name::Authority => authority_of(value).map(Field::Authority),
         Name::Path => path_of(value).map(Field::Path),
         Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
         Name::Header(name) => header_value(value).map(|value| Field::Header(name.clone(), value)),
@@ -116,16 +116,24 @@ fn field_of(name: &Name, value: &[u8]) -> Field {
     understood.unwrap_or(Field::Malformed)
 }
 
+/// A host, perhaps with its port. Names of users are not allowed before it (RFC 9113 §8.3.1): what stands there may look like a host to others.
+fn authority_of(value: &[u8]) -> Option<Authority> {
+    if value.contains(&b'@') { None } else { Authority::try_from(value).ok() }
+}
+
 /// A path, or the `*` of `OPTIONS`.
 fn path_of(value: &[u8]) -> Option<PathAndQuery> {
     let is_absolute = value.first() == Some(&b'/') || value == b"*";
     if is_absolute { PathAndQuery::try_from(value).ok() } else { None }
 }
 
-/// A value with a space at an end is malformed (RFC 9113 §8.2.1), but older peers send it and it is harmless when cut off.
+/// A value with a blank at an end is malformed (RFC 9113 §8.2.1), as is one with a control character anywhere: what is cut off here, another reader might
+/// take for a part of it.
 fn header_value(value: &[u8]) -> Option<HeaderValue> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let value = if is_blank(value.first()) || is_blank(value.last()) { value.trim_ascii() } else { value };
+    if is_blank(value.first()) || is_blank(value.last()) {
+        return None;
+    }
     HeaderValue::from_bytes(value).ok()
 }
 

@@ -6,10 +6,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 
+use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
 use super::super::stream::{Sending, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
+use crate::headers::may_be_trailer;
 
 impl Session {
     /// Sends the head of a response; `more` writes further fields.
@@ -80,8 +82,13 @@ impl Session {
             return;
         }
         let length = i64::try_from(data.len()).unwrap_or(i64::MAX);
-        stream.state.borrow_mut().sending.window -= length;
         core.send_window -= length;
+        let is_cut = {
+            let mut state = stream.state.borrow_mut();
+            state.sending.window -= length;
+            !is_end && (state.sending.window <= 0 || core.send_window <= 0)
+        };
+        core.account.earn(if is_cut { Benefit::CutBody(data.len()) } else { Benefit::Body(data.len()) });
         core.last_sender = stream.id;
         let head = FrameHead {
             length: data.len(),
@@ -95,14 +102,18 @@ impl Session {
         core.call_blocked();
     }
 
-    /// Ends a body with trailers.
+    /// Ends a body with trailers, those that may be some.
     pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap) {
+        let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
+        if allowed.peek().is_none() {
+            return self.send_data(stream, Bytes::new(), true);
+        }
         let mut core = self.0.borrow_mut();
         if !core.may_send(stream) {
             return;
         }
         core.write_head(stream.id, END_STREAM, |out| {
-            for (name, value) in trailers {
+            for (name, value) in allowed {
                 encode_field(name, value, out);
             }
         });

@@ -152,6 +152,10 @@ fn what_the_server_may_have_begun_is_reported() {
                 SendErrorKind::StreamReset("INTERNAL_ERROR".to_owned()),
             ),
             (response(1, 0, 101, &[]), SendErrorKind::Malformed),
+            (
+                [response(1, 0, 103, &[]), refusal()].concat(),
+                SendErrorKind::StreamReset("REFUSED_STREAM".to_owned()),
+            ),
             (frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &[0x82]), SendErrorKind::Malformed),
             (response(1, END_STREAM, 200, &[("content-length", "5")]), SendErrorKind::Malformed),
             (frame(Kind::Data, 0, 1, b"before its head"), SendErrorKind::Malformed),
@@ -165,6 +169,46 @@ fn what_the_server_may_have_begun_is_reported() {
             peer.write(&answer).await;
             let error = sent.await.expect("no panic").expect_err("no answer");
             assert_eq!((error.kind, error.started), (expected, Started::Perhaps));
+        }
+    });
+}
+
+fn refusal() -> Vec<u8> {
+    frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes())
+}
+
+/// Whoever passes the answer on must not tell its client that it is safe to ask again.
+#[test]
+fn a_refusal_after_the_answer_began_is_not_passed_on_as_one() {
+    run(async {
+        let goodbye = frame(Kind::GoAway, 0, 0, &[0; 8]);
+        for end in [refusal(), goodbye] {
+            let world = World::start().await;
+            let sent = world.send(Body::empty());
+            let mut peer = world.accept().await;
+            assert_eq!(peer.next_of_note().await, head(1, true));
+            peer.write(&[response(1, 0, 200, &[]), end].concat()).await;
+            let mut body = sent.await.expect("no panic").expect("an answer").into_body();
+            let error = body.frame().await.expect("more").expect_err("it broke off");
+            assert_ne!(error.code(), ErrorCode::REFUSED_STREAM, "{error}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_without_a_body_has_none() {
+    run(async {
+        for status in [204, 304] {
+            let world = World::start().await;
+            let sent = world.send(Body::empty());
+            let mut peer = world.accept().await;
+            assert_eq!(peer.next_of_note().await, head(1, true));
+            let body = frame(Kind::Data, END_STREAM, 1, b"a body");
+            peer.write(&[response(1, 0, status, &[]), body].concat()).await;
+            let code = ErrorCode::PROTOCOL_ERROR;
+            assert_eq!(peer.next_of_note().await, Got::Reset { stream: 1, code });
+            let (_, body) = whole(sent.await.expect("no panic")).await;
+            assert!(body.is_err(), "{status}");
         }
     });
 }

@@ -27,7 +27,7 @@ impl Service for Echo {
     async fn call(
         self: Rc<Self>,
         request: Request<Body>,
-        _: Rc<Connection>,
+        connection: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         self.running.set(self.running.get() + 1);
         let _running = Running(Rc::clone(&self.running));
@@ -35,6 +35,10 @@ impl Service for Echo {
         self.seen.borrow_mut().push(path.clone());
         match path.as_str() {
             "/never" => std::future::pending().await,
+            "/hop" => {
+                connection.mark_as_hop();
+                Ok(Response::new(request.into_body()))
+            }
             "/abort" => Err(Abort),
             "/fail" => {
                 let frames = [
@@ -111,7 +115,9 @@ fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
         assert_eq!(peer.next_of_note().await, data(1, "hello", false));
         peer.frame(Kind::Data, 0, 1, b"again").await;
         assert_eq!(peer.next_of_note().await, data(1, "again", false));
-        peer.write(&trailers(1, "grpc-status", "0")).await;
+        let fields =
+            block(&[("grpc-status", "0"), ("k-proxy-request", "activator"), ("content-length", "7")]);
+        peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &fields).await;
         let end = Got::Head { stream: 1, lines: vec!["grpc-status: 0".to_owned()], is_end: true };
         assert_eq!(peer.next_of_note().await, end);
     });

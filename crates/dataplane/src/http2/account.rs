@@ -1,0 +1,257 @@
+//! What does a peer make us do, and does it bring anything for it?
+//!
+//! Some frames make work and bring nothing: pings, settings, room for data that nobody sends, empty pieces, streams that are broken off. One of them takes a
+//! tenth of a microsecond, so a peer that sends nothing else keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: who
+//! measures the bandwidth of a connection by pings, as gRPC does at both ends, sends one in each round trip while data flows, thousands in a second where a
+//! round trip is short, and the faster all goes the more. So frames are *paid for*. What brings something (a head, a piece of a body, in either direction)
+//! gives a peer credit, every frame that does not takes some, and a peer without credit is sent away. nginx weighs the bytes of all frames against those of
+//! heads and bodies in the same way, and Envoy counts room for data against pieces of data sent.
+//!
+//! Time only forgives: who has used its credit up gets back what a core does not notice, so that pings between requests, for months, add up to nothing.
+//! That is the only use of a clock here, and it is looked at only when the credit is gone: otherwise a frame costs an addition.
+//!
+//! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not read while they wait, see
+//! `transport`), and how long others wait meanwhile (a connection handles so many frames in a turn, see there too).
+
+use std::time::Duration;
+
+use vocabulary::Timestamp;
+
+/// What a new peer has, and the most that time gives back: about a millisecond of a core.
+const ALLOWANCE: u64 = 10_000;
+
+/// What time gives back: a thousandth of a core. At [`CANCELLED`] it allows a client to break off 1,000 requests in a second for ever.
+const GIVEN_BACK_PER_MILLISECOND: u64 = 10;
+
+/// What a frame costs that brings nothing: the unit of everything here.
+const FRAME: u64 = 1;
+
+/// So many bytes of a frame that brings nothing cost as much as the frame itself.
+const BYTES_PER_UNIT: usize = 1024;
+
+/// A request that its client breaks off, beyond what its head has brought. We may have begun to send it on by then, and close the app's connection for it.
+const CANCELLED: u64 = 10;
+
+/// A stream that has to be refused or broken off because of what its peer sent: a head was read for it, and an answer is written.
+const BROKEN_OFF: u64 = 8;
+
+/// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than its frame.
+const DRIBBLE: u64 = 8;
+
+/// So many bytes of a head that is of no use cost a unit: each may stand for a field.
+const HEAD_BYTES_PER_UNIT: usize = 64;
+
+/// So many streams that are looked at for one frame cost a unit.
+const STREAMS_PER_UNIT: usize = 8;
+
+/// What a head or a piece of a body brings. Beside each piece gRPC's ends send up to three frames (a ping, room in its stream and in its connection), and
+/// those of others that give room for every read four. Envoy allows ten frames that give room for each piece.
+const USEFUL: u64 = 16;
+
+/// So many bytes of a body bring a further unit: a piece may be read in many small parts, with room given back for each.
+const USEFUL_BYTES_PER_UNIT: usize = 256;
+
+/// So many bytes of a body bring a unit where the peer's own lack of room has cut them off.
+const CUT_BYTES_PER_UNIT: usize = 64;
+
+/// Who is at the other end, as far as it changes the price of what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A client of the first hop. It answers for its own requests.
+    Client,
+    /// An end that many share: one of our own hops, which passes on what clients do, or an app, which goes on for a moment with what we broke off. Streams that
+    /// end early are counted where a client opens them: here one client's would end another's.
+    Shared,
+}
+
+/// What a peer did that brings nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Burden {
+    /// A frame with so many bytes.
+    Frame(usize),
+    /// A frame for which so many streams were looked at.
+    Streams(usize),
+    /// A piece of a body that nobody reads, because its stream was broken off or has nobody who reads.
+    LatePiece,
+    /// Room for very little where there was none.
+    Dribble,
+    /// It broke off a stream that was open.
+    Cancelled,
+    /// We had to break a stream off.
+    BrokenOff,
+    /// A head with so many bytes that is of no use.
+    UselessHead(usize),
+}
+
+/// What a peer did that brings something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Benefit {
+    Head,
+    /// A piece of a body, in either direction.
+    Body(usize),
+    /// A piece that ended where the peer's room ended.
+    CutBody(usize),
+}
+
+/// A peer makes work out of all proportion to what it brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overdrawn;
+
+/// The credit of one peer.
+#[derive(Debug)]
+pub(super) struct PeerAccount {
+    peer: Peer,
+    credit: u64,
+    /// When time last gave something back.
+    since: Timestamp,
+}
+
+impl PeerAccount {
+    pub(super) fn new(peer: Peer, now: Timestamp) -> Self {
+        Self { peer, credit: ALLOWANCE, since: now }
+    }
+
+    /// It has turned out that many share this connection.
+    pub(super) fn share(&mut self) {
+        self.peer = Peer::Shared;
+    }
+
+    pub(super) fn earn(&mut self, benefit: Benefit) {
+        let units = match benefit {
+            Benefit::Head => USEFUL,
+            Benefit::Body(bytes) => USEFUL + units_of(bytes, USEFUL_BYTES_PER_UNIT),
+            Benefit::CutBody(bytes) => units_of(bytes, CUT_BYTES_PER_UNIT),
+        };
+        self.credit = self.credit.saturating_add(units);
+    }
+
+    pub(super) fn charge(
+        &mut self,
+        burden: Burden,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(), Overdrawn> {
+        let units = self.price(burden);
+        if self.credit < units {
+            self.forgive(now());
+        }
+        self.credit = self.credit.checked_sub(units).ok_or(Overdrawn)?;
+        Ok(())
+    }
+
+    fn price(&self, burden: Burden) -> u64 {
+        match (burden, self.peer) {
+            (Burden::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
+            (Burden::LatePiece, Peer::Client) | (Burden::BrokenOff, Peer::Shared) => FRAME,
+            (Burden::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
+            (Burden::Dribble, _) => DRIBBLE,
+            (Burden::Cancelled, Peer::Client) => USEFUL + CANCELLED,
+            (Burden::BrokenOff, Peer::Client) => BROKEN_OFF,
+            (Burden::Cancelled | Burden::LatePiece, Peer::Shared) => 0,
+            (Burden::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
+        }
+    }
+
+    fn forgive(&mut self, now: Timestamp) {
+        let passed = now.saturating_since(self.since);
+        // What is less than a millisecond is not lost, but counts the next time.
+        let milliseconds = whole_milliseconds(passed);
+        if milliseconds > 0 {
+            self.since = now;
+            let given_back = milliseconds.saturating_mul(GIVEN_BACK_PER_MILLISECOND).min(ALLOWANCE);
+            self.credit = (self.credit + given_back).min(ALLOWANCE);
+        }
+    }
+}
+
+fn units_of(bytes: usize, bytes_per_unit: usize) -> u64 {
+    u64::try_from(bytes / bytes_per_unit).unwrap_or(u64::MAX)
+}
+
+fn whole_milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Timestamp {
+        Timestamp::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    fn account(peer: Peer) -> PeerAccount {
+        PeerAccount::new(peer, at(0))
+    }
+
+    const PING: Burden = Burden::Frame(8);
+
+    /// How often a peer may do this in an instant.
+    fn allowed(account: &mut PeerAccount, burden: Burden, now: Timestamp) -> u64 {
+        (0..1_000_000).take_while(|_| account.charge(burden, || now).is_ok()).count() as u64
+    }
+
+    #[test]
+    fn what_brings_nothing_is_allowed_for_a_while_and_time_forgives_it() {
+        let mut peer = account(Peer::Client);
+        assert_eq!(allowed(&mut peer, PING, at(0)), 10_000);
+        assert_eq!(allowed(&mut peer, PING, at(100)), 1_000);
+        assert_eq!(allowed(&mut peer, PING, at(100)), 0, "once only");
+        assert_eq!(allowed(&mut peer, PING, at(100_000)), 10_000, "and no more than a new peer has");
+    }
+
+    /// The pattern of gRPC's estimate of bandwidth, a million times faster than any network: nothing of it depends on time.
+    #[test]
+    fn pieces_of_bodies_pay_for_the_frames_beside_them_without_any_time() {
+        let mut peer = account(Peer::Client);
+        for _ in 0..1_000_000 {
+            peer.earn(Benefit::Body(1));
+            for _ in 0..4 {
+                peer.charge(Burden::Frame(4), || unreachable!("there is credit")).expect("it is paid for");
+            }
+        }
+        for _ in 0..10_000 {
+            peer.earn(Benefit::Body(16_384));
+            for _ in 0..64 {
+                peer.charge(PING, || unreachable!("there is credit")).expect("small parts of a large piece");
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_takes_a_byte_at_a_time_pays_for_it() {
+        let mut peer = account(Peer::Client);
+        let dribbles = (0..100_000)
+            .take_while(|_| {
+                peer.earn(Benefit::CutBody(1));
+                peer.charge(Burden::Dribble, || at(0)).is_ok()
+            })
+            .count();
+        assert_eq!(dribbles, 1_250);
+    }
+
+    #[test]
+    fn cancelled_requests_count_for_a_client_and_not_for_an_end_that_many_share() {
+        let mut client = account(Peer::Client);
+        let cancelled = (0..100_000)
+            .take_while(|_| {
+                client.earn(Benefit::Head);
+                client.charge(Burden::Cancelled, || at(0)).is_ok()
+            })
+            .count();
+        assert_eq!(cancelled, 1_000);
+        let mut hop = account(Peer::Client);
+        hop.share();
+        for burden in [Burden::Cancelled, Burden::LatePiece] {
+            assert_eq!(allowed(&mut hop, burden, at(0)), 1_000_000);
+        }
+        assert_eq!(allowed(&mut hop, PING, at(0)), 10_000, "pings are its own");
+    }
+
+    #[test]
+    fn long_frames_and_useless_heads_cost_more() {
+        let times = |burden| allowed(&mut account(Peer::Client), burden, at(0));
+        assert_eq!(times(Burden::Frame(16_384)), 10_000 / 17);
+        assert_eq!(times(Burden::UselessHead(256 * 1024)), 2);
+        assert_eq!(times(Burden::Streams(250)), 10_000 / 32);
+    }
+}

@@ -1,0 +1,90 @@
+//! How a connection ends: it is left politely, refused for a fault, or gone.
+
+use super::super::frame::{ErrorCode, Kind, write_frame};
+use super::super::stream::StreamError;
+use super::{Core, Role, STREAM_MAX, Session};
+
+/// What says that a peer has read our announcement that we leave.
+pub(super) const LEAVING_PING: [u8; 8] = *b"leaving?";
+
+/// How far we have come in leaving a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    No,
+    /// The peer was told; what it sent before it knew is still served.
+    Told,
+    /// No stream above the last one is served.
+    Final,
+}
+
+impl Session {
+    /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew are served.
+    pub(in crate::http2) fn leave(&self) {
+        let mut core = self.0.borrow_mut();
+        if core.leaving == Leaving::No {
+            core.leaving = Leaving::Told;
+            core.write_go_away(STREAM_MAX, ErrorCode::NO_ERROR);
+            write_frame(Kind::Ping, 0, 0, &LEAVING_PING, core.output.frames());
+        }
+    }
+
+    /// Opens and serves no stream but those that exist; the connection ends with the last of them.
+    pub(crate) fn leave_now(&self) {
+        self.0.borrow_mut().leave_now();
+    }
+
+    /// Whether one end has left and no stream is left.
+    pub(in crate::http2) fn is_finished(&self) -> bool {
+        let core = self.0.borrow();
+        let is_left = core.leaving == Leaving::Final || core.is_peer_leaving;
+        core.streams.is_empty() && is_left && core.output.len() == 0
+    }
+
+    /// The connection is gone; so are its streams. What was never written was certainly not begun.
+    pub(in crate::http2) fn close(&self) {
+        let mut core = self.0.borrow_mut();
+        core.is_closed = true;
+        let last_written = core.last_written;
+        for stream in core.streams.take_above(0) {
+            let is_unsent = core.role == Role::Client && stream.id > last_written;
+            let error = if is_unsent { StreamError::Unsent } else { StreamError::Closed };
+            stream.state.borrow_mut().fail(error);
+        }
+        core.blocked.clear();
+        core.output.clear();
+    }
+
+    /// Ends a connection whose peer broke the protocol, and tells it why.
+    pub(in crate::http2) fn refuse(&self, why: ErrorCode) {
+        let mut core = self.0.borrow_mut();
+        core.is_closed = true;
+        for stream in core.streams.take_above(0) {
+            stream.state.borrow_mut().fail(StreamError::Closed);
+        }
+        let last = core.last_of_peer();
+        core.write_go_away(last, why);
+    }
+}
+
+impl Core {
+    pub(super) fn leave_now(&mut self) {
+        if self.leaving != Leaving::Final {
+            self.leaving = Leaving::Final;
+            self.write_go_away(self.last_of_peer(), ErrorCode::NO_ERROR);
+        }
+    }
+
+    /// The last stream that the peer opened.
+    fn last_of_peer(&self) -> u32 {
+        match self.role {
+            Role::Server => self.last_stream,
+            Role::Client => 0,
+        }
+    }
+
+    fn write_go_away(&mut self, last_stream: u32, code: ErrorCode) {
+        let payload = (u64::from(last_stream) << 32 | u64::from(code.0)).to_be_bytes();
+        write_frame(Kind::GoAway, 0, 0, &payload, self.output.frames());
+        self.wake_transport();
+    }
+}

@@ -1,0 +1,196 @@
+//! Heads: of requests, of responses, and at the end of either. One may take several frames.
+
+use std::rc::Rc;
+
+use bytes::{Buf, BytesMut};
+use http::StatusCode;
+
+use super::super::super::account::{Benefit, Burden};
+use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
+use super::super::super::head::{Head, Problem, content_length};
+use super::super::super::stream::{HeadProgress, State, Stream};
+use super::super::ending::Leaving;
+use super::super::{Arrived, Block, Core, Role};
+use super::STREAM_BITS;
+
+/// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending a head.
+const BLOCK_FRAMES_MAX: u32 = 64;
+
+impl Core {
+    pub(super) fn headers(
+        &mut self,
+        head: FrameHead,
+        mut payload: BytesMut,
+    ) -> Result<Option<Arrived>, Fault> {
+        if head.stream == 0 {
+            return Err(Fault::protocol("HEADERS on no stream"));
+        }
+        let padding = if head.has(PADDED) {
+            usize::from(payload.try_get_u8().map_err(|_| Fault::size("HEADERS without their padding"))?)
+        } else {
+            0
+        };
+        let mut is_circular = false;
+        if head.has(PRIORITY) {
+            let on = payload.try_get_u32().map_err(|_| Fault::size("HEADERS without their priority"))?;
+            payload.try_get_u8().map_err(|_| Fault::size("HEADERS without their priority"))?;
+            is_circular = on & STREAM_BITS == head.stream;
+        }
+        let length = payload.len().checked_sub(padding);
+        payload.truncate(length.ok_or(Fault::protocol("padding longer than its frame"))?);
+        let block = Block {
+            stream: head.stream,
+            is_end: head.has(END_STREAM),
+            is_circular,
+            fields: payload,
+            frames: 1,
+        };
+        if head.has(END_HEADERS) {
+            return self.fields(&block);
+        }
+        // Kept for longer than this turn, so it must not hold on to the buffer of all.
+        self.block = Some(Block { fields: BytesMut::from(&block.fields[..]), ..block });
+        Ok(None)
+    }
+
+    pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Arrived>, Fault> {
+        let Some(mut block) = self.block.take() else { return Ok(None) };
+        block.frames += 1;
+        self.charge(Burden::Frame(0))?;
+        if block.frames > BLOCK_FRAMES_MAX || block.fields.len() + payload.len() > self.limits.head_bytes {
+            return Err(Fault::Connection(
+                ErrorCode::ENHANCE_YOUR_CALM,
+                "a head in too many or too large parts",
+            ));
+        }
+        block.fields.extend_from_slice(payload);
+        if head.has(END_HEADERS) {
+            return self.fields(&block);
+        }
+        self.block = Some(block);
+        Ok(None)
+    }
+
+    /// A whole head.
+    fn fields(&mut self, block: &Block) -> Result<Option<Arrived>, Fault> {
+        let mut head = Head::default();
+        let bytes_max = self.limits.head_bytes;
+        self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bytes_max)).map_err(
+            |error| {
+                tracing::debug!(%error, "a head that cannot be read");
+                Fault::Connection(ErrorCode::COMPRESSION_ERROR, "a head that cannot be read")
+            },
+        )?;
+        if head.is_useless() {
+            self.charge(Burden::UselessHead(block.fields.len()))?;
+        }
+        let id = block.stream;
+        if let Some(stream) = self.streams.find(id).cloned() {
+            let is_response =
+                self.role == Role::Client && stream.state.borrow().receiving.head < HeadProgress::Here;
+            let taken = if is_response {
+                Self::response(&mut stream.state.borrow_mut(), head, block.is_end)
+            } else {
+                Self::trailers(&mut stream.state.borrow_mut(), head, block.is_end)
+            };
+            taken.map_err(|code| Fault::Stream(id, code))?;
+            self.forget_if_over(&stream);
+            if is_response && stream.state.borrow().receiving.head < HeadProgress::Here {
+                // An interim one, of which there may be any number.
+                self.charge(Burden::UselessHead(block.fields.len()))?;
+            } else {
+                self.account.earn(Benefit::Head);
+            }
+            return Ok(None);
+        }
+        match self.role {
+            Role::Server if !id.is_multiple_of(2) && id > self.last_stream => self.request(block, head),
+            Role::Server if self.is_idle(id) => {
+                Err(Fault::protocol("a request on a stream with an even number"))
+            }
+            Role::Server if self.resets.contains(&id) => {
+                self.charge(Burden::UselessHead(block.fields.len())).map(|()| None)
+            }
+            Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),
+            Role::Client => self.on_no_stream(id).map(|()| None),
+        }
+    }
+
+    fn request(&mut self, block: &Block, head: Head) -> Result<Option<Arrived>, Fault> {
+        let id = block.stream;
+        if self.leaving == Leaving::Final {
+            // The peer was told that it is not served; it sends it elsewhere.
+            return Ok(None);
+        }
+        self.last_stream = id;
+        if self.streams.len() >= self.limits.streams as usize {
+            return Err(Fault::Stream(id, ErrorCode::REFUSED_STREAM));
+        }
+        if block.is_circular {
+            return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
+        }
+        let malformed = Fault::Stream(id, ErrorCode::PROTOCOL_ERROR);
+        let request = match head.into_request() {
+            Ok(request) => Some(request),
+            Err(Problem::TooLarge) => None,
+            Err(Problem::Malformed) => return Err(malformed),
+        };
+        let stream = Stream::new(id, self.limits.stream_window, self.peer.stream_window);
+        {
+            let mut state = stream.state.borrow_mut();
+            state.receiving.head = HeadProgress::Here;
+            state.receiving.is_ended = block.is_end;
+            if let Some(request) = &request {
+                state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
+            }
+            if block.is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
+                return Err(malformed);
+            }
+        }
+        let stream = Rc::new(stream);
+        self.streams.open(Rc::clone(&stream));
+        if request.is_some() {
+            self.account.earn(Benefit::Head);
+        }
+        Ok(Some(Arrived { stream, request }))
+    }
+
+    fn response(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
+        let response = head.into_response().map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+        state.receiving.head = HeadProgress::Interim;
+        if response.status().is_informational() {
+            // Clients get the interim responses of our server only; a switch of protocols does not exist here.
+            let is_legal = !is_end && response.status() != StatusCode::SWITCHING_PROTOCOLS;
+            return if is_legal { Ok(()) } else { Err(ErrorCode::PROTOCOL_ERROR) };
+        }
+        let is_bodiless_status =
+            matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        state.is_bodiless |= is_bodiless_status;
+        if !state.is_bodiless {
+            state.receiving.length_left =
+                content_length(response.headers()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+            if is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
+                return Err(ErrorCode::PROTOCOL_ERROR);
+            }
+        }
+        state.receiving.head = HeadProgress::Here;
+        state.response = Some(response);
+        state.receiving.is_ended = is_end;
+        state.receiving.waiting.wake();
+        Ok(())
+    }
+
+    fn trailers(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
+        if state.receiving.is_ended {
+            return Err(ErrorCode::STREAM_CLOSED);
+        }
+        let is_whole = is_end && state.receiving.length_left.is_none_or(|left| left == 0);
+        let trailers = head.into_trailers().ok().filter(|_| is_whole).ok_or(ErrorCode::PROTOCOL_ERROR)?;
+        if !trailers.is_empty() {
+            state.receiving.trailers = Some(trailers);
+        }
+        state.receiving.is_ended = true;
+        state.receiving.waiting.wake();
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! What peers make us do: what is done in earnest goes on for ever and as fast as it likes, what brings nothing ends.
+
+use futures_util::StreamExt;
+use runtime::Clock;
+
+use super::super::frame::PADDED;
+use super::super::session::{Received, Role, Session, SessionLimits};
+use super::rules::{Ends, outcome, reset, window};
+use super::server::World;
+use super::*;
+use crate::upstream::{Protocol, UpstreamLimits, Upstreams};
+
+const CALM: Ends = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
+
+fn ping() -> Vec<u8> {
+    frame(Kind::Ping, 0, 0, b"measured")
+}
+
+/// What gRPC's ends send for a piece of a body when they measure the bandwidth: a ping, and room for what they got.
+fn measuring(stream: u32, bytes: u32) -> Vec<u8> {
+    [ping(), window(0, bytes), window(stream, bytes)].concat()
+}
+
+/// Takes what comes until so many bytes and answers to pings are there.
+async fn take(peer: &mut Peer, mut bytes: usize, mut answers: usize) {
+    while bytes + answers > 0 {
+        match peer.next().await {
+            Got::Data { data, .. } => bytes -= data.len(),
+            Got::Ping { is_ack: true } => answers -= 1,
+            Got::Head { .. } | Got::Settings { .. } | Got::WindowUpdate { .. } => {}
+            got @ (Got::Reset { .. }
+            | Got::GoAway { .. }
+            | Got::Closed
+            | Got::Settled
+            | Got::Ping { is_ack: false }) => panic!("{got:?} while {bytes} and {answers} are to come"),
+        }
+    }
+}
+
+/// Both directions at once: each piece is answered with a piece, and for each one that comes its reader measures.
+#[test]
+fn a_client_may_measure_the_bandwidth_with_every_piece() {
+    run(async {
+        let mut world = World::start().await;
+        world.peer.write(&request(1, 0, &[])).await;
+        let piece = [frame(Kind::Data, 0, 1, b"a message"), measuring(1, 9)].concat();
+        for _ in 0..400 {
+            world.peer.write(&piece.repeat(100)).await;
+            take(&mut world.peer, 900, 100).await;
+        }
+        world.peer.frame(Kind::Data, END_STREAM, 1, &[]).await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, is_end: true, .. }));
+    });
+}
+
+/// The same at our other end: an app that measures while it receives, and while it answers.
+#[test]
+fn an_app_may_measure_the_bandwidth_with_every_piece() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let to = listener.local_addr().expect("bound");
+        let upstreams = Upstreams::new(Clock::start(), UpstreamLimits::default());
+        let frames = futures_util::stream::iter(std::iter::repeat_n((), 20_000))
+            .map(|()| Ok(http_body::Frame::data(Bytes::from_static(b"a message"))));
+        let body = Body::custom(http_body_util::StreamBody::new(frames));
+        let sending = tokio::task::spawn_local(async move {
+            let request = Request::post("http://h/").body(body).expect("legal");
+            let response = upstreams.send(to, Protocol::Http2, request).await.expect("an answer");
+            response.into_body().collect().await.map(|whole| whole.to_bytes().len())
+        });
+        let mut peer = Peer::new(listener.accept().await.expect("open").0);
+        let mut preface = [0; PREFACE.len()];
+        peer.socket.read_exact(&mut preface).await.expect("open");
+        let words = [frame(Kind::Settings, 0, 0, &[]), response(1, 0, 200, &[])].concat();
+        let mut is_answered = false;
+        loop {
+            match peer.next().await {
+                Got::Head { .. } if !is_answered => {
+                    peer.write(&words).await;
+                    is_answered = true;
+                }
+                Got::Data { data, is_end, .. } if !is_end => {
+                    let length = u32::try_from(data.len()).expect("short");
+                    let answer = frame(Kind::Data, 0, 1, &data);
+                    peer.write(&[measuring(1, length), answer].concat()).await;
+                }
+                Got::Data { .. } => break,
+                got @ (Got::GoAway { .. } | Got::Reset { .. } | Got::Closed) => panic!("{got:?}"),
+                Got::Head { .. }
+                | Got::Settings { .. }
+                | Got::WindowUpdate { .. }
+                | Got::Ping { .. }
+                | Got::Settled => {}
+            }
+        }
+        peer.frame(Kind::Data, END_STREAM, 1, &[]).await;
+        let received = sending.await.expect("no panic").expect("whole");
+        assert_eq!(received, 20_000 * b"a message".len());
+    });
+}
+
+/// Each as often as nobody does in earnest, and seldom enough that somebody might.
+#[test]
+fn who_makes_work_without_end_is_sent_away_and_who_does_so_now_and_then_is_not() {
+    let post = request(1, 0, &[]);
+    let unanswered = frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &block(&never()));
+    let cancelled: Vec<Vec<u8>> = (0..2_000)
+        .flat_map(|stream| [request(1 + 2 * stream, END_STREAM, &[]), reset(1 + 2 * stream)])
+        .collect();
+    let refused: Vec<Vec<u8>> = (0..2_000)
+        .map(|stream| frame(Kind::Headers, END_HEADERS | END_STREAM, 1 + 2 * stream, &block(&never())))
+        .collect();
+    run(async {
+        for (what, before, frames) in [
+            ("PING", vec![], vec![ping(); 20_000]),
+            ("answers to pings", vec![], vec![frame(Kind::Ping, ACK, 0, b"whatever"); 20_000]),
+            ("SETTINGS", vec![], vec![frame(Kind::Settings, 0, 0, &[]); 20_000]),
+            ("answers to settings", vec![], vec![frame(Kind::Settings, ACK, 0, &[]); 20_000]),
+            ("PRIORITY", vec![], vec![frame(Kind::Priority, 0, 1, &[0; 5]); 20_000]),
+            ("unknown", vec![], vec![frame(Kind::Unknown, 0, 0, b"x"); 20_000]),
+            ("long unknown ones", vec![], vec![frame(Kind::Unknown, 0, 0, &[0; 16_384]); 2_000]),
+            ("room in the connection", vec![], vec![window(0, 1); 20_000]),
+            ("room in a stream", vec![unanswered.clone()], vec![window(1, 1); 20_000]),
+            ("room in a stream that is gone", vec![post.clone(), reset(1)], vec![window(1, 1); 20_000]),
+            ("empty DATA", vec![post.clone()], vec![frame(Kind::Data, 0, 1, &[]); 20_000]),
+            ("padding", vec![post.clone()], vec![frame(Kind::Data, PADDED, 1, b"\x01\0"); 20_000]),
+            (
+                "DATA on a stream that is gone",
+                vec![post.clone(), reset(1)],
+                vec![frame(Kind::Data, 0, 1, b"x"); 20_000],
+            ),
+            ("cancelled requests", vec![], cancelled),
+            ("more streams than allowed", vec![], refused),
+        ] {
+            let all = [&before[..], &frames[..]].concat();
+            assert_eq!(outcome(&all).await, CALM, "{what}");
+            let few = [&before[..], &frames[..400]].concat();
+            assert_ne!(outcome(&few).await, CALM, "{what}");
+        }
+    });
+}
+
+fn never() -> [(&'static str, &'static str); 4] {
+    let mut lines = REQUEST;
+    lines[3].1 = "/never";
+    lines
+}
+
+/// A hop passes on what its clients break off: one of them must not end the requests of others.
+#[test]
+fn a_hop_may_break_off_any_number_of_requests() {
+    run(async {
+        let mut world = World::start().await;
+        let mut lines = REQUEST;
+        lines[3].1 = "/hop";
+        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        for stream in (3..20_000).step_by(2) {
+            world.peer.write(&[request(stream, END_STREAM, &[]), reset(stream)].concat()).await;
+        }
+        world.peer.frame(Kind::Data, END_STREAM, 1, b"still here").await;
+        let is_other =
+            |got: &Got| !matches!(got, Got::Data { stream: 1, .. } | Got::GoAway { .. } | Got::Closed);
+        let got = world.peer.next_but(is_other).await;
+        assert!(matches!(&got, Got::Data { data, .. } if data == "still here"), "{got:?}");
+    });
+}
+
+#[test]
+fn others_get_their_turn_however_much_a_peer_says() {
+    let limits = SessionLimits { streams: 10, stream_window: 65_535, head_bytes: 65_535 };
+    let session = Session::new(Role::Server, limits, Clock::start());
+    let frames = [frame(Kind::Settings, 0, 0, &[]), ping().repeat(5_000)].concat();
+    let mut read = BytesMut::from(&frames[..]);
+    let context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut turns = 1;
+    loop {
+        let before = read.len();
+        match session.receive(&mut read).expect("legal") {
+            Received::Request(_) => panic!("there is none"),
+            Received::All => break,
+            Received::TurnOver => {
+                assert!(before - read.len() <= 10_000, "a turn took {} bytes", before - read.len());
+                session.begin_turn(&context);
+                turns += 1;
+            }
+        }
+    }
+    assert_eq!(turns, 10);
+}
