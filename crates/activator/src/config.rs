@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use runtime::Clock;
-use vocabulary::ReplicaName;
+use vocabulary::{LinkToken, ReplicaName};
 
 use crate::metrics::Metrics;
 
@@ -55,4 +55,6 @@ pub struct Listeners {
     pub requests: TcpListener,
     /// The autoscaler dials this. Every activator has its own: a link belongs to one of them.
     pub link: TcpListener,
+    /// What proves on that socket that a caller is the autoscaler; `None` only where nobody but this machine reaches it.
+    pub link_token: Option<LinkToken>,
 }

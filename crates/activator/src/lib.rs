@@ -31,6 +31,7 @@ use dataplane::{Drain, ServerLimits, serve};
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use vocabulary::LinkToken;
 
 use assignments::Assignments;
 use backends::{Backends, CloseIdle};
@@ -106,6 +107,7 @@ impl Activator {
             assignments: Arc::clone(&assignments),
             backends,
             listener: listeners.link,
+            token: listeners.link_token,
             ending: ending.clone(),
             workers: workers.runtimes().to_vec(),
         };
@@ -191,6 +193,7 @@ struct Control {
     assignments: Arc<Assignments>,
     backends: Backends,
     listener: std::net::TcpListener,
+    token: Option<LinkToken>,
     ending: Ending,
     workers: Vec<RuntimeMetrics>,
 }
@@ -224,7 +227,7 @@ impl Control {
         tokio::select! {
             () = metering.run() => {}
             () = pacing => {}
-            never = link.run(listener) => match never {},
+            never = link.run(listener, self.token) => match never {},
             () = self.ending.link.cancelled() => {}
         }
     }

@@ -13,7 +13,7 @@ use link::{Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, 
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tracing::{info, warn};
-use vocabulary::{Assignment, RevisionName, Version};
+use vocabulary::{Assignment, LinkToken, RevisionName, Version};
 
 use crate::assignments::{Assignments, Outcome};
 use crate::backends::Backends;
@@ -52,8 +52,9 @@ impl Acknowledgements {
 
 impl LinkEnd {
     /// Serves one link after the other, for ever. A new one replaces the old.
-    pub(crate) async fn run(self: Rc<Self>, listener: TcpListener) -> Infallible {
-        let mut acceptor = Acceptor::new(listener);
+    pub(crate) async fn run(self: Rc<Self>, listener: TcpListener, token: Option<LinkToken>) -> Infallible {
+        let refused = self.context.metrics.refused_links.clone();
+        let mut acceptor = Acceptor::new(listener, token, refused);
         let mut accepted = acceptor.accept().await;
         loop {
             let serving = Rc::clone(&self).serve(accepted);

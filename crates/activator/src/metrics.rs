@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use ::link::RefusedLinks;
 use dataplane::Reason;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -38,6 +39,7 @@ pub struct Metrics {
     pub(crate) waiting_requests: Gauge,
     pub(crate) replay_bytes: Gauge,
     pub(crate) link_connected: Gauge,
+    pub(crate) refused_links: RefusedLinks,
     pub(crate) assigned_revisions: Gauge,
     pub(crate) stale_assignments: Counter,
     pub(crate) tasks: Gauge,
@@ -60,6 +62,7 @@ impl Metrics {
             waiting_requests: Gauge::default(),
             replay_bytes: Gauge::default(),
             link_connected: Gauge::default(),
+            refused_links: RefusedLinks::default(),
             assigned_revisions: Gauge::default(),
             stale_assignments: Counter::default(),
             tasks: Gauge::default(),
@@ -98,6 +101,7 @@ impl Metrics {
             "Whether the autoscaler's link is up (1) or not (0)",
             self.link_connected.clone(),
         );
+        self.refused_links.register(registry, "activator_refused_links");
         registry.register(
             "activator_assigned_revisions",
             "Revisions that this activator serves",
@@ -244,7 +248,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 15);
+        assert_eq!(count, 16);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use axum::routing::get;
 use runtime::{
     Clock, Colours, LogFormat, MetricsRegistry, StopRequests, metrics_router, print_error, start_logs,
 };
-use vocabulary::ReplicaName;
+use vocabulary::{LinkToken, ReplicaName};
 
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 
@@ -31,6 +31,7 @@ struct ProgramConfig {
     name: ReplicaName,
     requests: SocketAddr,
     link: SocketAddr,
+    link_token: Option<LinkToken>,
     admin: SocketAddr,
     metrics: SocketAddr,
     workers: usize,
@@ -38,8 +39,8 @@ struct ProgramConfig {
 }
 
 impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_WORKERS` and `EBB_LOG`. Returns every problem at
-    /// once.
+    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS` and `EBB_LOG`.
+    /// Returns every problem at once.
     fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let name = ["POD_NAME", "HOSTNAME"]
@@ -54,13 +55,16 @@ impl ProgramConfig {
             text.parse().unwrap_or_else(|_| {
                 problems
                     .push(format!("{key} is {text:?}; write an address with a port, such as \"{default}\""));
-                SocketAddr::from(([0, 0, 0, 0], 0))
+                SocketAddr::from(([127, 0, 0, 1], 0))
             })
         };
         let requests = address("ACTIVATOR_REQUESTS_ADDRESS", "0.0.0.0:8012");
-        let link = address("ACTIVATOR_LINK_ADDRESS", "0.0.0.0:8024");
+        let has_token = environment.get("ACTIVATOR_LINK_TOKEN").is_some_and(|token| !token.is_empty());
+        let link =
+            address("ACTIVATOR_LINK_ADDRESS", if has_token { "0.0.0.0:8024" } else { "127.0.0.1:8024" });
         let admin = address("ACTIVATOR_ADMIN_ADDRESS", "0.0.0.0:8022");
         let metrics = address("ACTIVATOR_METRICS_ADDRESS", "0.0.0.0:9091");
+        let link_token = read_link_token(environment, link, &mut problems);
         let workers = match environment.get("ACTIVATOR_WORKERS").map(|text| (text, text.parse::<usize>())) {
             None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             Some((_, Ok(workers @ 1..=1024))) => workers,
@@ -71,12 +75,38 @@ impl ProgramConfig {
         };
         let log = environment.get("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
         match name {
-            Some(name) if problems.is_empty() => {
-                Ok(Self { name: ReplicaName::new(name), requests, link, admin, metrics, workers, log })
-            }
+            Some(name) if problems.is_empty() => Ok(Self {
+                name: ReplicaName::new(name),
+                requests,
+                link,
+                link_token,
+                admin,
+                metrics,
+                workers,
+                log,
+            }),
             Some(_) | None => Err(problems),
         }
     }
+}
+
+/// Without a token whoever reaches the link could take over every host, so then only this machine may.
+fn read_link_token(
+    environment: &BTreeMap<String, String>,
+    link: SocketAddr,
+    problems: &mut Vec<String>,
+) -> Option<LinkToken> {
+    match environment.get("ACTIVATOR_LINK_TOKEN").filter(|text| !text.is_empty()) {
+        Some(text) => match text.parse() {
+            Ok(token) => return Some(token),
+            Err(error) => problems.push(format!("ACTIVATOR_LINK_TOKEN {error}")),
+        },
+        None if !link.ip().to_canonical().is_loopback() => problems.push(format!(
+            "ACTIVATOR_LINK_ADDRESS is \"{link}\", where strangers could take the link; set ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
+        )),
+        None => {}
+    }
+    None
 }
 
 /// What `ebb-activator` does: serve until asked to stop, then drain.
@@ -113,7 +143,8 @@ fn run(config: ProgramConfig) -> anyhow::Result<()> {
 async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let registry = MetricsRegistry::default();
-    let listeners = Listeners { requests: bind(config.requests)?, link: bind(config.link)? };
+    let (requests, link) = (bind(config.requests)?, bind(config.link)?);
+    let listeners = Listeners { requests, link, link_token: config.link_token };
     let activator_config = ActivatorConfig {
         name: config.name,
         workers: config.workers,
@@ -176,7 +207,7 @@ mod tests {
             problems,
             [
                 "POD_NAME is not set; it names this activator among the others",
-                "ACTIVATOR_LINK_ADDRESS is \"8024\"; write an address with a port, such as \"0.0.0.0:8024\"",
+                "ACTIVATOR_LINK_ADDRESS is \"8024\"; write an address with a port, such as \"127.0.0.1:8024\"",
                 "ACTIVATOR_WORKERS is \"none\"; write a number from 1 to 1024",
             ]
         );
@@ -189,5 +220,28 @@ mod tests {
         let ports =
             [config.requests, config.link, config.admin, config.metrics].map(|address| address.port());
         assert_eq!(ports, [8012, 8024, 8022, 9091]);
+    }
+
+    #[test]
+    fn without_a_token_the_link_is_for_this_machine_alone() {
+        let read = |pairs: &[(&str, &str)]| {
+            ProgramConfig::read(&environment(&[&[("HOSTNAME", "activator-0")], pairs].concat()))
+        };
+        let link = |pairs: &[(&str, &str)]| read(pairs).expect("legal").link.ip().to_string();
+        let token = ("ACTIVATOR_LINK_TOKEN", "000102030405060708090a0b0c0d0e0f");
+        assert_eq!(link(&[]), "127.0.0.1");
+        assert_eq!(link(&[token]), "0.0.0.0");
+        assert_eq!(link(&[("ACTIVATOR_LINK_ADDRESS", "[::1]:7")]), "::1");
+        assert_eq!(link(&[token, ("ACTIVATOR_LINK_ADDRESS", "10.0.0.1:7")]), "10.0.0.1");
+        let problems = read(&[("ACTIVATOR_LINK_ADDRESS", "10.0.0.1:7")]).expect_err("strangers reach it");
+        assert_eq!(
+            problems,
+            [
+                "ACTIVATOR_LINK_ADDRESS is \"10.0.0.1:7\", where strangers could take the link; set ACTIVATOR_LINK_TOKEN, \
+              or write \"127.0.0.1:8024\""
+            ]
+        );
+        let problems = read(&[("ACTIVATOR_LINK_TOKEN", "secret")]).expect_err("no token");
+        assert!(problems[0].starts_with("ACTIVATOR_LINK_TOKEN is not a token; write 32"), "{problems:?}");
     }
 }

@@ -10,7 +10,6 @@ mod pacer;
 mod pod;
 
 use std::error::Error;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use runtime::{Backoff, Clock};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use vocabulary::{PodName, ReplicaName, Timestamp};
+use vocabulary::{LinkAddress, PodName, ReplicaName, Timestamp};
 
 use crate::DialRoute;
 use crate::metrics::{LinkEnd, Metrics, PeerKind};
@@ -75,7 +74,7 @@ pub(crate) struct Links {
 #[derive(Debug)]
 pub(crate) struct PodLink {
     pub(crate) id: LinkId,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: LinkAddress,
     settings: watch::Sender<PodOrder>,
     _end: DropGuard,
 }
@@ -95,7 +94,7 @@ impl PodLink {
 #[derive(Debug)]
 pub(crate) struct ActivatorLink {
     pub(crate) id: LinkId,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: LinkAddress,
     pub(crate) outbox: Arc<Outbox>,
     _end: DropGuard,
 }
@@ -118,7 +117,7 @@ impl Links {
     pub(crate) fn open_pod(
         &mut self,
         pod: PodName,
-        address: SocketAddr,
+        address: LinkAddress,
         settings: PodOrder,
         priority: Priority,
     ) -> PodLink {
@@ -130,7 +129,7 @@ impl Links {
     }
 
     /// Keeps a link to an activator.
-    pub(crate) fn open_activator(&mut self, name: ReplicaName, address: SocketAddr) -> ActivatorLink {
+    pub(crate) fn open_activator(&mut self, name: ReplicaName, address: LinkAddress) -> ActivatorLink {
         let outbox = Arc::new(Outbox::default());
         let (peer, end) = self.peer(PeerKind::Activator, name.to_string(), address, Priority::Activator);
         let id = peer.id;
@@ -149,7 +148,7 @@ impl Links {
         &mut self,
         kind: PeerKind,
         name: String,
-        address: SocketAddr,
+        address: LinkAddress,
         priority: Priority,
     ) -> (Peer, CancellationToken) {
         self.opened += 1;
@@ -183,7 +182,7 @@ struct Peer {
     id: LinkId,
     kind: PeerKind,
     name: String,
-    address: SocketAddr,
+    address: LinkAddress,
     priority: Priority,
     clock: Clock,
     dial: DialRoute,
@@ -226,7 +225,7 @@ impl Peer {
     /// The peer said hello. The guard counts the link as up while it lives.
     fn up(&mut self) -> Up {
         self.failing = None;
-        tracing::debug!(peer = %self.name, address = %self.address, "linked");
+        tracing::debug!(peer = %self.name, address = %self.address.socket, "linked");
         self.metrics.link_up(self.kind);
         Up { since: self.clock.now(), kind: self.kind, metrics: self.metrics.clone(), end: LinkEnd::Closed }
     }
@@ -259,7 +258,7 @@ impl Peer {
         let failing = self.failing.get_or_insert(Failing { since: now, is_told: false });
         let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
-            tracing::warn!(peer = %self.name, address = %self.address, reason, "no link for a minute; its load and state are unknown");
+            tracing::warn!(peer = %self.name, address = %self.address.socket, reason, "no link for a minute; its load and state are unknown");
             self.say(LinkEvent::Blocked(reason)).await;
         }
         tokio::time::sleep(self.backoff.next_wait()).await;

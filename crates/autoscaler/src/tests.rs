@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use link::{
     Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport,
-    Reader, RevisionLoad, Writer,
+    Reader, RefusedLinks, RevisionLoad, Writer,
 };
 use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
 use runtime::MetricsRegistry;
@@ -165,7 +165,7 @@ impl FakePod {
     async fn bind(name: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        Self { name, acceptor: Acceptor::new(listener), address }
+        Self { name, acceptor: Acceptor::new(listener, None, RefusedLinks::default()), address }
     }
 
     fn facts(&self) -> PodFacts {
@@ -175,7 +175,7 @@ impl FakePod {
             leaving: false,
             platform_ready: None,
             requests: Some(self.address),
-            link: Some(self.address),
+            link: Some(self.address.into()),
             outdated: false,
             trouble: None,
             details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
@@ -220,11 +220,11 @@ impl FakeActivator {
     async fn bind(name: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        Self { name, acceptor: Acceptor::new(listener), address }
+        Self { name, acceptor: Acceptor::new(listener, None, RefusedLinks::default()), address }
     }
 
     fn facts(&self) -> ActivatorFacts {
-        ActivatorFacts { name: ReplicaName::new(self.name), link: self.address }
+        ActivatorFacts { name: ReplicaName::new(self.name), link: self.address.into() }
     }
 
     async fn link(&mut self, boot: u64, routings: Vec<(RevisionName, Routing)>) -> ActivatorEnd {

@@ -106,7 +106,7 @@ fn pod_view(pod: &Pod, now: Timestamp) -> PodView {
         queued: heard.load.queued,
         heard_ms_ago: heard_at.map(|at| age_ms(at, now)),
         requests: facts.requests,
-        link: facts.link,
+        link: facts.link.map(|link| link.socket),
         trouble: assigner::pod_trouble(facts, heard),
         details: facts.details.clone(),
     }

@@ -1,21 +1,26 @@
 //! The accepting end: which of several connections is the autoscaler's link.
 //!
-//! There is one autoscaler, so there is one link at a time, and a new one replaces the old. But a connection counts as a link only once a
-//! valid frame arrived on it (the dialler speaks first): otherwise a port scanner, a health check or a stray client would
-//! displace the autoscaler, and silence would hold its place.
+//! There is one autoscaler, so there is one link at a time, and a new one replaces the old. But a connection counts as a link only once its first frame (the
+//! dialler speaks first) was valid and carried this process's token: otherwise a port scanner, a health check or a stray client would displace the
+//! autoscaler, and whoever reaches the port could tell this process what to do, with a version that no later word of the autoscaler's exceeds.
+//! Until then a connection is a stranger's, and may cost no more than one small frame for a short time.
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
+use vocabulary::LinkToken;
 
 use crate::framing::{LinkError, Reader, Writer};
+use crate::refusal::{RefusalReason, Refusals, RefusedLinks};
 use crate::wire::Message;
 
-/// Connections that have not said anything valid yet. One more displaces the oldest of them.
-const CANDIDATES_MAX: usize = 8;
+/// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler speaks as soon as it is connected, so this many
+/// strangers would have to connect while its first frame is on its way; all of them together hold 128 KiB.
+const CANDIDATES_MAX: usize = 32;
 /// How long to leave a listener alone that cannot accept (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -29,17 +34,24 @@ pub struct Accepted<In, Out> {
     pub writer: Writer<Out>,
 }
 
+/// How it went with a connection that was not a link yet.
+type Admission<In, Out> = Result<Accepted<In, Out>, (SocketAddr, LinkError)>;
+
 /// Accepts links on a listener, one at a time: drop the link in use when [`Acceptor::accept`] yields the next.
 pub struct Acceptor<In, Out> {
     listener: TcpListener,
-    candidates: JoinSet<Result<Accepted<In, Out>, LinkError>>,
-    oldest_first: VecDeque<AbortHandle>,
+    token: Option<LinkToken>,
+    refusals: Refusals,
+    candidates: JoinSet<Admission<In, Out>>,
+    oldest_first: VecDeque<(SocketAddr, AbortHandle)>,
 }
 
 impl<In: Message, Out: Message> Acceptor<In, Out> {
-    /// Takes over a listener.
-    pub fn new(listener: TcpListener) -> Self {
-        Self { listener, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
+    /// Takes over a listener. Without a token anybody who reaches it may be the autoscaler, so nobody but this machine should. Whom it refuses it counts
+    /// in `refused`.
+    pub fn new(listener: TcpListener, token: Option<LinkToken>, refused: RefusedLinks) -> Self {
+        let refusals = Refusals::new(refused);
+        Self { listener, token, refusals, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
     }
 
     /// The next link: a connection on which a first valid message has arrived. Cancel-safe, and meant to be polled all the
@@ -49,29 +61,38 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
             tokio::select! {
                 Some(finished) = self.candidates.join_next() => match finished {
                     Ok(Ok(accepted)) => return accepted,
-                    Ok(Err(reason)) => tracing::debug!(error = &reason as &dyn std::error::Error, "refused a connection on the link port"),
+                    Ok(Err((peer, error))) => self.note(peer, &error),
                     Err(_displaced) => {}
                 },
                 connection = self.listener.accept() => match connection {
-                    Ok((stream, _)) => self.admit(crate::accept(stream)),
+                    Ok((stream, peer)) => self.admit(peer, crate::accept_stranger(stream)),
                     Err(error) => Self::pause(&error).await,
                 },
             }
         }
     }
 
-    fn admit(&mut self, (mut reader, writer): (Reader<In>, Writer<Out>)) {
-        self.oldest_first.retain(|candidate| !candidate.is_finished());
+    fn admit(&mut self, peer: SocketAddr, (mut reader, writer): (Reader<In>, Writer<Out>)) {
+        self.oldest_first.retain(|(_, candidate)| !candidate.is_finished());
         if self.oldest_first.len() >= CANDIDATES_MAX
-            && let Some(oldest) = self.oldest_first.pop_front()
+            && let Some((peer, oldest)) = self.oldest_first.pop_front()
         {
             oldest.abort();
+            self.refusals.note(RefusalReason::Displaced, peer);
         }
-        self.oldest_first.push_back(self.candidates.spawn(async move {
-            let first =
-                reader.next().await?.ok_or_else(|| LinkError::Broken(io::ErrorKind::UnexpectedEof.into()))?;
+        let token = self.token;
+        let candidate = self.candidates.spawn(async move {
+            let first = reader.first(token).await.map_err(|error| (peer, error))?;
             Ok(Accepted { first, reader, writer })
-        }));
+        });
+        self.oldest_first.push_back((peer, candidate));
+    }
+
+    fn note(&mut self, peer: SocketAddr, error: &LinkError) {
+        tracing::debug!(%peer, error = error as &dyn std::error::Error, "refused a connection on the link port");
+        if let Some(reason) = RefusalReason::of(error) {
+            self.refusals.note(reason, peer);
+        }
     }
 
     /// Accepting fails for reasons that pass (no file descriptors left); asking again at once would only spin.

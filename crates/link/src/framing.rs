@@ -3,6 +3,9 @@
 //! A frame is a 4-byte big-endian length and that many bytes of protobuf. A message longer than a frame may be (an activator's
 //! history of thousands of revisions) travels as several [`wire::Fragment`] frames; a queue-proxy may not do that.
 //!
+//! The dialler's first frame carries the token of the process that it calls. Before that frame the process reads one small frame and waits for it a short time,
+//! whatever a link may say later.
+//!
 //! Both ends are bounded in time and memory, so a peer that is silent, sends a byte a second, never reads or sends garbage costs one
 //! task and a few hundred bytes until it is cut off, with the reason as a [`LinkError`].
 
@@ -19,6 +22,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
 use tokio_util::codec::length_delimited::LengthDelimitedCodecError;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
+use vocabulary::LinkToken;
 
 use crate::wire::{self, Message, WireError};
 
@@ -28,6 +32,11 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
 pub const WRITE_MAX: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to its first frame, which the dialler sends with the connection: room for a packet to be lost twice.
+pub const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
+/// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who sends it.
+pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
 
 /// Most frames are a few dozen bytes, and there are as many buffers as pods.
 const BUFFER_BYTES_AT_START: usize = 256;
@@ -47,6 +56,12 @@ pub enum LinkError {
     /// No complete frame arrived in [`SILENCE_MAX`].
     #[error("the peer sent no complete frame for {} s", SILENCE_MAX.as_secs())]
     Silent,
+    /// No first frame arrived in [`FIRST_FRAME_WITHIN`].
+    #[error("no first frame within {} s", FIRST_FRAME_WITHIN.as_secs())]
+    FirstFrameLate,
+    /// The first frame did not carry the token of the process that was called.
+    #[error("the first frame does not carry this process's link token")]
+    Unauthorised,
     /// The peer did not read for [`WRITE_MAX`].
     #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
     Stalled,
@@ -85,6 +100,32 @@ impl<In: Message> Reader<In> {
         }
     }
 
+    /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
+    pub(crate) fn of_stranger(stream: OwnedReadHalf) -> Self {
+        let mut reader = Self::new(stream);
+        reader.frames.decoder_mut().set_max_frame_length(FIRST_FRAME_BYTES_MAX);
+        reader
+    }
+
+    /// The first message, with the token if one is wanted. It comes whole: who has not shown a token has nothing collected for it.
+    pub(crate) async fn first(&mut self, token: Option<LinkToken>) -> Result<In, LinkError> {
+        let frame = tokio::time::timeout(FIRST_FRAME_WITHIN, self.frames.next());
+        let frame = frame.await.map_err(|_| LinkError::FirstFrameLate)?;
+        let frame = frame.ok_or_else(|| LinkError::Broken(io::ErrorKind::UnexpectedEof.into()))?;
+        let frame = frame.map_err(|error| Self::refusal(error, FIRST_FRAME_BYTES_MAX))?;
+        if frame.first() == Some(&wire::FRAGMENT_KEY) {
+            return Err(LinkError::TooLarge { max: FIRST_FRAME_BYTES_MAX });
+        }
+        if let Some(token) = token
+            && !token.is(&wire::Greeting::decode(&frame)?.token)
+        {
+            return Err(LinkError::Unauthorised);
+        }
+        self.frames.decoder_mut().set_max_frame_length(In::FRAME_BYTES_MAX);
+        self.silence.set(tokio::time::sleep(SILENCE_MAX));
+        Ok(In::decode(&frame)?)
+    }
+
     /// The next message; `None` when the peer closed the link between two frames. Cancel-safe: a dropped call loses nothing and does
     /// not extend the time that the peer may be silent.
     pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
@@ -95,7 +136,7 @@ impl<In: Message> Reader<In> {
                 () = self.silence.as_mut() => return Err(LinkError::Silent),
             };
             let Some(frame) = frame else { return Ok(None) };
-            let frame = frame.map_err(Self::refusal)?;
+            let frame = frame.map_err(|error| Self::refusal(error, In::FRAME_BYTES_MAX))?;
             // The old timer leaves the wheel here and the new one enters it: no allocation.
             self.silence.set(tokio::time::sleep(SILENCE_MAX));
             if let Some(message) = self.message_of(&frame)? {
@@ -123,16 +164,18 @@ impl<In: Message> Reader<In> {
         Ok(Some(In::decode(&whole)?))
     }
 
-    fn refusal(error: io::Error) -> LinkError {
+    fn refusal(error: io::Error, max: usize) -> LinkError {
         let too_large =
             error.get_ref().and_then(|inner| inner.downcast_ref::<LengthDelimitedCodecError>()).is_some();
-        if too_large { LinkError::TooLarge { max: In::FRAME_BYTES_MAX } } else { LinkError::Broken(error) }
+        if too_large { LinkError::TooLarge { max } } else { LinkError::Broken(error) }
     }
 }
 
 /// The sending half of a link.
 pub struct Writer<Out> {
     stream: OwnedWriteHalf,
+    /// What the peer wants to hear first, until it was said.
+    token: Option<LinkToken>,
     /// Bytes of whole frames that have not left yet.
     unsent: BytesMut,
     /// Runs out [`HEARTBEAT_EVERY`] after the last message.
@@ -141,9 +184,10 @@ pub struct Writer<Out> {
 }
 
 impl<Out: Message> Writer<Out> {
-    pub(crate) fn new(stream: OwnedWriteHalf) -> Self {
+    pub(crate) fn new(stream: OwnedWriteHalf, token: Option<LinkToken>) -> Self {
         Self {
             stream,
+            token,
             unsent: BytesMut::with_capacity(BUFFER_BYTES_AT_START),
             idle: Box::pin(tokio::time::sleep(HEARTBEAT_EVERY)),
             message: PhantomData,
@@ -174,6 +218,9 @@ impl<Out: Message> Writer<Out> {
 
     /// Appends a message to the unsent bytes, in fragments if it is longer than a frame may be.
     fn frame(&mut self, message: &Out) -> Result<(), LinkError> {
+        if let Some(token) = self.token.take() {
+            return self.first_frame(&token, message);
+        }
         let length = message.encoded_len();
         if length > Out::MESSAGE_BYTES_MAX {
             return Err(LinkError::TooLarge { max: Out::MESSAGE_BYTES_MAX });
@@ -192,6 +239,20 @@ impl<Out: Message> Writer<Out> {
             self.unsent.put_u32(u32::try_from(frame.len()).expect("a frame is at most a MiB"));
             self.unsent.extend_from_slice(&frame);
         }
+        Ok(())
+    }
+
+    /// Appends the token and the first message as one frame: fields of a protobuf message may stand in any order, so those of both make one message, of which
+    /// a receiver from before the token reads what it knows.
+    fn first_frame(&mut self, token: &LinkToken, message: &Out) -> Result<(), LinkError> {
+        let greeting = wire::Greeting { token: token.expose().to_vec() }.encode();
+        let length = greeting.len() + message.encoded_len();
+        if length > FIRST_FRAME_BYTES_MAX {
+            return Err(LinkError::TooLarge { max: FIRST_FRAME_BYTES_MAX });
+        }
+        self.unsent.put_u32(u32::try_from(length).expect("a first frame is at most 4 KiB"));
+        self.unsent.extend_from_slice(&greeting);
+        message.encode(&mut self.unsent);
         Ok(())
     }
 }

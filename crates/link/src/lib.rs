@@ -12,19 +12,23 @@ mod accept;
 mod framing;
 mod history;
 mod messages;
+mod refusal;
 mod wire;
 
 use std::net::SocketAddr;
 
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpStream, ToSocketAddrs};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use vocabulary::{LinkAddress, LinkToken};
 
 pub use accept::{Accepted, Acceptor};
-pub use framing::{HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
+pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
 pub use history::History;
 pub use messages::{
     ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport, RevisionLoad,
 };
+pub use refusal::RefusedLinks;
 pub use wire::{DETAIL_BYTES_MAX, Message, WireError};
 
 /// The autoscaler's end of a link to a queue-proxy.
@@ -38,34 +42,48 @@ pub type FromActivator = (Reader<ActivatorOrder>, Writer<ActivatorReport>);
 
 /// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
 ///
-/// The dialler speaks first: the accepting side takes a connection for a link only once a valid frame arrived on it.
+/// The dialler speaks first, and its first message carries the token: the accepting side takes a connection for a link only then.
 pub async fn dial<In: Message, Out: Message>(
-    address: impl ToSocketAddrs,
+    address: LinkAddress,
 ) -> Result<(Reader<In>, Writer<Out>), LinkError> {
-    let connecting = tokio::time::timeout(WRITE_MAX, TcpStream::connect(address));
+    let connecting = tokio::time::timeout(WRITE_MAX, TcpStream::connect(address.socket));
     let stream = connecting.await.map_err(|_| LinkError::ConnectTimeout)?.map_err(LinkError::Connect)?;
-    Ok(accept(stream))
+    Ok(over(stream, address.token))
 }
 
 /// Opens a link to `address` through `relay`, which is told the address in a first line, `HOST:PORT`. Meant for tests of what crosses a
 /// network; nothing else speaks this.
 pub async fn dial_through<In: Message, Out: Message>(
     relay: SocketAddr,
-    address: SocketAddr,
+    address: LinkAddress,
 ) -> Result<(Reader<In>, Writer<Out>), LinkError> {
     let connecting = async {
         let mut stream = TcpStream::connect(relay).await?;
-        stream.write_all(format!("{address}\n").as_bytes()).await?;
+        stream.write_all(format!("{}\n", address.socket).as_bytes()).await?;
         Ok(stream)
     };
     let stream = tokio::time::timeout(WRITE_MAX, connecting).await.map_err(|_| LinkError::ConnectTimeout)?;
-    Ok(accept(stream.map_err(LinkError::Connect)?))
+    Ok(over(stream.map_err(LinkError::Connect)?, address.token))
 }
 
-/// Makes a link of a connection that somebody else opened or accepted. [`Acceptor`] is what a listening program wants.
+/// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`] is what a listening program wants.
 pub fn accept<In: Message, Out: Message>(stream: TcpStream) -> (Reader<In>, Writer<Out>) {
+    over(stream, None)
+}
+
+/// The same for a peer that has yet to say who it is.
+fn accept_stranger<In: Message, Out: Message>(stream: TcpStream) -> (Reader<In>, Writer<Out>) {
+    let (read, write) = halves(stream);
+    (Reader::of_stranger(read), Writer::new(write, None))
+}
+
+fn over<In: Message, Out: Message>(stream: TcpStream, token: Option<LinkToken>) -> (Reader<In>, Writer<Out>) {
+    let (read, write) = halves(stream);
+    (Reader::new(read), Writer::new(write, token))
+}
+
+fn halves(stream: TcpStream) -> (OwnedReadHalf, OwnedWriteHalf) {
     // Frames are small and urgent. Failure leaves a slower link, which is no reason to refuse it.
     let _ = stream.set_nodelay(true);
-    let (read, write) = stream.into_split();
-    (Reader::new(read), Writer::new(write))
+    stream.into_split()
 }

@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use prost::Message as _;
 use thiserror::Error;
 
-pub(crate) use proto::Fragment;
+pub(crate) use proto::{Fragment, Greeting};
 
 /// The longest text for people (a pod's trouble, what a revision waits for), in bytes of UTF-8.
 pub const DETAIL_BYTES_MAX: usize = 512;
@@ -105,6 +105,17 @@ on_the_wire!(
 
 fn decoded<Proto: prost::Message + Default>(bytes: &[u8]) -> Result<Proto, WireError> {
     Proto::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))
+}
+
+impl Greeting {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        self.encode_to_vec()
+    }
+
+    /// Looks at the token alone, whatever else the frame holds.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        decoded(bytes)
+    }
 }
 
 impl Fragment {

@@ -244,7 +244,7 @@ async fn a_pod_is_announced_and_leaves_in_order() {
     let mut world = World::new(&manifest("hello", "exec sleep 1000"));
     let pod = world.first_running("hello").await;
     assert_eq!(pod.requests.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:1"));
-    assert_eq!(pod.link.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:3"));
+    assert_eq!(pod.link.map(|link| link.socket.to_string()).as_deref(), Some("127.0.0.1:3"));
     assert_eq!(
         world.revisions[&revision("hello")].hosts,
         ["hello.default.example.com", "localhost", "127.0.0.1"]

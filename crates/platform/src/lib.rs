@@ -9,7 +9,9 @@ use std::time::Duration;
 use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use serde::Serialize;
 use tokio::sync::mpsc;
-use vocabulary::{HopKey, PodCount, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName};
+use vocabulary::{
+    HopKey, LinkAddress, PodCount, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
+};
 
 /// What runs the pods.
 pub trait Platform: Send + Sync + 'static {
@@ -81,8 +83,8 @@ pub struct PodFacts {
     pub platform_ready: Option<bool>,
     /// Its queue-proxy's request port, once known.
     pub requests: Option<SocketAddr>,
-    /// Its queue-proxy's link port, once known.
-    pub link: Option<SocketAddr>,
+    /// Where its queue-proxy takes a link, once known.
+    pub link: Option<LinkAddress>,
     /// Whether it runs an older template than the revision's present one.
     pub outdated: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").
@@ -97,7 +99,7 @@ pub struct ActivatorFacts {
     /// Its name.
     pub name: ReplicaName,
     /// Where it takes a link.
-    pub link: SocketAddr,
+    pub link: LinkAddress,
 }
 
 /// An order to the platform.

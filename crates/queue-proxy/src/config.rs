@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-use vocabulary::{PodName, RequestTimeouts};
+use vocabulary::{LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
 
@@ -34,8 +34,10 @@ pub struct Config {
     pub app_port: u16,
     /// Where we listen.
     pub ports: Ports,
-    /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface.
+    /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface. The link's is loopback where it has no token.
     pub bind: IpAddr,
+    /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is given, a random one is announced with them.
+    pub link_token: Option<LinkToken>,
     /// The probes that we run.
     pub probes: Probes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
@@ -114,6 +116,7 @@ const NOT_BUILT: &[(&str, &[&str])] = &[
 const OURS: &[&str] = &[
     "EBB_ADMIN_PORT",
     "EBB_LINK_PORT",
+    "EBB_LINK_TOKEN",
     "EBB_STAT_PORT",
     "EBB_METRICS_PORT",
     "EBB_ANNOUNCE",
@@ -170,6 +173,7 @@ impl Config {
                 metrics: reading.port_or("EBB_METRICS_PORT", 9091),
             },
             bind: reading.address_or("EBB_BIND", bind),
+            link_token: reading.secret("EBB_LINK_TOKEN"),
             probes: Probes {
                 readiness: reading.probe("SERVING_READINESS_PROBE", app_port).unwrap_or_else(Probe::none),
                 liveness: reading.probe("EBB_LIVENESS_PROBE", app_port),

@@ -6,11 +6,11 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use link::{Accepted, Acceptor, LinkError, PodHello, PodOrder, PodReport};
+use link::{Accepted, Acceptor, LinkError, PodHello, PodOrder, PodReport, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
 use tracing::{debug, info};
-use vocabulary::{BootId, PodName, RequestTimeouts};
+use vocabulary::{BootId, LinkToken, PodName, RequestTimeouts};
 
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -21,6 +21,8 @@ const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
 /// What the link tells of, and what it changes.
 pub(crate) struct Linked {
+    pub(crate) token: Option<LinkToken>,
+    pub(crate) refused: RefusedLinks,
     pub(crate) pod: PodName,
     pub(crate) boot: BootId,
     pub(crate) container_concurrency: u32,
@@ -34,7 +36,8 @@ pub(crate) struct Linked {
 impl Linked {
     /// Answers calls, one at a time, for ever.
     pub(crate) async fn serve(&self, listener: TcpListener) {
-        let mut acceptor: Acceptor<PodOrder, PodReport> = Acceptor::new(listener);
+        let mut acceptor: Acceptor<PodOrder, PodReport> =
+            Acceptor::new(listener, self.token, self.refused.clone());
         let mut call = None;
         loop {
             let talking = async {

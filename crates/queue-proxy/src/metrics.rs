@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use ::link::RefusedLinks;
 use dataplane::Reason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -33,6 +34,7 @@ pub(crate) struct Metrics {
     answered: Counter,
     cancelled: Counter,
     refusals: Counter,
+    refused_links: RefusedLinks,
     /// In the order of [`Reason::ALL`].
     refused: Vec<Counter>,
     durations: Histogram,
@@ -73,6 +75,7 @@ impl Metrics {
             answered: outcome("answered"),
             cancelled: outcome("cancelled"),
             refusals: outcome("refused"),
+            refused_links: RefusedLinks::default(),
             refused: Reason::ALL
                 .iter()
                 .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
@@ -90,6 +93,7 @@ impl Metrics {
             let registry = registry.sub_registry_with_prefix("queue_proxy");
             registry.register("requests", "Requests that ended, by how", outcomes);
             registry.register("refused_requests", "Requests that this proxy refused, by reason", reasons);
+            metrics.refused_links.register(registry, "refused_links");
             registry.register(
                 "request_duration_seconds",
                 "From the arrival of a request to the end of its response, waiting included",
@@ -131,6 +135,11 @@ impl Metrics {
         let index = Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
         self.refused[index].inc();
         self.refusals.inc()
+    }
+
+    /// The counter of callers on the link port who were not the autoscaler.
+    pub(crate) fn refused_links(&self) -> RefusedLinks {
+        self.refused_links.clone()
     }
 
     /// All metrics as text.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{AsyncBreaker, Drain, ServerLimits, Service, UpstreamLimits, Upstreams, serve};
-use runtime::{Clock, StopRequests};
+use runtime::{Clock, StopRequests, new_link_token};
 use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use vocabulary::BootId;
+use vocabulary::{BootId, LinkToken};
 
 use crate::config::{Announce, Config};
 use crate::health::{Health, Unhealthy};
@@ -27,7 +27,7 @@ use crate::stack::{App, Stack};
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
 
-/// Which ports were bound; one line of JSON on standard output where that is asked for.
+/// Which ports were bound, and who may call; one line of JSON on standard output where that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
     /// Requests.
@@ -40,6 +40,8 @@ pub struct Announcement {
     pub stat: u16,
     /// Prometheus.
     pub metrics: u16,
+    /// What the link port wants to hear from whoever calls.
+    pub link_token: Option<LinkToken>,
 }
 
 /// How a queue-proxy ended.
@@ -60,22 +62,37 @@ pub struct Bound {
     requests: TcpListener,
     admin: TcpListener,
     link: TcpListener,
+    link_token: Option<LinkToken>,
     stat: TcpListener,
     metrics: TcpListener,
 }
 
 /// Binds all ports.
 pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
-    let listen = |port, what| listen_on(config.bind, port).with_context(|| format!("port {port} ({what})"));
+    let listen_at =
+        |address, port, what| listen_on(address, port).with_context(|| format!("port {port} ({what})"));
+    let listen = |port, what| listen_at(config.bind, port, what);
+    // Whoever hears our announcement knows the token as well.
+    let announced = (config.announce == Announce::Stdout).then(new_link_token);
+    let link_token = config.link_token.or(announced);
     Ok(Bound {
         requests: listen(config.ports.requests, "requests")?,
         admin: listen(config.ports.admin, "admin")?,
-        link: listen(config.ports.link, "link")?,
+        link: listen_at(link_address(config.bind, link_token), config.ports.link, "link")?,
+        link_token,
         stat: listen(config.ports.stat, "stat")?,
         metrics: listen(config.ports.metrics, "metrics")?,
         config,
         clock,
     })
+}
+
+/// Without a token anybody who reaches the link port may tell this process what to do, so only its own machine does.
+fn link_address(bind: IpAddr, token: Option<LinkToken>) -> IpAddr {
+    match token {
+        None if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        None | Some(_) => bind,
+    }
 }
 
 /// On a machine without IPv6 "every interface" is IPv4's.
@@ -111,6 +128,7 @@ impl Bound {
             link: port(&self.link),
             stat: port(&self.stat),
             metrics: port(&self.metrics),
+            link_token: self.link_token,
         }
     }
 
@@ -119,7 +137,7 @@ impl Bound {
         let announcement = self.announcement();
         debug!(?announcement, "listening");
         if self.config.announce == Announce::Stdout {
-            let line = serde_json::to_string(&announcement).expect("five numbers are JSON");
+            let line = serde_json::to_string(&announcement).expect("numbers and a text are JSON");
             let mut stdout = std::io::stdout();
             if let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
                 warn!(%error, "cannot announce the ports");
@@ -162,7 +180,7 @@ impl Bound {
             left: CancellationToken::new(),
         };
         let (stack, linked) = (self.stack(&parts), self.linked(&parts));
-        let Self { config, clock, requests, admin, link, stat, metrics } = self;
+        let Self { config, clock, requests, admin, link, link_token: _, stat, metrics } = self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
@@ -205,6 +223,8 @@ impl Bound {
 
     fn linked(&self, parts: &Parts) -> Linked {
         Linked {
+            token: self.link_token,
+            refused: parts.metrics.refused_links(),
             pod: self.config.pod.clone(),
             boot: BootId(random_number()),
             container_concurrency: self.config.container_concurrency,

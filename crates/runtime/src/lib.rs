@@ -1,9 +1,10 @@
-//! What every process needs, whatever it does: a clock, logs, metrics and the page that shows them, signals, listening sockets, and
+//! What every process needs, whatever it does: a clock, chance, logs, metrics and the page that shows them, signals, listening sockets, and
 //! patience between attempts.
 //!
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
 mod backoff;
+mod chance;
 mod clock;
 mod listen;
 mod logs;
@@ -11,6 +12,7 @@ mod metrics;
 mod signals;
 
 pub use backoff::Backoff;
+pub use chance::new_link_token;
 pub use clock::{Clock, wall_time};
 pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs};

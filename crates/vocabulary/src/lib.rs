@@ -6,6 +6,7 @@
 mod assignment;
 mod duration;
 mod intern;
+mod link;
 mod load;
 mod revision;
 mod time;
@@ -14,6 +15,7 @@ mod units;
 pub use assignment::{Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Version};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
+pub use link::{LinkAddress, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Sample};
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
 pub use time::Timestamp;

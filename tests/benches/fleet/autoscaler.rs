@@ -98,7 +98,7 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformEvent>) -> anyh
         events.send(PlatformEvent::PodsChanged { revision, pods: pods.collect() }).await?;
     }
     let link = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.activator));
-    let activators = vec![ActivatorFacts { name: ReplicaName::new("activator-1"), link }];
+    let activators = vec![ActivatorFacts { name: ReplicaName::new("activator-1"), link: link.into() }];
     events.send(PlatformEvent::ActivatorsChanged(activators)).await?;
     events.send(PlatformEvent::Synced).await?;
     Ok(())
@@ -126,7 +126,7 @@ fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
         leaving: false,
         platform_ready: None,
         requests: Some(address),
-        link: Some(address),
+        link: Some(address.into()),
         outdated: false,
         trouble: None,
         details: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! What the autoscaler experiences.
 
 use ::link::{ActivatorOrder, ActivatorReport, RevisionLoad};
-use vocabulary::{PodState, PresentCount, Routing, Version};
+use vocabulary::{LinkAddress, LinkToken, PodState, PresentCount, Routing, Version};
 
 use crate::world::{Autoscaler, Caller, Pod, World, assignment, until, with_concurrency, within};
 
@@ -34,6 +34,26 @@ async fn the_first_word_says_who_answers_and_what_is_in_force() {
     assert!(hello.history.iter().all(|(second, _)| *second < hello.current_second));
     pod.permits.add_permits(1);
     assert_eq!(running.await.unwrap().status, 200);
+}
+
+/// Versions only grow, so one assignment of the greatest epoch would keep every later word of the autoscaler's out.
+#[tokio::test]
+async fn a_stranger_cannot_take_over_a_host() {
+    let (world, pod) = (World::start(), Pod::start().await);
+    let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
+    let robber = Pod::start().await;
+    let mut robbery = assignment(1, &[("robber", robber.address, PodState::Ready)]);
+    robbery.version = Version { epoch: u64::MAX, counter: u64::MAX };
+    for token in [None, Some(LinkToken::new([8; 16]))] {
+        let mut stranger = Autoscaler::dial(LinkAddress { token, ..world.link_address }).await;
+        stranger.send(ActivatorOrder::Assign(Box::new(robbery.clone()))).await;
+        stranger.closed().await;
+    }
+    assert_eq!(world.metric("activator_refused_links_total"), 2.0);
+    // The autoscaler's link stands, and what it says applies.
+    autoscaler.assign(&assignment(2, &[("a", pod.address, PodState::Ready)])).await;
+    assert_eq!(Caller::http1(&world).get("/").await.status, 200);
+    assert_eq!((pod.seen().len(), robber.seen().len()), (1, 0));
 }
 
 #[tokio::test]

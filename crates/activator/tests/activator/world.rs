@@ -19,8 +19,8 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    Assignment, HopKey, PodAssignment, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
-    Routing, Slice, Version,
+    Assignment, HopKey, LinkAddress, LinkToken, PodAssignment, PodName, PodState, ReplicaName,
+    RequestTimeouts, RevisionName, Routing, Slice, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -44,11 +44,15 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
+fn link_address(listener: &std::net::TcpListener) -> LinkAddress {
+    LinkAddress { socket: listener.local_addr().unwrap(), token: Some(LinkToken::new([7; 16])) }
+}
+
 /// An activator with its autoscaler's link.
 pub(crate) struct World {
     pub(crate) activator: Activator,
     pub(crate) address: SocketAddr,
-    pub(crate) link_address: SocketAddr,
+    pub(crate) link_address: LinkAddress,
     pub(crate) metrics: MetricsRegistry,
     requests: std::net::TcpListener,
 }
@@ -61,7 +65,7 @@ impl World {
     pub(crate) fn with_limits(limits: Limits) -> Self {
         let requests = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, link_address) = (requests.local_addr().unwrap(), link.local_addr().unwrap());
+        let (address, link_address) = (requests.local_addr().unwrap(), link_address(&link));
         let metrics = MetricsRegistry::default();
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-1"),
@@ -70,7 +74,8 @@ impl World {
             clock: Clock::start(),
             metrics: Metrics::register(&metrics),
         };
-        let listeners = Listeners { requests: requests.try_clone().unwrap(), link };
+        let listeners =
+            Listeners { requests: requests.try_clone().unwrap(), link, link_token: link_address.token };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address, link_address, metrics, requests }
     }
@@ -78,7 +83,7 @@ impl World {
     /// A second activator on the same request socket.
     pub(crate) fn another(&self) -> Self {
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let link_address = link.local_addr().unwrap();
+        let link_address = link_address(&link);
         let metrics = MetricsRegistry::default();
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-2"),
@@ -88,7 +93,8 @@ impl World {
             metrics: Metrics::register(&metrics),
         };
         let requests = self.requests.try_clone().unwrap();
-        let listeners = Listeners { requests: requests.try_clone().unwrap(), link };
+        let listeners =
+            Listeners { requests: requests.try_clone().unwrap(), link, link_token: link_address.token };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address: self.address, link_address, metrics, requests }
     }
@@ -125,11 +131,16 @@ impl Drop for Autoscaler {
 }
 
 impl Autoscaler {
-    pub(crate) async fn dial(address: SocketAddr) -> Self {
+    pub(crate) async fn dial(address: LinkAddress) -> Self {
         let (reader, writer) = ::link::dial(address).await.unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let reading = tokio::spawn(collect(reader, Arc::clone(&reports)));
         Self { writer, reports, reading }
+    }
+
+    /// Waits until the activator has closed the connection.
+    pub(crate) async fn closed(&self) {
+        until("the end of the connection", || self.reading.is_finished()).await;
     }
 
     pub(crate) async fn send(&mut self, order: ActivatorOrder) {

@@ -12,7 +12,7 @@ use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform};
 use runtime::{Clock, MetricsRegistry};
 use tokio::task::JoinSet;
-use vocabulary::ReplicaName;
+use vocabulary::{LinkAddress, ReplicaName};
 
 use super::DRAIN_PATIENCE;
 use super::api::CurrentRouter;
@@ -208,7 +208,9 @@ impl ActivatorStarter {
             runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
         self.started += 1;
         let name = ReplicaName::new(&format!("activator-{}", self.started));
-        let facts = ActivatorFacts { name, link: link.local_addr()? };
+        let link_token = Some(runtime::new_link_token());
+        let facts =
+            ActivatorFacts { name, link: LinkAddress { socket: link.local_addr()?, token: link_token } };
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(WORKERS_MAX);
         let config = ActivatorConfig {
             name: facts.name.clone(),
@@ -218,7 +220,7 @@ impl ActivatorStarter {
             metrics: self.metrics.clone(),
         };
         let requests = self.requests.try_clone().context("lending the listening socket")?;
-        let listeners = Listeners { requests, link };
+        let listeners = Listeners { requests, link, link_token };
         Ok(RunningActivator {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,

@@ -227,6 +227,23 @@ async fn a_refused_connection_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let refused = crate::dial::<PodReport, PodOrder>(address).await;
+    let refused = crate::dial::<PodReport, PodOrder>(address.into()).await;
     assert!(matches!(refused, Err(LinkError::Connect(_))));
+}
+
+/// The token is a field of the first message: what every earlier version reads, and skips.
+#[tokio::test]
+async fn the_first_frame_is_the_message_with_the_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let token = LinkToken::new(*b"0123456789abcdef");
+    let address = vocabulary::LinkAddress { socket: listener.local_addr().unwrap(), token: Some(token) };
+    let (_reader, mut writer) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (mut far, _) = listener.accept().await.unwrap();
+    writer.send(&PodOrder::Heartbeat).await.unwrap();
+    writer.send(&PodOrder::Heartbeat).await.unwrap();
+    let mut bytes = [0; 4 + 20 + 4 + 2];
+    far.read_exact(&mut bytes).await.unwrap();
+    let first = [&[0x72, 16], b"0123456789abcdef".as_slice(), &[0x12, 0]].concat();
+    assert_eq!(bytes, *[framed(&first), framed(&[0x12, 0])].concat());
+    assert_eq!(PodOrder::decode(&first).unwrap(), PodOrder::Heartbeat);
 }

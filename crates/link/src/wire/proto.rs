@@ -1,6 +1,14 @@
-//! The protobuf messages, proto3. Field numbers are never reused; field 15 of every outermost message is a [`Fragment`].
+//! The protobuf messages, proto3. Field numbers are never reused. Of every outermost message field 14 is the dialler's token, in its first frame ([`Greeting`]),
+//! and field 15 a [`Fragment`].
 
 use prost::{Message, Oneof};
+
+/// What the dialler's first frame has besides its message.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Greeting {
+    #[prost(bytes = "vec", tag = "14")]
+    pub token: Vec<u8>,
+}
 
 /// A part of a message that is longer than a frame.
 #[derive(Clone, PartialEq, Message)]

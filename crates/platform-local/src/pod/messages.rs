@@ -1,6 +1,7 @@
 //! What `ebb pod` tells the supervisor: one JSON object per line on its standard output.
 
 use serde::{Deserialize, Serialize};
+use vocabulary::LinkToken;
 
 /// A fact about the pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub(crate) enum PodMessage {
     },
 }
 
-/// The ports of a queue-proxy, as it prints them when it listens.
+/// The ports of a queue-proxy, and who may call it, as it prints them when it listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Announcement {
     /// Requests.
@@ -37,6 +38,9 @@ pub(crate) struct Announcement {
     pub(crate) stat: u16,
     /// Prometheus.
     pub(crate) metrics: u16,
+    /// What it wants to hear from whoever calls its link port.
+    #[serde(default)]
+    pub(crate) link_token: Option<LinkToken>,
 }
 
 /// The longest line in either direction: a specification with all its environment fits easily, and anything longer is not ours.

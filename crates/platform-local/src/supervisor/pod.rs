@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use platform::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{PodName, Timestamp};
+use vocabulary::{LinkAddress, PodName, Timestamp};
 
 use crate::pod::{Announcement, PodMessage};
 use crate::supervisor::restarts::Life;
@@ -135,7 +135,9 @@ impl Pod {
             leaving: !self.is_wanted(),
             platform_ready: None,
             requests: self.announced.map(|ports| local(ports.requests)),
-            link: self.announced.map(|ports| local(ports.link)),
+            link: self
+                .announced
+                .map(|ports| LinkAddress { socket: local(ports.link), token: ports.link_token }),
             outdated: self.template != present_template,
             trouble: self.trouble.clone(),
             details: self.details.clone(),

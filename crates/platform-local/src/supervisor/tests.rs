@@ -77,7 +77,7 @@ impl World {
     }
 
     fn announced(&mut self, pod: &PodName) {
-        let ports = Announcement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5 };
+        let ports = Announcement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: None };
         self.note(pod, &PodNews::Said(PodMessage::Announced(ports)));
     }
 

@@ -1,5 +1,6 @@
 //! Takes values out of an environment and keeps a list of what is wrong with it.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -117,6 +118,18 @@ impl<'e> Reading<'e> {
 
     pub(super) fn address_or(&mut self, name: &str, default: IpAddr) -> IpAddr {
         self.parsed(name, "an IP address").unwrap_or(default)
+    }
+
+    /// A value that no message repeats; empty means none.
+    pub(super) fn secret<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
+        let text = self.text(name).filter(|text| !text.is_empty())?;
+        match text.parse() {
+            Ok(secret) => Some(secret),
+            Err(error) => {
+                self.problem(format!("{name} {error}"));
+                None
+            }
+        }
     }
 
     fn parsed<T: FromStr>(&mut self, name: &str, what: &str) -> Option<T> {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use link::PodReport;
+use link::{PodOrder, PodReport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use vocabulary::{PodName, PodState, PresentCount, Routing};
+use tokio::net::TcpStream;
+use vocabulary::{LinkAddress, LinkToken, PodName, PodState, PresentCount, Routing};
 
-use crate::world::{App, HOP_KEY, Proxy, eventually, parse, read_until, run};
+use crate::world::{App, HOP_KEY, Proxy, ask, eventually, link_address, parse, read_until, run};
 
 #[test]
 fn the_hello_says_who_how_and_what_was() {
@@ -27,10 +28,8 @@ fn the_hello_says_who_how_and_what_was() {
         assert_eq!(first.second, 0);
         // Another call: the same life, with its past.
         let (mut reader, mut writer) =
-            link::dial::<PodReport, link::PodOrder>(("127.0.0.1", proxy.ports.link))
-                .await
-                .expect("it listens");
-        writer.send(&link::PodOrder::Heartbeat).await.expect("open");
+            link::dial::<PodReport, PodOrder>(link_address(&proxy.ports)).await.expect("it listens");
+        writer.send(&PodOrder::Heartbeat).await.expect("open");
         let PodReport::Hello(again) = reader.next().await.expect("open").expect("a report") else {
             panic!("the hello comes first");
         };
@@ -101,5 +100,40 @@ fn after_a_path_switch_clients_are_told_to_come_back_and_activators_are_not() {
         assert_eq!(client.read(&mut [0]).await.expect("a clean end"), 0);
         eventually("it goes on", || app.state.seen.get() >= 3).await;
         assert_eq!(proxy.get("/", &[]).await.status, 200, "new connections are served");
+    });
+}
+
+/// `127.0.0.2` stands for every address that is not the listener's own: what is bound to all interfaces answers there, what is bound to `127.0.0.1` does not.
+#[test]
+fn without_a_token_the_link_is_for_this_machine_alone() {
+    run(async {
+        for (token, is_reachable) in [("", false), ("000102030405060708090a0b0c0d0e0f", true)] {
+            let changes = [("EBB_BIND", "0.0.0.0"), ("EBB_LINK_TOKEN", token)];
+            let proxy = Proxy::start(1, &changes).await;
+            let reach = async |port| TcpStream::connect(("127.0.0.2", port)).await.is_ok();
+            assert!(reach(proxy.ports.requests).await);
+            assert_eq!(reach(proxy.ports.link).await, is_reachable, "{token:?}");
+        }
+    });
+}
+
+#[test]
+fn who_does_not_know_the_token_is_closed_and_counted() {
+    run(async {
+        let app = App::hello().await;
+        let mut proxy =
+            Proxy::start(app.port, &[("EBB_LINK_TOKEN", "000102030405060708090a0b0c0d0e0f")]).await;
+        for token in [None, Some(LinkToken::new([8; 16]))] {
+            let address = LinkAddress { token, ..link_address(&proxy.ports) };
+            let (mut reader, mut writer) =
+                link::dial::<PodReport, PodOrder>(address).await.expect("it listens");
+            writer.send(&PodOrder::Heartbeat).await.expect("open");
+            assert!(!matches!(reader.next().await, Ok(Some(_))), "a stranger hears nothing");
+        }
+        let page = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await;
+        assert!(page.body.contains("queue_proxy_refused_links_total{reason=\"token\"} 2"), "{}", page.body);
+        // The autoscaler's link stands.
+        proxy.order(Routing::Direct, Some(3)).await;
+        proxy.heard().await;
     });
 }

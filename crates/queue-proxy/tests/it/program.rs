@@ -3,11 +3,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
+use link::{PodOrder, PodReport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use queue_proxy::Announcement;
 
-use crate::world::{App, Proxy, ask, environment, eventually, run};
+use crate::world::{App, Proxy, ask, environment, eventually, link_address, run};
 
 /// The program with ports of its own choice, and which those are.
 fn started(app: u16, changes: &[(&str, &str)]) -> (Child, Announcement) {
@@ -105,5 +106,34 @@ fn a_port_in_use_is_said_with_its_purpose() {
         let mut told = String::new();
         child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
         assert!(told.contains(&format!("port {} (admin)", proxy.ports.admin)), "{told}");
+    });
+}
+
+/// The token goes to whoever reads our standard output, and to no log.
+#[test]
+fn an_announcement_says_who_may_call() {
+    run(async {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
+            .env_clear()
+            .envs(environment(9, &[("EBB_LOG", "trace"), ("EBB_ANNOUNCE", "stdout")]))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        stdout.read_line(&mut line).expect("it speaks");
+        let ports: Announcement = serde_json::from_str(&line).expect("one line of JSON");
+        let token = ports.link_token.expect("there is a token");
+        let linked = link::dial::<PodReport, PodOrder>(link_address(&ports)).await;
+        let (mut reader, mut writer) = linked.expect("it listens");
+        writer.send(&PodOrder::Heartbeat).await.expect("open");
+        assert!(matches!(reader.next().await, Ok(Some(PodReport::Hello(_)))));
+        tell(&child, Signal::SIGTERM);
+        tell(&child, Signal::SIGTERM);
+        let mut log = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+        child.wait().expect("it ends");
+        assert!(log.contains("listening") && !log.contains(&String::from(token)), "{log}");
     });
 }

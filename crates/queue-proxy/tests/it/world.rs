@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{HopKey, Routing};
+use vocabulary::{HopKey, LinkAddress, Routing};
 
 /// The proof that the world's activator has.
 pub(crate) const HOP_KEY: &str = "the-hop-key";
@@ -30,6 +30,11 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let patient = async { tokio::time::timeout(Duration::from_secs(60), test).await };
     LocalSet::new().block_on(&runtime, patient).expect("the test hangs");
+}
+
+/// Where the autoscaler calls it.
+pub(crate) fn link_address(ports: &Announcement) -> LinkAddress {
+    LinkAddress { socket: ([127, 0, 0, 1], ports.link).into(), token: ports.link_token }
 }
 
 /// A queue-proxy with its link.
@@ -71,7 +76,7 @@ impl Proxy {
         let ports = bound.announcement();
         let leaving = CancellationToken::new();
         let ended = tokio::task::spawn_local(bound.run_until(leaving.clone()));
-        let (reader, writer) = link::dial(("127.0.0.1", ports.link)).await.expect("it listens");
+        let (reader, writer) = link::dial(link_address(&ports)).await.expect("it listens");
         let mut proxy = Self {
             ports,
             leaving,
