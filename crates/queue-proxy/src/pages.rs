@@ -17,15 +17,15 @@ use crate::metrics::{Levels, Metrics};
 use crate::stack::gate;
 use crate::stat;
 
-/// How long `/wait-for-drain` waits for a drain to begin. A container that is restarted without its pod calls it too, and must not
-/// wait for ever.
-const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(1);
+/// How long `/wait-for-drain` waits for a drain to begin. The app's container asks as it is told to stop, and the queue-proxy, which is told at the same time,
+/// may hear of it seconds later on a busy node. A container that is restarted without its pod asks too, and must not wait for ever.
+const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`, `POST /drain`.
+/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever reaches the pod could take it out of service.
 pub(crate) struct AdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
-    /// Cancelled when the drain begins; anybody who may begin one cancels it.
+    /// Cancelled when the drain begins.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when the last request has ended.
     pub(crate) left: CancellationToken,
@@ -37,7 +37,7 @@ impl Service for AdminPages {
     async fn call(
         self: Rc<Self>,
         request: Request<Body>,
-        connection: Rc<Connection>,
+        _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         if gate::is_prober(request.headers()) || gate::is_probe(request.headers()) {
             return Ok(gate::answer(request.headers(), self.health.state()));
@@ -46,14 +46,6 @@ impl Service for AdminPages {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
             (&Method::GET, "/ready") => self.ready(),
             (_, "/wait-for-drain") => self.wait_for_drain().await,
-            // A drain never begins from the network: whoever reaches the pod could take it out of service.
-            (&Method::POST, "/drain") if connection.peer().ip().to_canonical().is_loopback() => {
-                self.leaving.cancel();
-                self.wait_for_drain().await
-            }
-            (&Method::POST, "/drain") => {
-                gate::plain_error(StatusCode::FORBIDDEN, "a drain is begun from within the pod")
-            }
             _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
     }
@@ -135,5 +127,41 @@ impl Service for MetricsPages {
         let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, kind);
         Ok(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages() -> AdminPages {
+        AdminPages {
+            health: Health::new(),
+            clock: Clock::start(),
+            leaving: CancellationToken::new(),
+            left: CancellationToken::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_that_does_not_come_is_waited_for_ten_seconds() {
+        let pages = pages();
+        let began_at = pages.clock.now();
+        pages.wait_for_drain().await;
+        assert_eq!(pages.clock.now().saturating_since(began_at), Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_comes_late_is_waited_for_to_its_end() {
+        let pages = pages();
+        let began_at = pages.clock.now();
+        let draining = async {
+            pages.clock.sleep_until(began_at + Duration::from_secs(9)).await;
+            pages.leaving.cancel();
+            pages.clock.sleep_until(began_at + Duration::from_secs(60)).await;
+            pages.left.cancel();
+        };
+        tokio::join!(pages.wait_for_drain(), draining);
+        assert_eq!(pages.clock.now().saturating_since(began_at), Duration::from_secs(60));
     }
 }

@@ -32,7 +32,7 @@ const OVERTURNED: &[Overturned] = &[
     Overturned {
         id: "P13",
         reference: "/wait-for-drain makes the pod unready for a second",
-        ours: "it waits and changes nothing; POST /drain from within the pod begins a drain",
+        ours: "it waits up to ten seconds for a drain and changes nothing",
         why: "anybody who reached the pod could take it out of service (L11)",
     },
     Overturned {

@@ -140,17 +140,6 @@ fn l6_wait_for_drain_answers_when_the_last_request_has_ended() {
     });
 }
 
-#[test]
-fn the_sidecars_own_pre_stop_begins_the_drain() {
-    run(async {
-        let app = App::hello().await;
-        let proxy = Proxy::start(app.port, &[]).await;
-        let drained = ask(proxy.ports.admin, "POST", "/drain", &[], b"").await;
-        assert_eq!(drained.status, 200);
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
-    });
-}
-
 /// P17: a stream without an end is cut at the longest request timeout and 15 s, which is too long for a test; that it is waited for is not.
 #[test]
 fn l9_an_open_websocket_is_waited_for() {
