@@ -12,7 +12,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use runtime::{
-    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, metrics_router, print_error, start_logs,
+    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, in_plain_text, metrics_router,
+    print_error, refuse_foreign, start_logs,
 };
 use vocabulary::{LinkToken, ReplicaName};
 
@@ -35,11 +36,13 @@ struct ProgramConfig {
     admin: SocketAddr,
     metrics: SocketAddr,
     workers: usize,
+    trusted: TrustedHosts,
     log: String,
 }
 
 impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS` and `EBB_LOG`.
+    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS`,
+    /// `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
     /// Returns every problem at once.
     fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
@@ -73,6 +76,11 @@ impl ProgramConfig {
                 1
             }
         };
+        let trusted = environment.get("EBB_TRUSTED_HOSTS").map_or("", String::as_str);
+        let trusted = trusted.parse().unwrap_or_else(|error| {
+            problems.push(format!("EBB_TRUSTED_HOSTS: {error}"));
+            TrustedHosts::default()
+        });
         let log = environment.get("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
         match name {
             Some(name) if problems.is_empty() => Ok(Self {
@@ -83,6 +91,7 @@ impl ProgramConfig {
                 admin,
                 metrics,
                 workers,
+                trusted,
                 log,
             }),
             Some(_) | None => Err(problems),
@@ -154,8 +163,10 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Arc::new(AtomicBool::new(false));
-    let pages =
-        [(config.admin, admin_router(Arc::clone(&is_ready))), (config.metrics, metrics_router(registry))];
+    let pages = [
+        (config.admin, admin_router(Arc::clone(&is_ready), config.trusted)),
+        (config.metrics, metrics_router(registry)),
+    ];
     for (address, router) in pages {
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("listening on {address}"))?;
@@ -176,7 +187,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
 
 /// Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could not tell an unknown
 /// host from one it has not heard of.
-fn admin_router(is_ready: Arc<AtomicBool>) -> Router {
+fn admin_router(is_ready: Arc<AtomicBool>, trusted: TrustedHosts) -> Router {
     let ready = move || async move {
         if is_ready.load(Ordering::Relaxed) {
             (StatusCode::OK, "ready\n")
@@ -184,7 +195,8 @@ fn admin_router(is_ready: Arc<AtomicBool>) -> Router {
             (StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining\n")
         }
     };
-    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/ready", get(ready))
+    let router = Router::new().route("/healthz", get(|| async { "ok\n" })).route("/ready", get(ready));
+    refuse_foreign(router, trusted, in_plain_text)
 }
 
 fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

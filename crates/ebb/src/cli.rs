@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use runtime::TrustedHost;
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -46,6 +47,10 @@ pub(crate) struct UpOptions {
     /// Where the API answers; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
     pub(crate) api: SocketAddr,
+    /// A name under which the API may be asked, besides addresses, localhost and *.svc: ebb.example.com, or *.example.com for all below. Requests under other
+    /// names, and from web pages of other origins, are refused.
+    #[arg(long, value_name = "NAME", env = "EBB_TRUSTED_HOSTS", value_delimiter = ',')]
+    pub(crate) trusted_host: Vec<TrustedHost>,
     /// What follows NAME.NAMESPACE. in the hosts.
     #[arg(long, default_value = "example.com", value_parser = domain)]
     pub(crate) domain: String,

@@ -103,7 +103,7 @@ async fn serve(
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
     let mut parts = Parts::start(&options, loaded, sockets.requests).await?;
-    let api = api::serve(sockets.api, parts.api(), orders)?;
+    let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));
     let kill = parts.killer();

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::probe::Probe;
+use runtime::TrustedHosts;
 use vocabulary::{LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
@@ -45,6 +46,8 @@ pub struct Config {
     /// `EBB_DRAIN_LINGER`: how long new connections are accepted after the drain began, for routers that have not heard of it yet. 10 s, or 0
     /// when ports are announced (then nobody routes here any more when the drain begins).
     pub drain_linger: Duration,
+    /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and `*.svc`.
+    pub trusted: TrustedHosts,
     /// `EBB_LOG`: a `tracing` filter.
     pub log: String,
 }
@@ -124,6 +127,7 @@ const OURS: &[&str] = &[
     "EBB_DRAIN_LINGER",
     "EBB_LIVENESS_PROBE",
     "EBB_STARTUP_PROBE",
+    "EBB_TRUSTED_HOSTS",
     "EBB_LOG",
     "EBB_API",
 ];
@@ -173,7 +177,7 @@ impl Config {
                 metrics: reading.port_or("EBB_METRICS_PORT", 9091),
             },
             bind: reading.address_or("EBB_BIND", bind),
-            link_token: reading.secret("EBB_LINK_TOKEN"),
+            link_token: reading.checked("EBB_LINK_TOKEN"),
             probes: Probes {
                 readiness: reading.probe("SERVING_READINESS_PROBE", app_port).unwrap_or_else(Probe::none),
                 liveness: reading.probe("EBB_LIVENESS_PROBE", app_port),
@@ -181,6 +185,7 @@ impl Config {
             },
             announce,
             drain_linger: reading.duration_or("EBB_DRAIN_LINGER", linger),
+            trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
             log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
         }
     }

@@ -7,7 +7,7 @@ use dataplane::{Abort, Body, Connection, Drain, Service};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
-use runtime::Clock;
+use runtime::{Clock, TrustedHosts};
 use tokio_util::sync::CancellationToken;
 use vocabulary::PodName;
 
@@ -25,6 +25,7 @@ const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct AdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
+    pub(crate) trusted: TrustedHosts,
     /// Cancelled when the drain begins.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when the last request has ended.
@@ -41,6 +42,9 @@ impl Service for AdminPages {
     ) -> Result<Response<Body>, Abort> {
         if gate::is_prober(request.headers()) || gate::is_probe(request.headers()) {
             return Ok(gate::answer(request.headers(), self.health.state()));
+        }
+        if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
+            return Ok(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
         }
         Ok(match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
@@ -138,6 +142,7 @@ mod tests {
         AdminPages {
             health: Health::new(),
             clock: Clock::start(),
+            trusted: TrustedHosts::default(),
             leaving: CancellationToken::new(),
             left: CancellationToken::new(),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{AsyncBreaker, Drain, ServerLimits, Service, UpstreamLimits, Upstreams, serve};
-use runtime::{Clock, StopRequests, new_link_token};
+use runtime::{Clock, StopRequests, TrustedHosts, new_link_token};
 use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
@@ -185,7 +185,7 @@ impl Bound {
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
         let beside = Drain::new();
-        let _admin = Task::of_server(admin, parts.admin_pages(clock), &beside);
+        let _admin = Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside);
         let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside);
         let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside);
         let _requests = Task::of_server(requests, stack, &parts.drain);
@@ -276,8 +276,9 @@ impl Parts {
         clock.sleep_until(clock.now() + Duration::from_millis(20)).await;
     }
 
-    fn admin_pages(&self, clock: Clock) -> Rc<AdminPages> {
+    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<AdminPages> {
         Rc::new(AdminPages {
+            trusted,
             health: Rc::clone(&self.health),
             clock,
             leaving: self.leaving.clone(),

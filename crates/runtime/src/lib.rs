@@ -4,6 +4,7 @@
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
 mod backoff;
+mod browsers;
 mod chance;
 mod clock;
 mod listen;
@@ -12,6 +13,7 @@ mod metrics;
 mod signals;
 
 pub use backoff::Backoff;
+pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts, in_plain_text, refuse_foreign};
 pub use chance::new_link_token;
 pub use clock::{Clock, wall_time};
 pub use listen::listen;

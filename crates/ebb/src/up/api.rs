@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
-use axum::Router;
+use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::{Json, Router};
+use runtime::TrustedHosts;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
@@ -41,17 +43,26 @@ pub(super) fn serve(
     listener: TcpListener,
     current: CurrentRouter,
     orders: mpsc::Sender<RestartOrder>,
+    trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
     let listener = tokio::net::TcpListener::from_std(listener).context("listening for the API")?;
+    let router = router(current, orders, trusted);
+    Ok(tokio::spawn(async move {
+        // Serving ends only by abort: accept errors are retried within.
+        let _ = axum::serve(listener, router).await;
+    }))
+}
+
+/// Browsers are kept out here, in front of everything, so that no page can be forgotten.
+fn router(current: CurrentRouter, orders: mpsc::Sender<RestartOrder>, trusted: TrustedHosts) -> Router {
     let router = Router::new()
         .route("/v1/restart/{part}", post(restart))
         .with_state(orders)
         .fallback(forward)
         .with_state(current);
-    Ok(tokio::spawn(async move {
-        // Serving ends only by abort: accept errors are retried within.
-        let _ = axum::serve(listener, router).await;
-    }))
+    runtime::refuse_foreign(router, trusted, |status, error| {
+        (status, Json(ApiError { version: API_VERSION, error })).into_response()
+    })
 }
 
 async fn forward(State(current): State<CurrentRouter>, request: Request) -> Response {
@@ -84,5 +95,75 @@ async fn restart(
         Ok(Ok(())) => (StatusCode::OK, "rebuilt\n".to_owned()),
         Ok(Err(problem)) => (StatusCode::INTERNAL_SERVER_ERROR, problem),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "everything is stopping\n".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::Method;
+    use axum::http::header::{HOST, ORIGIN};
+    use axum::routing::get;
+
+    use super::*;
+
+    /// What the API answers, and whether that made something happen.
+    async fn asked(
+        method: Method,
+        path: &str,
+        host: &str,
+        origin: Option<&str>,
+    ) -> (StatusCode, String, bool) {
+        let behind = Router::new().route("/v1/revisions", get(|| async { "all" }));
+        let current = CurrentRouter::new(behind.route("/metrics", get(|| async { "numbers" })));
+        let (orders, mut ordered) = mpsc::channel(1);
+        let trusted = "ebb.example.com".parse().expect("a name");
+        let mut request = Request::builder().method(method).uri(path).header(HOST, host);
+        if let Some(origin) = origin {
+            request = request.header(ORIGIN, origin);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let asking = tokio::spawn(router(current, orders, trusted).oneshot(request));
+        let is_ordered = match ordered.recv().await {
+            Some(RestartOrder { done, .. }) => done.send(Ok(())).is_ok(),
+            None => false,
+        };
+        let response = asking.await.expect("no panic").expect("it answers");
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 4096).await.expect("short");
+        (status, String::from_utf8_lossy(&body).into_owned(), is_ordered)
+    }
+
+    #[tokio::test]
+    async fn pages_of_strangers_neither_read_nor_restart() {
+        let (own, evil) = ("127.0.0.1:9000", "http://evil.example");
+        for (host, origin, expected) in [
+            (own, None, StatusCode::OK),
+            (own, Some("http://127.0.0.1:9000"), StatusCode::OK),
+            ("[::1]:9000", None, StatusCode::OK),
+            ("localhost:9000", Some("http://localhost:9000"), StatusCode::OK),
+            ("ebb.example.com", Some("https://ebb.example.com"), StatusCode::OK),
+            (own, Some(evil), StatusCode::FORBIDDEN),
+            (own, Some("null"), StatusCode::FORBIDDEN),
+            ("evil.example:9000", None, StatusCode::FORBIDDEN),
+            ("evil.example:9000", Some("http://evil.example:9000"), StatusCode::FORBIDDEN),
+        ] {
+            let (status, text, _) = asked(Method::GET, "/v1/revisions", host, origin).await;
+            assert_eq!(status, expected, "{host} {origin:?}: {text}");
+            assert_eq!(text == "all", expected == StatusCode::OK, "{text}");
+            let (status, text, is_restarted) =
+                asked(Method::POST, "/v1/restart/autoscaler", host, origin).await;
+            assert_eq!(status, expected, "{host} {origin:?}: {text}");
+            assert_eq!(is_restarted, expected == StatusCode::OK, "{host} {origin:?}");
+            let (status, text, _) = asked(Method::GET, "/metrics", host, origin).await;
+            assert_eq!((status, text.as_str()), (StatusCode::OK, "numbers"), "{host} {origin:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_an_error_like_others() {
+        let (_, text, _) = asked(Method::GET, "/v1/revisions", "evil.example", None).await;
+        let error: ApiError = serde_json::from_str(&text).expect("JSON");
+        assert!(error.version == API_VERSION && error.error.contains("--trusted-host"), "{text}");
     }
 }

@@ -120,11 +120,11 @@ impl<'e> Reading<'e> {
         self.parsed(name, "an IP address").unwrap_or(default)
     }
 
-    /// A value that no message repeats; empty means none.
-    pub(super) fn secret<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
+    /// A value whose errors say all that may be said; empty means none.
+    pub(super) fn checked<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.text(name).filter(|text| !text.is_empty())?;
         match text.parse() {
-            Ok(secret) => Some(secret),
+            Ok(value) => Some(value),
             Err(error) => {
                 self.problem(format!("{name} {error}"));
                 None

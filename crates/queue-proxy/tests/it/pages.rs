@@ -2,9 +2,11 @@
 
 use prost::Message;
 use queue_proxy::Stat;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use vocabulary::PodState;
 
-use crate::world::{App, HOP_KEY, Proxy, ask, eventually, run};
+use crate::world::{Answer, App, HOP_KEY, Proxy, answer, ask, eventually, run};
 
 const KUBELET: (&str, &str) = ("User-Agent", "kube-probe/1.30");
 const QUEUE: (&str, &str) = ("K-Network-Probe", "queue");
@@ -108,7 +110,45 @@ fn p13_waiting_for_a_drain_that_does_not_come_disturbs_nobody() {
             waited = waiting => panic!("a drain may still come: {}", waited.status),
             probed = probing => assert_eq!(probed.status, 200),
         }
-        assert_eq!(ask(proxy.ports.admin, "GET", "/nowhere", &[], b"").await.status, 404);
+        assert_eq!(asked_as(proxy.ports.admin, "/nowhere", "localhost", None).await.status, 404);
+    });
+}
+
+/// A page of the admin port, asked under this host and by a page of that origin.
+async fn asked_as(admin: u16, path: &str, host: &str, origin: Option<&str>) -> Answer {
+    let mut stream = TcpStream::connect(("127.0.0.1", admin)).await.expect("it listens");
+    let origin = origin.map(|origin| format!("Origin: {origin}\r\n")).unwrap_or_default();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{origin}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("open");
+    answer(&mut stream).await
+}
+
+#[test]
+fn browsers_lent_to_strangers_see_only_what_everybody_may() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[("EBB_TRUSTED_HOSTS", "pod.example.com")]).await;
+        let admin = proxy.ports.admin;
+        for (host, origin, expected) in [
+            ("127.0.0.1:8022", None, 404),
+            ("127.0.0.1:8022", Some("http://127.0.0.1:8022"), 404),
+            ("[::1]:8022", None, 404),
+            ("localhost", None, 404),
+            ("pod.example.com", None, 404),
+            ("evil.example", None, 403),
+            ("127.0.0.1:8022", Some("http://evil.example"), 403),
+        ] {
+            for path in ["/", "/nowhere"] {
+                let answer = asked_as(admin, path, host, origin).await;
+                assert_eq!(answer.status, expected, "{host} {origin:?}: {}", answer.body);
+            }
+            for path in ["/healthz", "/ready"] {
+                let answer = asked_as(admin, path, host, origin).await;
+                assert_eq!(answer.status, 200, "{host} {origin:?}: {}", answer.body);
+            }
+        }
+        let refused = asked_as(admin, "/nowhere", "evil.example", None).await;
+        assert!(refused.body.contains("EBB_TRUSTED_HOSTS"), "{}", refused.body);
     });
 }
 
