@@ -53,16 +53,18 @@ impl History {
             Some(last) if second <= last - ring.length() => return,
             Some(_) | None => {}
         }
-        ring.add(second, value);
-        stable.add(ring, second, value);
-        panic.add(ring, second, value);
+        let change = ring.add(second, value);
+        stable.add(ring, second, change);
+        panic.add(ring, second, change);
     }
 
-    /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and count as if that window had been
-    /// full (as Knative does: growing a young window dilutes its average).
+    /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and a window that changes counts as if it
+    /// had been full (as Knative does: growing a young window dilutes its average). Unlike there a panic window that grows finds the seconds
+    /// that the stable window has kept, so its beginning is theirs if that is earlier.
     pub(crate) fn resize(&mut self, stable: Duration, panic: Duration, now: Second) {
         let old = std::mem::replace(self, Self::new(stable, panic));
         let (stable, panic) = (self.stable.span, self.panic.span);
+        let measured = old.stable.edges;
         if stable == old.stable.span {
             self.ring = old.ring;
             self.stable = old.stable;
@@ -74,10 +76,14 @@ impl History {
             let first = edges.last - (old.stable.span - 1);
             self.stable.begin(&self.ring, Edges { first, oldest: first, last: edges.last });
         }
-        if let Some(edges) = self.stable.edges {
-            let edges = if panic == old.panic.span { old.panic.edges } else { None }.unwrap_or(edges);
-            self.panic.begin(&self.ring, edges);
-        }
+        let (Some(Edges { last, .. }), Some(measured)) = (self.stable.edges, measured) else {
+            return;
+        };
+        let edges = old.panic.edges.filter(|_| panic == old.panic.span).unwrap_or_else(|| {
+            let first = measured.first.min(last - (old.panic.span - 1));
+            Edges { first, oldest: first, last }
+        });
+        self.panic.begin(&self.ring, edges);
     }
 }
 
@@ -146,8 +152,10 @@ impl Window {
         if second <= last - (self.span + LAG) {
             return;
         }
-        self.edges = Some(Edges { first: first.min(second), oldest: oldest.min(second), last });
-        if second > last - self.span {
+        let is_within = second > last - self.span;
+        let first = if is_within { first.min(second) } else { first };
+        self.edges = Some(Edges { first, oldest: oldest.min(second), last });
+        if is_within {
             self.total += value;
             self.sweep(-value, ring, last - self.span + 1..=last);
         }

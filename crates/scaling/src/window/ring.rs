@@ -87,9 +87,17 @@ impl Ring {
         self.between(from, to).fold(Value::default(), Value::add)
     }
 
-    pub(super) fn add(&mut self, second: Second, value: Value) {
+    /// Adds to a second what does not take it below zero, and returns that. A correction may take back what a resize has dropped; and floats
+    /// leave a residue where everything is taken back, which would keep a pod alive.
+    pub(super) fn add(&mut self, second: Second, value: Value) -> Value {
         let index = self.index(second);
-        self.slots[index] += value;
+        let before = self.slots[index];
+        let after = Value {
+            concurrency: sum(before.concurrency, value.concurrency),
+            rate: sum(before.rate, value.rate),
+        };
+        self.slots[index] = after;
+        after - before
     }
 
     /// Makes room for the seconds after `newest` until `to`.
@@ -108,4 +116,10 @@ impl Ring {
         usize::try_from(second.rem_euclid(self.length()))
             .expect("a remainder of a positive length is not negative")
     }
+}
+
+/// Zero at least, and zero where next to nothing of what was taken away is left.
+fn sum(before: f64, change: f64) -> f64 {
+    let sum = before + change;
+    if sum < -change * 1e-9 { 0.0 } else { sum.max(0.0) }
 }

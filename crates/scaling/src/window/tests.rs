@@ -192,6 +192,85 @@ fn a_share_is_what_a_load_of_one_would_average_to() {
 }
 
 #[test]
+fn a_growing_panic_window_counts_as_if_it_had_been_full_not_as_the_stable_one() {
+    // As Knative: three seconds of a window of six, then of twelve. The stable window grows too and counts as sixty.
+    let seconds = Duration::from_secs;
+    for stable in [60, 120] {
+        let mut history = History::new(seconds(60), seconds(6));
+        for second in 0..3 {
+            history.add(second, Value { concurrency: 12.0, rate: 0.0 });
+        }
+        history.resize(seconds(stable), seconds(12), 2);
+        let panic = history.panic(Metric::Concurrency).average(Aggregation::Linear, 2);
+        assert!((panic - 36.0 / 6.0).abs() < 1e-9, "{stable}: {panic}");
+    }
+}
+
+#[test]
+fn a_growing_panic_window_finds_the_seconds_that_were_measured() {
+    // Knative has forgotten all but six of them, and says the same here.
+    let seconds = Duration::from_secs;
+    for stable in [60, 120] {
+        let mut history = History::new(seconds(60), seconds(6));
+        for second in 0..30 {
+            history.add(second, Value { concurrency: 12.0, rate: 0.0 });
+        }
+        history.resize(seconds(stable), seconds(12), 29);
+        let panic = history.panic(Metric::Concurrency).average(Aggregation::Linear, 29);
+        assert!((panic - 12.0).abs() < 1e-9, "{stable}: {panic}");
+    }
+}
+
+#[test]
+fn what_comes_later_than_the_window_moves_nothing() {
+    let mut window = Window::new(Duration::from_secs(6));
+    for second in 20..24 {
+        window.add(second, 9.0);
+    }
+    for late in (23 - 6 - LAG)..=(23 - 6) {
+        window.add(late, 0.0);
+        window.add(late, 50.0);
+        for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
+            let mut punctual = Window::new(Duration::from_secs(6));
+            for second in 20..24 {
+                punctual.add(second, 9.0);
+            }
+            let (with, without) =
+                (window.view().average(aggregation, 23), punctual.view().average(aggregation, 23));
+            assert_eq!(with.to_bits(), without.to_bits(), "{late}: {aggregation:?}: {with}, not {without}");
+        }
+    }
+}
+
+#[test]
+fn a_correction_of_what_a_resize_dropped_takes_no_average_below_zero() {
+    for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
+        let mut window = Window::new(Duration::from_secs(6));
+        window.add(0, 10.0);
+        // All of it is older than the window, so nothing stays.
+        window.resize(Duration::from_secs(60), 20);
+        window.add(0, -10.0);
+        let average = window.view().average(aggregation, 0);
+        assert_eq!(average.to_bits(), 0.0_f64.to_bits(), "{aggregation:?}: {average}");
+        window.add(1, 3.0);
+        assert!(window.view().average(aggregation, 1) > 0.0);
+    }
+}
+
+#[test]
+fn taking_everything_back_leaves_nothing() {
+    let mut window = Window::new(Duration::from_secs(60));
+    for value in [10.1, 5.3, 0.7] {
+        window.add(0, value);
+    }
+    for value in [10.1, 5.3, 0.7] {
+        window.add(0, -value);
+    }
+    let average = window.view().average(Aggregation::WeightedExponential, 0);
+    assert_eq!(average.to_bits(), 0.0_f64.to_bits(), "{average}");
+}
+
+#[test]
 fn absurd_seconds_neither_panic_nor_stay() {
     let mut window = Window::new(Duration::from_secs(6));
     for second in [Second::MAX / 4, 10, Second::MIN / 4] {
