@@ -105,8 +105,36 @@ struct LoadPerPod {
     total: f64,
 }
 
-/// The share of the stable window in whole seconds, halves rounded up, at least one.
+/// The share of the stable window in whole seconds, halves rounded up, at least one. Knative multiplies nanoseconds and cuts the product to
+/// whole ones before it rounds; near a half that decides.
 fn panic_window(stable: Duration, percentage: Percentage) -> Duration {
-    let seconds = (stable.as_secs_f64() * percentage.value() / 100.0).round();
+    const NANOSECONDS: f64 = 1e9;
+    let product = (stable.as_secs_f64() * NANOSECONDS * percentage.value() / 100.0).trunc();
+    let seconds = ((product + NANOSECONDS / 2.0) / NANOSECONDS).floor();
     Duration::try_from_secs_f64(seconds.max(1.0)).unwrap_or(stable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_window_is_rounded_as_by_the_reference() {
+        // Stable seconds, percentage, panic seconds: the last three are a hair below a half in nanoseconds and a half in seconds.
+        for (stable, percentage, expected) in [
+            (60, 10.0, 6),
+            (60, 51.0, 31),
+            (15, 10.0, 2),
+            (25, 10.0, 3),
+            (6, 10.0, 1),
+            (6, 1.0, 1),
+            (3600, 100.0, 3600),
+            (125, 16.4, 20),
+            (125, 34.8, 43),
+            (125, 67.6, 84),
+        ] {
+            let window = panic_window(Duration::from_secs(stable), Percentage::clamped(percentage));
+            assert_eq!(window, Duration::from_secs(expected), "{stable} s at {percentage} %");
+        }
+    }
 }
