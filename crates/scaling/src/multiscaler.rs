@@ -254,7 +254,7 @@ struct ActivatorClock {
 
 impl ActivatorClock {
     fn second_at(self, now: Timestamp) -> u64 {
-        self.second + now.saturating_since(self.at).as_secs()
+        self.second.saturating_add(now.saturating_since(self.at).as_secs())
     }
 }
 

@@ -132,11 +132,12 @@ pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) 
         let kept = reasons.last().filter(|_| count == PodCount::ZERO).map(kept_by_bound);
         Plan { want: Some(bounded), apply: true, recheck: None, reasons, kept }
     };
-    if desired.is_none() { never_lower(plan, situation.present) } else { plan }
+    let present = situation.spec.max_scale.map_or(situation.present, |max| max.min(situation.present));
+    if desired.is_none() { never_lower(plan, present) } else { plan }
 }
 
-/// Without any decision the bounds may raise what is there but not lower it: a restart knows nothing yet. (A revision that never
-/// got ready in time still goes to zero.)
+/// Without any decision the lower bound may raise what is there but not lower it: a restart knows nothing yet. Nor is more ordered than the
+/// upper bound allows, though more was found. (A revision that never got ready in time still goes to zero.)
 fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
     if let Some(want) = plan.applied().filter(|&want| want > PodCount::ZERO && want < present) {
         plan.want = Some(present);

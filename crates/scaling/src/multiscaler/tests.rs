@@ -211,6 +211,49 @@ fn a_restart_raises_to_the_lower_bound_but_lowers_nothing() {
 }
 
 #[test]
+fn a_restart_orders_no_more_than_the_upper_bound() {
+    let (min_scale, max_scale) = (PodCount::new(3), Some(PodCount::new(8)));
+    let mut world = World::new(ScalingSpec { min_scale, max_scale, ..spec() });
+    world.create(12);
+    // Somebody writes another count before there is a decision.
+    world.create(11);
+    world.edit(|spec| spec.min_scale = PodCount::new(4));
+    world.run_until(30.0);
+    assert!(world.scale_orders().iter().all(|&(_, count)| count <= 8), "{:?}", world.scale_orders());
+}
+
+#[test]
+fn absurd_seconds_of_an_activator_harm_nobody() {
+    let mut world = World::new(spec());
+    let Reporter::Activator(activator) = ACTIVATOR else { unreachable!("it is one") };
+    world.handle(Event::ActivatorsChanged { activators: vec![activator] });
+    for current_second in [u64::MAX, u64::MAX - 1, u64::MAX / 2] {
+        let history = vec![(REVISION, sample(current_second, 5.0, 0))];
+        world.handle(Event::ReporterStarted {
+            reporter: ACTIVATOR,
+            boot: BootId(current_second),
+            current_second,
+            history,
+        });
+        world.now += Duration::from_secs(3);
+        world.create(1);
+        world.handle(Event::ReporterHeard { reporter: ACTIVATOR, second: u64::MAX });
+        world.handle(Event::LoadReported {
+            reporter: ACTIVATOR,
+            revision: REVISION,
+            sample: sample(current_second, 5.0, 0),
+        });
+        world.handle(Event::RevisionRemoved { revision: REVISION });
+    }
+    world.create(1);
+    world.activator_starts();
+    world.ready(1);
+    world.in_activator = 60;
+    world.run_until(100.0);
+    assert_eq!(world.status().stable_value, Some(60.0));
+}
+
+#[test]
 fn a_restart_at_zero_stays_there_unless_the_lower_bound_asks_for_pods() {
     for initial in [0, 1, 3] {
         let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(initial), ..spec() });
