@@ -4,9 +4,12 @@
 pub mod bench;
 pub mod client;
 pub mod ebb;
+pub mod http2;
 pub mod manifest;
 pub mod relay;
+pub mod strict;
 pub mod wait;
+pub mod world;
 
 pub use client::{Load, Tally};
 pub use ebb::{Ebb, Revision};

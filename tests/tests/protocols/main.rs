@@ -16,6 +16,7 @@ mod interim;
 mod queueing;
 mod refusals;
 mod semantics;
+mod smuggling;
 mod timers;
 mod trailers;
 mod websocket;

@@ -4,14 +4,16 @@
 //! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
 //!
 //! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would send is in [`raw`], which is the whole app
-//! when it is started with `--raw`.
+//! when it is started with `--raw`; what arrived to the letter, with `--record FILE`, is in [`recorded`].
 
 mod raw;
+mod recorded;
 mod streams;
 mod websocket;
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +33,7 @@ use tokio::net::{TcpListener, TcpStream};
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// How the app misbehaves.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Behaviour {
     start_delay: Duration,
     exit_at_once: Option<u8>,
@@ -39,6 +41,8 @@ struct Behaviour {
     hang_after: Option<usize>,
     /// Answers with prepared bytes only.
     raw: bool,
+    /// Notes every request there.
+    record: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +83,7 @@ impl Behaviour {
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
+                "--record" => behaviour.record = args.next().map(PathBuf::from),
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
                 unknown => panic!("unknown flag {unknown}"),
             }
@@ -100,7 +105,9 @@ async fn serve(address: SocketAddr, behaviour: Behaviour) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
-        if behaviour.raw {
+        if let Some(file) = state.behaviour.record.clone() {
+            tokio::spawn(async move { recorded::serve(stream, &file).await });
+        } else if state.behaviour.raw {
             tokio::spawn(raw::serve(stream));
         } else {
             tokio::spawn(serve_http(stream, Arc::clone(&state)));
