@@ -1,0 +1,53 @@
+// Command grpc-go is a gRPC server and a client that move data as fast as they can, both ways at once, to show that a proxy between
+// them breaks no stream. Both ends size their windows by the bandwidth that they measure, which grpc-go does by a ping for each round
+// trip while data flows: more than a thousand a second on a fast link.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("write `grpc-go server` or `grpc-go client`")
+	}
+	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
+	switch arguments[0] {
+	case "server":
+		port := flags.String("port", os.Getenv("PORT"), "where to listen on the loopback; 0 for any free port")
+		if err := flags.Parse(arguments[1:]); err != nil {
+			return err
+		}
+		return serve(*port)
+	case "client":
+		plan := plan{}
+		target := flags.String("target", "", "host:port of the proxy")
+		authority := flags.String("authority", "localhost", "what the requests are for")
+		flags.DurationVar(&plan.time, "time", 10*time.Second, "how long data flows")
+		flags.IntVar(&plan.connections, "connections", 2, "how many connections share the streams")
+		flags.IntVar(&plan.streams, "streams", 4, "how many streams of each kind run at once on a connection")
+		flags.IntVar(&plan.callers, "callers", 8, "how many callers send one small request after another on a connection")
+		if err := flags.Parse(arguments[1:]); err != nil {
+			return err
+		}
+		result, err := plan.run(context.Background(), *target, *authority)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(result)
+	default:
+		return fmt.Errorf("%q is neither `server` nor `client`", arguments[0])
+	}
+}
