@@ -16,6 +16,7 @@ mod server;
 mod session;
 mod stream;
 mod transport;
+mod unread;
 
 pub(crate) use client::connect;
 pub use frame::ErrorCode;

@@ -65,7 +65,10 @@ pub struct UpstreamLimits {
     pub idle: Duration,
     /// How many connections one address may have; a request beyond that is refused.
     pub connections_per_address: usize,
-    /// How much of an HTTP/2 response a stream accepts before it is read, in bytes.
+    /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as its client takes nothing, that is all that is held
+    /// of it here.
+    pub unread_window: u32,
+    /// How much it accepts from then on.
     pub stream_window: u32,
     /// What becomes of a request that its connection lost.
     pub lost_requests: LostRequests,
@@ -78,6 +81,8 @@ impl Default for UpstreamLimits {
             // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the shortest default known to us.
             idle: Duration::from_millis(1500),
             connections_per_address: 10_000,
+            // One frame, and most responses. 40 connections of clients that open 250 streams each and take nothing make us hold 160 MB.
+            unread_window: 16 * 1024,
             stream_window: 256 * 1024,
             lost_requests: LostRequests::Repeat,
         }

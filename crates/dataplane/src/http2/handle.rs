@@ -115,6 +115,11 @@ impl Pump {
             if self.sender.poll_error(context).is_ready() {
                 return Poll::Ready(Err(SendFailure::Stream));
             }
+            // What is certainly there is not taken before there is room: meanwhile its sender is not told that it was read. What may be the end of the
+            // body, or its trailers, needs none.
+            if body.size_hint().lower() > 0 {
+                ready!(self.sender.poll_room(1, context)).map_err(|_| SendFailure::Stream)?;
+            }
             let frame = ready!(Pin::new(&mut *body).poll_frame(context));
             self.has_begun = true;
             match frame {
@@ -169,9 +174,9 @@ impl Receiver {
         let whole = {
             let mut state = self.stream.state.borrow_mut();
             let is_whole = state.receiving.is_ended
-                && state.receiving.data.len() <= 1
+                && state.receiving.data.is_one_piece()
                 && state.receiving.trailers.is_none();
-            is_whole.then(|| state.receiving.data.pop_front().unwrap_or_default())
+            is_whole.then(|| state.receiving.data.pop().unwrap_or_default())
         };
         if let Some(bytes) = &whole {
             self.session.read(&self.stream, bytes.len());
@@ -189,7 +194,7 @@ impl HttpBody for Receiver {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         let mut state = self.stream.state.borrow_mut();
-        if let Some(data) = state.receiving.data.pop_front() {
+        if let Some(data) = state.receiving.data.pop() {
             drop(state);
             self.session.read(&self.stream, data.len());
             return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -213,9 +218,14 @@ impl HttpBody for Receiver {
 
     fn size_hint(&self) -> SizeHint {
         let state = self.stream.state.borrow();
-        let here: usize = state.receiving.data.iter().map(Bytes::len).sum();
+        let here = state.receiving.data.bytes() as u64;
         let to_come = if state.receiving.is_ended { Some(0) } else { state.receiving.length_left };
-        to_come.map(|to_come| SizeHint::with_exact(to_come + here as u64)).unwrap_or_default()
+        let Some(to_come) = to_come else {
+            let mut hint = SizeHint::default();
+            hint.set_lower(here);
+            return hint;
+        };
+        SizeHint::with_exact(to_come + here)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The head of a message, put together from its fields and checked (RFC 9113 §8).
 
+use std::ops::ControlFlow;
+
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
@@ -16,6 +18,14 @@ pub(super) enum Problem {
     TooLarge,
 }
 
+/// How large a head may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadBounds {
+    /// With everything that its fields count for (RFC 9113 §6.5.2).
+    pub(super) bytes: usize,
+    pub(super) headers: usize,
+}
+
 /// What was read of a head.
 #[derive(Debug, Default)]
 pub(super) struct Head {
@@ -27,18 +37,20 @@ pub(super) struct Head {
     headers: HeaderMap,
     has_headers: bool,
     bytes: usize,
+    headers_seen: usize,
     problem: Option<Problem>,
 }
 
 impl Head {
-    /// Takes a field that counts for so many bytes.
-    pub(super) fn take(&mut self, field: Field, bytes: usize, bytes_max: usize) {
+    /// Takes a field that counts for so many bytes. Breaks off when nothing can be made of the head any more.
+    pub(super) fn take(&mut self, field: Field, bytes: usize, limits: HeadBounds) -> ControlFlow<()> {
         self.bytes += bytes;
-        if self.bytes > bytes_max {
+        self.headers_seen += usize::from(matches!(field, Field::Header(..)));
+        if self.bytes > limits.bytes || self.headers_seen > limits.headers {
             self.problem.get_or_insert(Problem::TooLarge);
         }
         if self.problem.is_some() {
-            return;
+            return ControlFlow::Break(());
         }
         let is_legal = match field {
             Field::Method(method) => self.first(|head| &mut head.method, method),
@@ -49,9 +61,11 @@ impl Head {
             Field::Header(name, value) => self.header(name, value),
             Field::Malformed => false,
         };
-        if !is_legal {
-            self.problem = Some(Problem::Malformed);
+        if is_legal {
+            return ControlFlow::Continue(());
         }
+        self.problem = Some(Problem::Malformed);
+        ControlFlow::Break(())
     }
 
     /// A pseudo-header comes once, before all others.
@@ -162,7 +176,10 @@ mod tests {
             }
         }
         let mut head = Head::default();
-        Decoder::default().decode(&block, |field, bytes| head.take(field, bytes, 300)).expect("legal HPACK");
+        let bounds = HeadBounds { bytes: 300, headers: 5 };
+        Decoder::default()
+            .decode(&block, |field, bytes| head.take(field, bytes, bounds))
+            .expect("legal HPACK");
         head
     }
 
@@ -216,6 +233,10 @@ mod tests {
         let long = "x".repeat(120);
         let lines = [&GET[..], &[("a", &long), ("b", "")]].concat();
         assert_eq!(head(&lines).into_request().expect_err("too large"), Problem::TooLarge);
+        let many = [("a", ""); 3];
+        assert!(head(&[&GET[..2], &GET[3..], &many].concat()).into_request().is_ok());
+        let lines = [&GET[..2], &GET[3..], &many, &many].concat();
+        assert_eq!(head(&lines).into_request().expect_err("too many"), Problem::TooLarge);
         assert!(head(&with(("te", "trailers"))).into_request().is_ok());
     }
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use http::Request;
 use runtime::Clock;
 
@@ -64,10 +64,16 @@ pub(super) enum Role {
 pub(crate) struct SessionLimits {
     /// How many streams a client may open.
     pub(crate) streams: u32,
-    /// How much of a stream is accepted before somebody reads it, in bytes; at least 65,535.
+    /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at least 65,535, because they do not wait until they
+    /// have heard of it.
     pub(crate) stream_window: u32,
+    /// How much of a stream is accepted once somebody has begun to read it, in bytes. What nobody takes costs as little memory as possible; what is taken
+    /// should not wait for its reader.
+    pub(crate) read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
     pub(crate) head_bytes: usize,
+    /// How many headers it may have.
+    pub(crate) headers: usize,
 }
 
 /// A request that came.
@@ -256,7 +262,10 @@ impl Session {
         core.credit(length);
         let mut state = stream.state.borrow_mut();
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
-        if state.receiving.unreturned >= core.limits.stream_window / 2 && !state.receiving.is_ended {
+        if !std::mem::replace(&mut state.receiving.is_read, true) {
+            state.receiving.unreturned += core.limits.read_window.saturating_sub(core.limits.stream_window);
+        }
+        if state.receiving.unreturned >= core.limits.read_window / 2 && !state.receiving.is_ended {
             let returned = std::mem::take(&mut state.receiving.unreturned);
             state.receiving.window += i64::from(returned);
             write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
@@ -270,7 +279,7 @@ impl Session {
         let (unread, is_ended, is_writer_gone) = {
             let mut state = stream.state.borrow_mut();
             state.receiving.is_gone = true;
-            let unread: usize = std::mem::take(&mut state.receiving.data).iter().map(Bytes::len).sum();
+            let unread = state.receiving.data.clear();
             (unread, state.receiving.is_ended, state.sending.is_gone)
         };
         core.credit(unread);
@@ -400,7 +409,7 @@ impl Core {
     fn reset(&mut self, id: u32, code: ErrorCode) {
         if let Some(stream) = self.streams.find(id).cloned() {
             let mut state = stream.state.borrow_mut();
-            let unread: usize = std::mem::take(&mut state.receiving.data).iter().map(Bytes::len).sum();
+            let unread = state.receiving.data.clear();
             state.fail(StreamError::Aborted(code));
             drop(state);
             self.credit(unread);

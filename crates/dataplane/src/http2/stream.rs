@@ -1,15 +1,14 @@
 //! One stream: what came on it and waits to be read, and what may be sent.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use bytes::Bytes;
 use http::{HeaderMap, Response};
 use thiserror::Error;
 
 use super::frame::ErrorCode;
+use super::unread::UnreadData;
 
 /// Why a stream ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -69,11 +68,13 @@ pub(super) struct State {
 pub(super) struct Receiving {
     pub(super) head: HeadProgress,
     /// What was not yet read.
-    pub(super) data: VecDeque<Bytes>,
+    pub(super) data: UnreadData,
     pub(super) trailers: Option<HeaderMap>,
     pub(super) is_ended: bool,
     /// How much the peer may still send.
     pub(super) window: i64,
+    /// Whether somebody has begun to read it.
+    pub(super) is_read: bool,
     /// How much was read since the peer was last told.
     pub(super) unreturned: u32,
     /// How much of a body of known length is still to come.

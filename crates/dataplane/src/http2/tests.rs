@@ -7,6 +7,7 @@ mod server;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -128,7 +129,12 @@ impl Peer {
             Kind::Headers => {
                 assert!(head.has(END_HEADERS), "the heads here are short");
                 let mut lines = Vec::new();
-                self.decoder.decode(&payload, |field, _| lines.push(field.line())).expect("legal");
+                self.decoder
+                    .decode(&payload, |field, _| {
+                        lines.push(field.line());
+                        ControlFlow::Continue(())
+                    })
+                    .expect("legal");
                 Got::Head { stream, lines, is_end }
             }
             Kind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },

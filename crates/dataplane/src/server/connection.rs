@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use super::{ServerLimits, Service, http1};
 use crate::drain::Drain;
 use crate::headers::ClientAddress;
+use crate::http1::HEADERS_MAX;
 use crate::http2::{self, SessionLimits};
 use crate::socket_options::set_options;
 use crate::stream::Stream;
@@ -114,7 +115,9 @@ async fn run_http2<S: Service>(
     let limits = SessionLimits {
         streams: limits.streams_per_connection,
         stream_window: limits.stream_window,
+        read_window: limits.stream_window,
         head_bytes: limits.head_bytes,
+        headers: HEADERS_MAX,
     };
     http2::serve(stream, connection, service, drain, limits).await?;
     Ok(())

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::{Opened, Pool, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
-use crate::http1::HEAD_BYTES_MAX;
+use crate::http1::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
 /// How many times a request that a peer has certainly not begun is sent again on another connection.
@@ -205,8 +205,13 @@ impl Dialing {
             let first = self.dial.failure.set(kind.clone());
             debug_assert!(first.is_ok(), "an attempt fails once");
         })?;
-        let stream_window = self.pool.limits.stream_window;
-        let limits = SessionLimits { streams: 0, stream_window, head_bytes: HEAD_BYTES_MAX };
+        let limits = SessionLimits {
+            streams: 0,
+            stream_window: self.pool.limits.unread_window,
+            read_window: self.pool.limits.stream_window,
+            head_bytes: HEAD_BYTES_MAX,
+            headers: HEADERS_MAX,
+        };
         let (session, running) = http2::connect(socket, limits, self.pool.clock);
         let opened = self.opened.take();
         tokio::task::spawn_local(async move {

@@ -1,5 +1,7 @@
 //! Reads a head, field by field.
 
+use std::ops::ControlFlow;
+
 use http::header::{HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
@@ -9,6 +11,9 @@ use super::{CompressionError, Field, huffman};
 
 /// No number in a head needs to be larger, and four further bytes can say it.
 const NUMBER_MAX: usize = 1 << 28;
+
+/// More room than this for unpacked letters is not kept from one head to the next.
+const TEXT_BYTES_KEPT: usize = 4 * 1024;
 
 /// What one peer's heads are read with.
 #[derive(Debug, Default)]
@@ -28,22 +33,30 @@ enum Literal {
 }
 
 impl Decoder {
-    /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2).
+    /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2). Once `take` breaks off, the rest is read for the
+    /// table's sake only: of a megabyte of fields that nobody wants, what enters no table is stepped over.
     pub(crate) fn decode(
         &mut self,
         block: &[u8],
-        mut take: impl FnMut(Field, usize),
+        mut take: impl FnMut(Field, usize) -> ControlFlow<()>,
     ) -> Result<(), CompressionError> {
         let mut input = Input(block);
         let mut is_first = true;
+        let mut wanted = ControlFlow::Continue(());
         while let Some(&byte) = input.0.first() {
-            match byte {
+            let literal = match byte {
                 0x80.. => {
                     let index = input.number(7)?;
-                    let (field, bytes) = self.table.field(index).ok_or(CompressionError::Index)?;
-                    take(field, bytes);
+                    if wanted.is_continue() {
+                        let (field, bytes) = self.table.field(index).ok_or(CompressionError::Index)?;
+                        wanted = take(field, bytes);
+                    } else if !self.table.has(index) {
+                        return Err(CompressionError::Index);
+                    }
+                    is_first = false;
+                    continue;
                 }
-                0x40.. => self.literal(&mut input, Literal::Indexed, &mut take)?,
+                0x40.. => Literal::Indexed,
                 0x20.. => {
                     let bytes_max = input.number(5)?;
                     if !is_first || bytes_max > TABLE_BYTES {
@@ -52,10 +65,21 @@ impl Decoder {
                     self.table.resize(bytes_max);
                     continue;
                 }
-                0x10.. => self.literal(&mut input, Literal::Secret, &mut take)?,
-                _ => self.literal(&mut input, Literal::Plain, &mut take)?,
+                0x10.. => Literal::Secret,
+                _ => Literal::Plain,
+            };
+            if wanted.is_continue() {
+                let (field, bytes) = self.literal(&mut input, literal)?;
+                wanted = take(field, bytes);
+            } else if literal == Literal::Indexed {
+                self.literal(&mut input, literal)?;
+            } else {
+                self.step_over(&mut input)?;
             }
             is_first = false;
+        }
+        if self.text.capacity() > TEXT_BYTES_KEPT {
+            self.text = Vec::new();
         }
         Ok(())
     }
@@ -64,8 +88,7 @@ impl Decoder {
         &mut self,
         input: &mut Input<'_>,
         literal: Literal,
-        take: &mut impl FnMut(Field, usize),
-    ) -> Result<(), CompressionError> {
+    ) -> Result<(Field, usize), CompressionError> {
         let index = input.number(if literal == Literal::Indexed { 6 } else { 4 })?;
         let (name, name_bytes) = if index == 0 {
             let text = input.string(&mut self.text)?;
@@ -86,8 +109,18 @@ impl Decoder {
         if literal == Literal::Indexed {
             self.table.insert(name, field.clone(), bytes);
         }
-        take(field, bytes);
-        Ok(())
+        Ok((field, bytes))
+    }
+
+    /// A literal that enters no table.
+    fn step_over(&self, input: &mut Input<'_>) -> Result<(), CompressionError> {
+        let index = input.number(4)?;
+        if index == 0 {
+            input.raw_string()?;
+        } else if !self.table.has(index) {
+            return Err(CompressionError::Index);
+        }
+        input.raw_string().map(drop)
     }
 }
 
@@ -170,14 +203,20 @@ impl<'a> Input<'a> {
         'a: 't,
     {
         let is_compressed = self.0.first().is_some_and(|byte| byte & 0x80 != 0);
-        let length = self.number(7)?;
-        let (string, rest) = self.0.split_at_checked(length).ok_or(CompressionError::Truncated)?;
-        self.0 = rest;
+        let string = self.raw_string()?;
         if !is_compressed {
             return Ok(string);
         }
         text.clear();
         huffman::decode(string, text)?;
         Ok(text)
+    }
+
+    /// A string as it is written.
+    fn raw_string(&mut self) -> Result<&'a [u8], CompressionError> {
+        let length = self.number(7)?;
+        let (string, rest) = self.0.split_at_checked(length).ok_or(CompressionError::Truncated)?;
+        self.0 = rest;
+        Ok(string)
     }
 }

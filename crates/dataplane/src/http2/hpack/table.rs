@@ -136,6 +136,23 @@ fn static_name(index: usize) -> Option<Name> {
     })
 }
 
+/// What an entry of the static table counts for.
+fn static_bytes(index: usize) -> usize {
+    let letters = match index {
+        1 => ":authority".len(),
+        2 => ":method".len() + "GET".len(),
+        3 => ":method".len() + "POST".len(),
+        4 => ":path".len() + "/".len(),
+        5 => ":path".len() + "/index.html".len(),
+        6 => ":scheme".len() + "http".len(),
+        7 => ":scheme".len() + "https".len(),
+        8..=14 => ":status".len() + 3,
+        16 => "accept-encoding".len() + "gzip, deflate".len(),
+        other => HEADERS.get(other - FIRST_HEADER).map_or(0, |name| name.as_str().len()),
+    };
+    letters + ENTRY_OVERHEAD
+}
+
 /// Where a header's name stands in the static table.
 pub(super) fn static_index(name: &HeaderName) -> Option<usize> {
     // The names that nearly every message has are told apart by length and letters, which the compiler turns into few comparisons.
@@ -184,10 +201,14 @@ impl DynamicTable {
     /// The entry with this number, of either table, and what it counts for.
     pub(super) fn field(&self, index: usize) -> Option<(Field, usize)> {
         if index <= STATIC_ENTRIES {
-            // What it counts for in a list of headers need not be exact.
-            return static_field(index).map(|field| (field, ENTRY_OVERHEAD));
+            return static_field(index).map(|field| (field, static_bytes(index)));
         }
         self.entries.get(index - STATIC_ENTRIES - 1).map(|entry| (entry.field.clone(), entry.bytes))
+    }
+
+    /// Whether there is an entry with this number, in either table.
+    pub(super) fn has(&self, index: usize) -> bool {
+        (1..=STATIC_ENTRIES + self.entries.len()).contains(&index)
     }
 
     /// Its name.

@@ -1,3 +1,5 @@
+use std::ops::ControlFlow;
+
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
@@ -29,7 +31,10 @@ impl Field {
 /// The fields of a head as text.
 fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, CompressionError> {
     let mut lines = Vec::new();
-    decoder.decode(block, |field, _| lines.push(field.line()))?;
+    decoder.decode(block, |field, _| {
+        lines.push(field.line());
+        ControlFlow::Continue(())
+    })?;
     Ok(lines)
 }
 
@@ -146,6 +151,54 @@ fn an_entry_larger_than_the_table_empties_it() {
     assert_eq!(decoded(&mut decoder, &bytes("be")), Err(CompressionError::Index));
 }
 
+/// Of a head that is too large nothing is needed but what later heads refer to.
+#[test]
+fn what_nobody_wants_still_enters_the_table() {
+    // A reference, "a: b" for the table, "c: d" for none, a reference to "a: b", and one with a Huffman code that is not looked at.
+    let block = bytes("82 40 0161 0162 00 0163 0164 be 00 0165 81ff");
+    let mut decoder = Decoder::default();
+    let mut lines = Vec::new();
+    let read = decoder.decode(&block, |field, _| {
+        lines.push(field.line());
+        ControlFlow::Break(())
+    });
+    assert_eq!((read, lines), (Ok(()), vec![":method: GET".to_owned()]));
+    assert_eq!(decoded(&mut decoder, &bytes("be")).expect("legal"), ["a: b"]);
+    for (block, expected) in [
+        ("82 bf", CompressionError::Index),
+        ("82 0f7f 0161", CompressionError::Index),
+        ("82 00 0161 05", CompressionError::Truncated),
+    ] {
+        let read = Decoder::default().decode(&bytes(block), |_, _| ControlFlow::Break(()));
+        assert_eq!(read, Err(expected), "{block}");
+    }
+}
+
+/// RFC 9113 §6.5.2: name, value, and 32.
+#[test]
+fn references_count_for_what_they_stand_for() {
+    let size = |block: &str| {
+        let mut size = 0;
+        let read = Decoder::default().decode(&bytes(block), |_, bytes| {
+            size += bytes;
+            ControlFlow::Continue(())
+        });
+        read.map(|()| size)
+    };
+    for index in 1..=61_u8 {
+        let mut lengths = Vec::new();
+        let read = Decoder::default().decode(&[0x80 | index], |field, bytes| {
+            let line = field.line();
+            let said = if line == "malformed" { ":authority".len() } else { line.len() - ": ".len() };
+            lengths.push((bytes, said + 32));
+            ControlFlow::Continue(())
+        });
+        assert_eq!(read, Ok(()));
+        assert!(lengths.iter().all(|(counted, expected)| counted == expected), "{index}: {lengths:?}");
+    }
+    assert_eq!(size("40 0161 0162 be"), Ok(2 * (2 + 32)));
+}
+
 #[test]
 fn what_is_written_is_read_back() {
     let mut headers = HeaderMap::new();
@@ -189,6 +242,7 @@ fn what_is_written_is_read_back() {
             if let Field::Header(name, value) = field {
                 is_secret |= name == "authorization" && value.is_sensitive();
             }
+            ControlFlow::Continue(())
         })
         .expect("legal");
     assert!(is_secret, "a value that must not be indexed stays so");

@@ -115,7 +115,7 @@ impl Core {
         let unread = if is_gone { counts_for } else { counts_for - length };
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
         if length > 0 && !is_gone {
-            state.receiving.data.push_back(bytes);
+            state.receiving.data.push(bytes);
         }
         let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);

@@ -79,7 +79,13 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let socket = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
-        let limits = SessionLimits { streams: 0, stream_window: 65_535, head_bytes: 65_535 };
+        let limits = SessionLimits {
+            streams: 0,
+            stream_window: 65_535,
+            read_window: 65_535,
+            head_bytes: 65_535,
+            headers: 100,
+        };
         let session = Rc::new(Session::new(Role::Client, limits, Clock::start()));
         let mut transport = Transport::new(socket, Bytes::new(), Rc::clone(&session));
         let mut turns = 0;
@@ -170,6 +176,23 @@ fn what_the_server_may_have_begun_is_reported() {
             let error = sent.await.expect("no panic").expect_err("no answer");
             assert_eq!((error.kind, error.started), (expected, Started::Perhaps));
         }
+    });
+}
+
+/// The app may send little of an answer that nobody takes, and much of one that somebody does.
+#[test]
+fn an_answer_gets_room_when_somebody_begins_to_read_it() {
+    run(async {
+        let world = World::start().await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.write(&response(1, 0, 200, &[])).await;
+        let mut body = sent.await.expect("no panic").expect("an answer").into_body();
+        peer.frame(Kind::Data, 0, 1, &[0; 16_384]).await;
+        assert_eq!(peer.settle().await, [Got::Settings { is_ack: true }], "nobody has read");
+        assert!(body.frame().await.is_some());
+        assert_eq!(peer.next_of_note().await, Got::WindowUpdate { stream: 1, more: 256 * 1024 });
     });
 }
 

@@ -166,9 +166,51 @@ fn a_hop_may_break_off_any_number_of_requests() {
     });
 }
 
+/// Each is a byte on the wire and a header of 50 bytes here.
+#[test]
+fn a_head_of_thousands_of_references_is_refused_and_the_connection_goes_on() {
+    run(async {
+        let mut world = World::start().await;
+        let references = [&block(&REQUEST)[..], &[0x90; 7_900]].concat();
+        world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &references).await;
+        let Got::Head { stream: 1, lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
+        assert_eq!(lines[0], ":status: 431");
+        let few = [&block(&REQUEST)[..], &[0x90; 100]].concat();
+        world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 3, &few).await;
+        let is_rest = |got: &Got| !matches!(got, Got::Head { stream: 3, .. } | Got::GoAway { .. });
+        let got = world.peer.next_but(is_rest).await;
+        assert!(matches!(&got, Got::Head { lines, .. } if lines[0] == ":status: 200"), "{got:?}");
+    });
+}
+
+/// What a client does not take stays with its sender, here the client itself.
+#[test]
+fn an_answer_is_taken_from_its_source_only_while_its_client_takes_it() {
+    run(async {
+        let mut world = World::start().await;
+        let settled = [setting(4, 0), request(1, 0, &[])].concat();
+        world.peer.write(&settled).await;
+        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        for _ in 0..4 {
+            world.peer.frame(Kind::Data, 0, 1, &[0; 16_000]).await;
+        }
+        assert_eq!(world.peer.settle().await, [], "no room is given back");
+        world.peer.write(&window(1, 64_000)).await;
+        let is_data = |got: &Got| matches!(got, Got::Data { stream: 1, .. });
+        let got = world.peer.next_but(is_data).await;
+        assert!(matches!(got, Got::WindowUpdate { stream: 1, .. }), "{got:?}");
+    });
+}
+
 #[test]
 fn others_get_their_turn_however_much_a_peer_says() {
-    let limits = SessionLimits { streams: 10, stream_window: 65_535, head_bytes: 65_535 };
+    let limits = SessionLimits {
+        streams: 10,
+        stream_window: 65_535,
+        read_window: 65_535,
+        head_bytes: 65_535,
+        headers: 100,
+    };
     let session = Session::new(Role::Server, limits, Clock::start());
     let frames = [frame(Kind::Settings, 0, 0, &[]), ping().repeat(5_000)].concat();
     let mut read = BytesMut::from(&frames[..]);

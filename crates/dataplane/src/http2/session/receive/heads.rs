@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::super::super::account::{Benefit, Burden};
 use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
-use super::super::super::head::{Head, Problem, content_length};
+use super::super::super::head::{Head, HeadBounds, Problem, content_length};
 use super::super::super::stream::{HeadProgress, State, Stream};
 use super::super::ending::Leaving;
 use super::super::{Arrived, Block, Core, Role};
@@ -74,8 +74,8 @@ impl Core {
     /// A whole head.
     fn fields(&mut self, block: &Block) -> Result<Option<Arrived>, Fault> {
         let mut head = Head::default();
-        let bytes_max = self.limits.head_bytes;
-        self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bytes_max)).map_err(
+        let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
+        self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bounds)).map_err(
             |error| {
                 tracing::debug!(%error, "a head that cannot be read");
                 Fault::Connection(ErrorCode::COMPRESSION_ERROR, "a head that cannot be read")

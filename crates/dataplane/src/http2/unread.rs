@@ -1,0 +1,123 @@
+//! What came of a body and was not read yet.
+//!
+//! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So small pieces that wait are joined: however a
+//! peer cuts a body, it takes about as much memory as its window allows. A piece that nobody has to wait for is handed on as it came.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::http1::COPIED_BYTES_MAX;
+
+/// When the joined pieces are as long as this, the next ones are joined anew: as much as a frame has, because a longer piece would be divided to be sent on.
+const JOINED_BYTES: usize = 16 * 1024;
+
+/// The pieces of a body, in their order.
+#[derive(Debug, Default)]
+pub(super) struct UnreadData {
+    pieces: VecDeque<Bytes>,
+    /// What follows them.
+    joined: BytesMut,
+    bytes: usize,
+}
+
+impl UnreadData {
+    /// How many bytes they have.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether there is at most one.
+    pub(super) fn is_one_piece(&self) -> bool {
+        self.pieces.len() + usize::from(!self.joined.is_empty()) <= 1
+    }
+
+    /// Adds a piece that is not empty.
+    pub(super) fn push(&mut self, piece: Bytes) {
+        let is_joined = !self.is_empty() && piece.len() <= COPIED_BYTES_MAX;
+        self.bytes += piece.len();
+        if !is_joined {
+            self.end_joined();
+            self.pieces.push_back(piece);
+            return;
+        }
+        if self.joined.len() + piece.len() > JOINED_BYTES {
+            self.end_joined();
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    /// The next piece.
+    pub(super) fn pop(&mut self) -> Option<Bytes> {
+        if self.pieces.is_empty() {
+            self.end_joined();
+        }
+        let piece = self.pieces.pop_front()?;
+        self.bytes -= piece.len();
+        Some(piece)
+    }
+
+    /// Forgets everything, and says how many bytes that was.
+    pub(super) fn clear(&mut self) -> usize {
+        std::mem::take(self).bytes
+    }
+
+    fn end_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.pieces.push_back(std::mem::take(&mut self.joined).freeze());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(data: &mut UnreadData) -> Vec<Bytes> {
+        std::iter::from_fn(|| data.pop()).collect()
+    }
+
+    #[test]
+    fn a_piece_that_is_read_at_once_is_handed_on_as_it_came() {
+        let mut data = UnreadData::default();
+        for length in [1, 8 * 1024, 16 * 1024] {
+            let piece = Bytes::from(vec![b'x'; length]);
+            data.push(piece.clone());
+            assert_eq!(data.bytes(), length);
+            assert_eq!(data.pop().expect("it is there").as_ptr(), piece.as_ptr(), "not copied");
+            assert!(data.is_empty());
+        }
+    }
+
+    #[test]
+    fn small_pieces_that_wait_are_few() {
+        let mut data = UnreadData::default();
+        let letters: Vec<u8> = (0..64 * 1024_u32).map(|at| at.to_le_bytes()[0]).collect();
+        for letter in &letters {
+            data.push(Bytes::copy_from_slice(&[*letter]));
+        }
+        assert_eq!(data.bytes(), letters.len());
+        let pieces = all(&mut data);
+        assert!(pieces.len() <= 6, "{} pieces", pieces.len());
+        assert!(pieces.concat() == letters, "in their order");
+    }
+
+    #[test]
+    fn order_is_kept_whatever_the_sizes() {
+        let mut data = UnreadData::default();
+        let mut expected = Vec::new();
+        for (letter, length) in (0..).zip([1, 3, 20_000, 5, 9_000, 8_192, 8_192, 2].repeat(3)) {
+            let piece = vec![letter; length];
+            expected.extend_from_slice(&piece);
+            data.push(piece.into());
+        }
+        assert!(!data.is_one_piece());
+        assert!(all(&mut data).concat() == expected);
+        data.push(Bytes::from_static(b"x"));
+        assert_eq!((data.is_one_piece(), data.clear(), data.bytes()), (true, 1, 0));
+    }
+}
