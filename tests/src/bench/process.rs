@@ -138,6 +138,38 @@ pub fn memory(pid: u32) -> anyhow::Result<Memory> {
     Ok(Memory { rss: field("Rss:")?, pss: field("Pss:")? })
 }
 
+/// The most that a process ever had resident, in MB (10^6 bytes).
+pub fn peak_memory(pid: u32) -> anyhow::Result<f64> {
+    let path = format!("/proc/{pid}/status");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).with_context(|| format!("{path} has no VmHWM"))
+}
+
+/// The TCP ports (IPv4) on which a process listens.
+pub fn listening_ports(pid: u32) -> anyhow::Result<Vec<u16>> {
+    let folder = format!("/proc/{pid}/fd");
+    let files = fs::read_dir(&folder).with_context(|| format!("reading {folder}"))?;
+    let sockets: Vec<String> = files
+        .flatten()
+        .filter_map(|file| {
+            let target = fs::read_link(file.path()).ok()?.to_string_lossy().into_owned();
+            Some(target.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).context("reading the table of sockets")?;
+    let listening = table.lines().skip(1).filter_map(|line| {
+        // Number, local address, remote address, state, and, as the tenth, the socket.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_its = fields.get(3) == Some(&"0A")
+            && sockets.iter().any(|socket| fields.get(9) == Some(&socket.as_str()));
+        let (_, port) = fields.get(1).filter(|_| is_its)?.split_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    });
+    Ok(listening.collect())
+}
+
 fn raw(pid: u32) -> Pid {
     Pid::from_raw(i32::try_from(pid).expect("process ids are positive 32-bit numbers"))
 }

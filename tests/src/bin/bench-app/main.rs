@@ -9,7 +9,12 @@
 //! | `/held` | how many `/hold` are under way |
 //! | `/served` | how many requests were answered |
 //! | `/times` | when this process began, listened, and got its first byte, in nanoseconds of the machine's clock |
+//! | `/unread/MS`, `/bytewise`, `/interims` | nothing good, see [`unkind`] |
 //! | anything else | 12 bytes, after the request's body |
+//!
+//! With `--prior-knowledge` it speaks HTTP/2, and nothing else, on `$PORT`.
+
+mod unkind;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -67,6 +72,10 @@ async fn serve(began: Duration) -> anyhow::Result<()> {
         tokio::task::spawn_local(accept_h2c(h2c, Rc::clone(&app)));
     }
     println!("{ports}");
+    if std::env::args().any(|argument| argument == "--prior-knowledge") {
+        accept_h2c(http1, app).await;
+        bail!("the port cannot be listened on");
+    }
     loop {
         let (stream, _) = http1.accept().await?;
         let app = Rc::clone(&app);
@@ -119,6 +128,9 @@ impl App {
                 }
                 continue;
             };
+            if let Some(unkind) = unkind::Way::of(&head.path) {
+                return unkind.go(&mut stream).await;
+            }
             let here = (filled - head.length).min(head.body);
             let mut missing = head.body - here;
             buffer.copy_within(head.length + here..filled, 0);
@@ -183,6 +195,10 @@ impl App {
 
     async fn h2c(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
         let (head, mut body) = request.into_parts();
+        if let Some(unkind) = unkind::Way::of(head.uri.path()) {
+            unkind.keep(body).await;
+            return http::Response::new(Full::default());
+        }
         // What arrives is counted by nobody, only taken.
         while let Some(Ok(_frame)) = body.frame().await {}
         let path = head.uri.path();

@@ -1,0 +1,72 @@
+//! The attacks.
+
+use tests::bench::proxies::Protocol;
+
+use super::attacker::Attacker;
+use super::{frames, hogs, texts};
+
+/// Which of a contestant's ports is attacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Requests,
+    /// Every other port it listens on: one of them is its link.
+    Others,
+}
+
+/// One of them.
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    /// What honest clients speak beside it, and with which the app is reached.
+    pub(crate) protocol: Protocol,
+    pub(crate) door: Door,
+    /// Connections at once.
+    pub(crate) connections: u32,
+    /// Goes on until its time is over.
+    pub(crate) carry_out: fn(&Attacker),
+}
+
+const fn http2(name: &'static str, connections: u32, carry_out: fn(&Attacker)) -> Attack {
+    Attack { name, protocol: Protocol::H2c, door: Door::Requests, connections, carry_out }
+}
+
+const fn http1(name: &'static str, connections: u32, carry_out: fn(&Attacker)) -> Attack {
+    Attack { name, protocol: Protocol::Http1, door: Door::Requests, connections, carry_out }
+}
+
+/// All of them.
+pub(crate) const ATTACKS: [Attack; 28] = [
+    http2("one-byte DATA, unread", 1, hogs::bytes_that_nobody_reads),
+    http2("heads of static references", 4, hogs::heads_of_references),
+    http2("responses, closed window", 40, hogs::responses_that_nobody_takes),
+    http2("references after a head too large", 4, frames::endless_references),
+    http2("PING", 4, frames::pings),
+    http2("PING, answers unread", 4, frames::pings_unread),
+    http2("SETTINGS", 4, frames::settings_again),
+    http2("PRIORITY", 4, frames::priorities),
+    http2("WINDOW_UPDATE", 4, frames::window_updates),
+    http2("unknown frames", 4, frames::unknown),
+    http2("SETTINGS acknowledged", 4, frames::settings_acknowledged),
+    http2("PING acknowledged", 4, frames::pings_acknowledged),
+    http2("RST_STREAM again", 4, frames::resets_again),
+    http2("rapid reset", 4, frames::rapid_resets),
+    http2("empty CONTINUATION", 4, frames::empty_continuations),
+    http2("empty DATA", 4, frames::empty_data),
+    http2("DATA on reset streams", 4, frames::data_on_reset_streams),
+    http2("padding", 4, frames::padding),
+    http2("idle connections, HTTP/2", 5000, hogs::idle_http2),
+    http2("cancels, 200/s each", 16, hogs::cancels),
+    http1("idle connections, HTTP/1.1", 5000, hogs::idle_http1),
+    http1("slow heads", 500, texts::slow_heads),
+    http1("heads in single bytes", 4, texts::heads_in_single_bytes),
+    http1("responses unread, HTTP/1.1", 200, texts::responses_unread),
+    http1("app: head in single bytes", 4, texts::answers_in_single_bytes),
+    http1("app: endless 103", 4, texts::endless_interim),
+    Attack {
+        name: "fragments on the link's port",
+        protocol: Protocol::Http1,
+        door: Door::Others,
+        connections: 16,
+        carry_out: hogs::fragments,
+    },
+    http1("nothing", 1, texts::nothing),
+];
