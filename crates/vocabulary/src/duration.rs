@@ -24,6 +24,9 @@ pub enum DurationError {
     Malformed,
 }
 
+/// The largest number with a sign, up to which Go takes the digits of a fraction.
+const FRACTION_MAX: u64 = i64::MAX.unsigned_abs();
+
 /// Reads a non-negative duration in Go's grammar. A leading `+` is allowed, a `-` only before zero.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -64,7 +67,7 @@ fn one_part<'a>(rest: &'a str, whole: &str) -> Result<(u128, &'a str), DurationE
     }
     let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
     let (unit, after) = after.split_at(unit_end);
-    let scale: u128 = match unit {
+    let scale: u64 = match unit {
         "ns" => 1,
         "us" | "µs" | "μs" => 1_000,
         "ms" => 1_000_000,
@@ -76,14 +79,27 @@ fn one_part<'a>(rest: &'a str, whole: &str) -> Result<(u128, &'a str), DurationE
     };
     let integer: u128 =
         if integer.is_empty() { 0 } else { integer.parse().map_err(|_| DurationError::Malformed)? };
-    let mut value = integer.saturating_mul(scale);
-    // Beyond 15 digits a fraction is below a nanosecond for every unit.
-    let mut divisor: u128 = 1;
-    for digit in fraction.bytes().take(15) {
-        divisor *= 10;
-        value = value.saturating_add(u128::from(digit - b'0').saturating_mul(scale) / divisor);
-    }
+    let value = integer.saturating_mul(u128::from(scale)).saturating_add(fraction_of(scale, fraction).into());
     Ok((value, after))
+}
+
+/// The part of `scale` that the digits after a point say, in whole nanoseconds. Go takes as many digits as 63 bits hold and multiplies floats, so
+/// `0.3333333333333333333h` are twenty minutes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "the product is cut to whole nanoseconds, of which an hour has fewer than 2^53, and none is negative"
+)]
+fn fraction_of(scale: u64, digits: &str) -> u64 {
+    let (mut number, mut divisor) = (0_u64, 1.0);
+    for digit in digits.bytes().map(|digit| u64::from(digit - b'0')) {
+        let next = (number <= FRACTION_MAX / 10).then(|| number * 10 + digit);
+        let Some(next) = next.filter(|&next| next <= FRACTION_MAX + 1) else { break };
+        number = next;
+        divisor *= 10.0;
+    }
+    (number as f64 * (scale as f64 / divisor)) as u64
 }
 
 /// Writes a duration as Go does for whole parts: `1h0m0s` as `1h`, `90s` as `1m30s`, `0` as `0s`.
@@ -135,6 +151,30 @@ mod tests {
         }
         assert_eq!(parse_duration("0.1s"), Ok(Duration::from_millis(100)));
         assert_eq!(parse_duration("1.000000001s"), Ok(Duration::from_nanos(1_000_000_001)));
+    }
+
+    #[test]
+    fn fractions_of_many_digits_are_those_of_go() {
+        for (text, nanoseconds) in [
+            ("1.9999999999s", 1_999_999_999),
+            ("0.3333333333333333333h", 1_200_000_000_000),
+            ("0.333333333333333333333333333h", 1_200_000_000_000),
+            ("0.7777777777777777h", 2_800_000_000_000),
+            ("1.5555555555h", 5_599_999_999_800),
+            ("0.9999999999999999999m", 59_999_999_999),
+            ("0.1234567890123456789s", 123_456_789),
+            ("1.00000000000000000000001s", 1_000_000_000),
+            ("0.00000000000000000000000001h", 0),
+            ("0.3us", 300),
+            ("1.1ns", 1),
+            ("9223372036854775807ns", 9_223_372_036_854_775_807),
+            ("2562047h47m16.854775807s", 9_223_372_036_854_775_807),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanoseconds)), "{text}");
+        }
+        for text in ["9223372036854775808ns", "2562047h47m16.854775808s", "100000000000000000000000s"] {
+            assert_eq!(parse_duration(text), Err(DurationError::Malformed), "{text}");
+        }
     }
 
     #[test]

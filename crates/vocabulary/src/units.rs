@@ -170,7 +170,7 @@ pub enum BurstCapacity {
 impl BurstCapacity {
     /// Reads Knative's number: `-1` or at least 0. Other negatives are refused.
     pub fn new(value: f64) -> Result<Self, QuantityError> {
-        if (value - -1.0).abs() < f64::EPSILON {
+        if value.total_cmp(&-1.0).is_eq() {
             Ok(Self::Unlimited)
         } else {
             Concurrency::new(value).map(Self::Requests)

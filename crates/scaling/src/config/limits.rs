@@ -47,7 +47,7 @@ pub(super) const PANIC_THRESHOLD: Limit<f64> = Limit {
 };
 pub(super) const BURST_CAPACITY: Limit<f64> = Limit {
     words: "-1 (the activator always stays in the path) or a number of at least 0",
-    allows: |room| *room >= 0.0 || (*room - -1.0).abs() < f64::EPSILON,
+    allows: |room| *room >= 0.0 || room.total_cmp(&-1.0).is_eq(),
 };
 pub(super) const RATE: Limit<f64> = Limit { words: "a number above 1", allows: |rate| *rate > 1.0 };
 pub(super) const ACTIVATOR_CAPACITY: Limit<f64> =

@@ -1,5 +1,7 @@
 //! Numbers as Go reads them, because manifests written for Knative must mean the same here.
 
+mod hexadecimal;
+
 use std::num::IntErrorKind;
 
 use thiserror::Error;
@@ -32,32 +34,41 @@ pub(super) fn integer(text: &str) -> Result<i64, NumberError> {
     })
 }
 
-/// Decimal or hexadecimal, with an exponent or without, and finite.
+/// Decimal or hexadecimal, with an exponent or without, digits separated by underscores or not, and finite.
 pub(super) fn float(text: &str) -> Result<f64, NumberError> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let value = match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
-        Some(digits) => hexadecimal(digits)? * if text.starts_with('-') { -1.0 } else { 1.0 },
-        None => text.parse::<f64>().map_err(|_| NumberError::NoFloat)?,
+    let is_signed = unsigned.len() < text.len();
+    // Go knows a sign before an infinity, but none before NaN.
+    if is_signed && unsigned.eq_ignore_ascii_case("nan") || !are_underscores_between_digits(unsigned) {
+        return Err(NumberError::NoFloat);
+    }
+    let digits = unsigned.replace('_', "");
+    let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => hexadecimal::float(digits).ok_or(NumberError::NoFloat)?,
+        // What follows the sign has none of its own.
+        None if digits.starts_with(['+', '-']) => return Err(NumberError::NoFloat),
+        None => digits.parse::<f64>().map_err(|_| NumberError::NoFloat)?,
     };
+    let value = if text.starts_with('-') { -value } else { value };
     if value.is_finite() { Ok(value) } else { Err(NumberError::NotFinite) }
 }
 
-/// Reads `1.8p3` (that is 12), without sign and prefix. The exponent is mandatory, as in Go.
-fn hexadecimal(text: &str) -> Result<f64, NumberError> {
-    let (mantissa, exponent) = text.split_once(['p', 'P']).ok_or(NumberError::NoFloat)?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return Err(NumberError::NoFloat);
+/// Go's rule for underscores: one at a time, between digits or between the prefix and a digit.
+fn are_underscores_between_digits(unsigned: &str) -> bool {
+    let is_hexadecimal = unsigned.starts_with("0x") || unsigned.starts_with("0X");
+    // The prefix counts as a digit here.
+    let digits = if is_hexadecimal { &unsigned[2..] } else { unsigned };
+    let is_digit = |letter: char| letter.is_digit(if is_hexadecimal { 16 } else { 10 });
+    let mut before = is_hexadecimal.then_some('0');
+    let mut letters = digits.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_between = before.is_some_and(is_digit) && letters.peek().copied().is_some_and(is_digit);
+        if letter == '_' && !is_between {
+            return false;
+        }
+        before = Some(letter);
     }
-    let mut value = 0.0;
-    for digit in whole.chars().chain(fraction.chars()) {
-        value = value * 16.0 + f64::from(digit.to_digit(16).ok_or(NumberError::NoFloat)?);
-    }
-    let exponent = integer(exponent).map_err(|_| NumberError::NoFloat)?;
-    let shift = i64::try_from(fraction.len()).unwrap_or(i64::MAX).saturating_mul(4);
-    // Beyond these bounds every value is zero or infinite anyway.
-    let exponent = exponent.saturating_sub(shift).clamp(-5000, 5000);
-    Ok(value * 2.0_f64.powi(i32::try_from(exponent).expect("clamped to a small range")))
+    true
 }
 
 /// Go's spellings of true and false.
@@ -98,6 +109,26 @@ mod tests {
         ];
         for (text, value) in table {
             assert_eq!(float(text), Ok(value), "{text}");
+        }
+        for (text, value) in [
+            ("1_000", 1000.0),
+            ("1_000.5_0", 1000.5),
+            ("1e1_0", 1e10),
+            ("0_1", 1.0),
+            ("-1_0", -10.0),
+            ("0x_1p4", 16.0),
+            ("0x1_0p4", 256.0),
+            ("0X_fP-2", 3.75),
+            ("0x1p-1_0", 0.000_976_562_5),
+        ] {
+            assert_eq!(float(text), Ok(value), "{text}");
+        }
+        for text in [
+            "_1", "1_", "1__0", "1_.5", "1._5", "1_e5", "1e_5", "0x__1p4", "0x_1_p4", "0x1p_4", "0x1p4_",
+            "0x_.8p1", "0x1_.8p1", "0x1._8p1", "0_x1p4", "in_f", "+nan", "-NaN", "infi", "0b1", "0o7", "+-1",
+            ".", "1e5.", "0x.p1", "٣", "1٣",
+        ] {
+            assert_eq!(float(text), Err(NumberError::NoFloat), "{text}");
         }
         for text in ["", "x", "100}", "0x10", "0xp1", "0x1pz", "1 ", "0x1p+", "--1", "0x-1p1"] {
             assert_eq!(float(text), Err(NumberError::NoFloat), "{text}");

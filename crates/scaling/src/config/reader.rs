@@ -19,13 +19,14 @@ const SHOWN_CHARS_MAX: usize = 80;
 pub(super) enum Place {
     /// The annotations of a pod template; values are taken as they are.
     Annotations,
-    /// The data of the ConfigMap. Space around a value is ignored, since block scalars end in a line break.
+    /// The data of the ConfigMap. As with Knative, space around a word is ignored; around a number or a switch it is refused.
     ConfigMap,
 }
 
 impl Place {
     /// `annotation X` or `key X of ConfigMap config-autoscaler`.
     pub(super) fn name(self, key: &str) -> String {
+        let key = printable(key);
         match self {
             Self::Annotations => format!("annotation {key}"),
             Self::ConfigMap => format!("key {key} of ConfigMap {CONFIG_MAP_NAME}"),
@@ -58,9 +59,22 @@ impl<'a> Reader<'a> {
     pub(super) fn entry(&self, key: &Key) -> Option<Entry<'a>> {
         [Some(key.name), key.old].into_iter().flatten().find_map(|name| {
             let (key, value) = self.values.get_key_value(name)?;
-            let value = if self.place == Place::ConfigMap { value.trim() } else { value.as_str() };
             Some(Entry { key, value })
         })
+    }
+
+    /// A setting that is a number or a switch, which have nothing around them. A value in block style (`|`) ends in a line break.
+    fn tight_entry(&mut self, key: &Key) -> Option<Entry<'a>> {
+        let entry = self.entry(key)?;
+        let tight = entry.value.trim();
+        if tight.len() == entry.value.len() {
+            return Some(entry);
+        }
+        self.refuse(
+            entry,
+            &format!("has blanks around it, with which Knative refuses it too; write {}", shown(tight)),
+        );
+        None
     }
 
     /// A number of pods.
@@ -90,7 +104,7 @@ impl<'a> Reader<'a> {
 
     /// True or false.
     pub(super) fn boolean(&mut self, key: &Key) -> Option<bool> {
-        let entry = self.entry(key)?;
+        let entry = self.tight_entry(key)?;
         let value = numbers::boolean(entry.value);
         if value.is_none() {
             self.refuse(entry, "is neither true nor false; write \"true\" or \"false\"");
@@ -100,7 +114,7 @@ impl<'a> Reader<'a> {
 
     /// A duration.
     pub(super) fn duration(&mut self, key: &Key, limit: &Limit<Duration>) -> Option<Duration> {
-        let entry = self.entry(key)?;
+        let entry = self.tight_entry(key)?;
         match parse_duration(entry.value) {
             Ok(duration) => self.within(entry, limit, duration),
             Err(DurationError::Negative) => {
@@ -118,7 +132,10 @@ impl<'a> Reader<'a> {
     /// The name of an algorithm.
     pub(super) fn class(&mut self, key: &Key) -> Option<Class> {
         let entry = self.entry(key)?;
-        let class = Class::parse(entry.value);
+        let class = Class::parse(match self.place {
+            Place::ConfigMap => entry.value.trim(),
+            Place::Annotations => entry.value,
+        });
         if class.is_none() {
             let (kpa, hpa) = (Class::Kpa, Class::Hpa);
             let flaw = format!(
@@ -137,7 +154,7 @@ impl<'a> Reader<'a> {
         limit: &Limit<Value>,
         parse: fn(&str) -> Result<Value, NumberError>,
     ) -> Option<Value> {
-        let entry = self.entry(key)?;
+        let entry = self.tight_entry(key)?;
         match parse(entry.value) {
             Ok(value) => self.within(entry, limit, value),
             Err(error) => {
@@ -175,13 +192,13 @@ impl<'a> Reader<'a> {
 
     /// Refuses a key; `flaw` continues the sentence that names it.
     pub(super) fn refuse_key(&mut self, key: &str, flaw: &str) {
-        let message = format!("{} {flaw}", self.place.name(&cut(key)));
+        let message = format!("{} {flaw}", self.place.name(key));
         self.problems.push(Problem { key: key.to_owned(), message });
     }
 
     /// Accepts a setting with a word about it; `flaw` continues the sentence that names the key.
     pub(super) fn warn(&mut self, key: &str, flaw: &str) {
-        let message = format!("{} {flaw}", self.place.name(&cut(key)));
+        let message = format!("{} {flaw}", self.place.name(key));
         self.warnings.push(Problem { key: key.to_owned(), message });
     }
 
@@ -209,6 +226,19 @@ impl<'a> Reader<'a> {
             Err(self.problems)
         }
     }
+}
+
+/// A key cut to a length that can be read and without what would break the line or hide something.
+pub(super) fn printable(key: &str) -> String {
+    let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '\u{2028}' | '\u{2029}');
+    cut(key)
+        .chars()
+        .flat_map(|letter| {
+            let plain = is_plain(letter).then_some(letter);
+            let escaped = if plain.is_none() { Some(letter.escape_unicode()) } else { None };
+            plain.into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect()
 }
 
 /// A value in quotes, on one line.

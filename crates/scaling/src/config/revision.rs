@@ -13,7 +13,7 @@ use super::keys::{
 };
 use super::limits;
 use super::problem::{Checked, Problem};
-use super::reader::{Place, Reader, shown};
+use super::reader::{Place, Reader, printable, shown};
 use super::spec::{Aggregation, Metric};
 use super::suggestion;
 
@@ -243,7 +243,8 @@ pub fn misplaced_annotations(metadata: &BTreeMap<String, String>) -> Vec<Problem
     let problem = |key: &String| Problem {
         key: key.clone(),
         message: format!(
-            "annotation {key} stands on the Service itself, where it has no effect; move it to spec.template.metadata.annotations"
+            "annotation {} stands on the Service itself, where it has no effect; move it to spec.template.metadata.annotations",
+            printable(key)
         ),
     };
     metadata.keys().filter(misplaced).map(problem).collect()

@@ -24,7 +24,7 @@ const ACCEPTED: &[(&str, Pairs)] = &[
     ("B18 limit 11", &[("max-scale", "10"), ("max-scale-limit", "11")]),
     ("B20 min 4", &[("min-scale", "4")]),
     ("B21 TRUE", &[("enable-scale-to-zero", "TRUE")]),
-    ("trailing line break", &[("stable-window", "7s\n"), ("min-scale", " 1 ")]),
+    ("blanks around a word", &[("pod-autoscaler-class", " kpa.autoscaling.knative.dev\n")]),
 ];
 
 /// Refused: id, data, and which keys the problems must name.
@@ -91,6 +91,11 @@ const REFUSED: &[(&str, Pairs, &[&str])] = &[
     ("B23 NaN, replaced by D7", &[("panic-window-percentage", "NaN")], &["panic-window-percentage"]),
     ("B24 min", &[("min-scale", "99999999999")], &["min-scale"]),
     ("B24 delay, replaced by D7", &[("scale-down-delay", "5h")], &["scale-down-delay"]),
+    (
+        "blanks around a number",
+        &[("stable-window", "7s\n"), ("min-scale", " 1 ")],
+        &["min-scale", "stable-window"],
+    ),
     ("class", &[("pod-autoscaler-class", "kpa.knative.dev")], &["pod-autoscaler-class"]),
     ("unknown", &[("stable-windwo", "60s")], &["stable-windwo"]),
     (

@@ -1,7 +1,68 @@
 //! Every message names key, value, range and remedy.
 
+use vocabulary::BurstCapacity;
+
 use super::super::ClusterConfig;
 use super::{annotated, cluster, map};
+
+#[test]
+fn blanks_around_a_value_are_refused_where_knative_refuses_them() {
+    for value in [" 5", "5 ", "5\n", "\t5", "\u{a0}5"] {
+        let problems = ClusterConfig::parse(&map(&[("max-scale", value)])).expect_err(value);
+        let expected = format!(
+            "key max-scale of ConfigMap config-autoscaler is {value:?}, which has blanks around it, with which Knative refuses it \
+             too; write \"5\""
+        );
+        assert_eq!(problems[0].message, expected);
+    }
+    for (key, value) in [
+        ("stable-window", "60s\n"),
+        ("enable-scale-to-zero", "true "),
+        ("target-burst-capacity", " -1"),
+        ("routing-dwell", " 1s"),
+    ] {
+        assert!(ClusterConfig::parse(&map(&[(key, value)])).is_err(), "{key}");
+    }
+    // The one setting that is a word.
+    let class = [("pod-autoscaler-class", " hpa.autoscaling.knative.dev\n")];
+    assert_eq!(cluster(&class).pod_autoscaler_class.name(), "hpa.autoscaling.knative.dev");
+}
+
+#[test]
+fn messages_stay_on_one_line_whatever_is_written() {
+    for bad in ["a\nb", "a\r\nb", "\u{1b}[31mred", "a\u{85}b", "a\u{2028}b", "a\0b", &"x\n".repeat(200)] {
+        let key = format!("autoscaling.knative.dev/{bad}");
+        let misspelt = format!("autoscaling.knative.de/min-scale{bad}");
+        let cluster = ClusterConfig::default();
+        let mut problems =
+            ClusterConfig::parse(&map(&[(bad, bad), ("max-scale", bad)])).expect_err("unknown");
+        problems.extend(
+            annotated(&[(&key, bad), ("window", bad), ("class", bad)], &cluster).expect_err("unknown"),
+        );
+        problems.extend(super::super::misplaced_annotations(&map(&[(&key, bad)])));
+        problems.extend(
+            annotated(&[(&misspelt, bad)], &cluster).map(|checked| checked.warnings).unwrap_or_default(),
+        );
+        assert!(problems.len() >= 4, "{problems:?}");
+        for problem in problems {
+            let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+            assert!(!problem.message.contains(breaks), "{:?}", problem.message);
+            assert!(problem.message.len() < 1000, "{}", problem.message);
+        }
+    }
+}
+
+#[test]
+fn only_minus_one_itself_means_unlimited() {
+    for near in ["-0.9999999999999999", "-1.0000000000000002", "-0.5"] {
+        assert!(ClusterConfig::parse(&map(&[("target-burst-capacity", near)])).is_err(), "{near}");
+        assert!(annotated(&[("target-burst-capacity", near)], &ClusterConfig::default()).is_err(), "{near}");
+    }
+    for exact in ["-1", "-1.0", "-0x1p0", "-1_0e-1"] {
+        let config = cluster(&[("target-burst-capacity", exact)]);
+        assert_eq!(config.target_burst_capacity, BurstCapacity::Unlimited, "{exact}");
+    }
+}
 
 #[test]
 fn a_refused_annotation_says_what_to_write() {
