@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{Drain, ServerLimits, serve};
+use runtime::vital;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -165,8 +166,9 @@ impl Worker {
             drain: drain.clone(),
         });
         let serving = serve(self.listener, stack, drain.clone(), ServerLimits::default());
-        let serving = tokio::task::spawn_local(serving);
-        let obeying = tokio::task::spawn_local(backends::obey(self.orders, upstreams));
+        let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
+        let obeying = backends::obey(self.orders, upstreams);
+        let obeying = tokio::task::spawn_local(vital("the connections of the activator", obeying));
         self.ending.accepting.cancelled().await;
         drain.begin();
         drain.stop_accepting();

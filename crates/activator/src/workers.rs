@@ -7,7 +7,8 @@ use std::io;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use tokio::runtime::{self, LocalOptions, RuntimeMetrics};
+use runtime::vital;
+use tokio::runtime::{Builder as RuntimeBuilder, LocalOptions, RuntimeMetrics};
 use tokio::sync::mpsc;
 
 /// Running threads; each ends when its future returns, with every task that this has spawned.
@@ -36,8 +37,9 @@ impl Threads {
     ) -> io::Result<()> {
         let alive = self.alive.clone();
         let (begun, whether_begun) = std::sync::mpsc::sync_channel(1);
+        let part = format!("the thread {name} of the activator");
         let thread = Builder::new().name(name).spawn(move || {
-            let runtime = runtime::Builder::new_current_thread()
+            let runtime = RuntimeBuilder::new_current_thread()
                 .enable_all()
                 .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
                 .build_local(LocalOptions::default());
@@ -48,7 +50,7 @@ impl Threads {
             // Nobody listens if the starting thread has gone, and then nothing is to be said.
             let _ = begun.send(begins);
             if let Some(runtime) = runtime {
-                runtime.block_on(work());
+                runtime.block_on(vital(&part, work()));
             }
             drop(alive);
         })?;

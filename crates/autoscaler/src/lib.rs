@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use platform::Platform;
-use runtime::Clock;
+use runtime::{Clock, vital};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,11 @@ impl Autoscaler {
         let stop = CancellationToken::new();
         let (api, queries) = ApiHandle::new();
         let event_loop = EventLoop::new(config, platform, stop.clone());
-        Self { api, stop, event_loop: tokio::spawn(event_loop.run(queries)) }
+        Self {
+            api,
+            stop,
+            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(queries))),
+        }
     }
 
     /// Its HTTP API, version 1; see [`api_types`]. Answers 503 once the autoscaler has stopped.

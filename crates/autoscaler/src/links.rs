@@ -16,7 +16,7 @@ use std::time::Duration;
 use link::{
     ActivatorHello, ActivatorReport, LinkError, Message, PodHello, PodOrder, PodReport, Reader, Writer,
 };
-use runtime::{Backoff, Clock};
+use runtime::{Backoff, Clock, vital};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -172,7 +172,7 @@ impl Links {
     fn spawn(&self, end: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
         let end = end.clone();
         self.tasks.spawn(async move {
-            end.run_until_cancelled(task).await;
+            end.run_until_cancelled(vital("a link of the autoscaler", task)).await;
         });
     }
 }

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
 use rand::Rng;
 use rand::rngs::StdRng;
-use runtime::Clock;
+use runtime::{Clock, vital};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
@@ -96,7 +96,7 @@ impl LocalPlatform {
             last_good: last_good_to_read,
             readings: readings_in,
         };
-        tokio::spawn(watched.run());
+        tokio::spawn(vital("the watch over the manifests", watched.run()));
         let (news_in, news) = mpsc::channel(NEWS_WAITING);
         let supervisor = Supervisor {
             desk: Arc::clone(&desk),
@@ -114,7 +114,7 @@ impl LocalPlatform {
             processes: BTreeMap::new(),
             news_in,
         };
-        tokio::spawn(supervisor.run(news, readings));
+        tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
         Arc::new(Self { desk })
     }
 
@@ -321,7 +321,8 @@ impl Supervisor {
             let (wish, wishes) = watch::channel(Wish::Run);
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
             self.processes.insert(pod.clone(), wish);
-            tokio::spawn(process::run(Start { ebb, pod, spec, logs, news }, wishes));
+            let process = process::run(Start { ebb, pod, spec, logs, news }, wishes);
+            tokio::spawn(vital("the watch over a pod", process));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{AsyncBreaker, Drain, ServerLimits, Service, UpstreamLimits, Upstreams, serve};
-use runtime::{Clock, StopRequests, TrustedHosts, new_link_token};
+use runtime::{Clock, StopRequests, TrustedHosts, new_link_token, vital};
 use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
@@ -305,7 +305,7 @@ struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
     fn new(work: impl Future<Output = ()> + 'static) -> Self {
-        Self(tokio::task::spawn_local(work))
+        Self(tokio::task::spawn_local(vital("a part of the queue-proxy", work)))
     }
 
     fn of_server<S: Service>(listener: TcpListener, service: Rc<S>, drain: &Drain) -> Self {

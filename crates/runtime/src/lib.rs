@@ -11,6 +11,7 @@ mod listen;
 mod logs;
 mod metrics;
 mod signals;
+mod vital;
 
 pub use backoff::Backoff;
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts, in_plain_text, refuse_foreign};
@@ -20,3 +21,4 @@ pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs};
 pub use metrics::{MetricsRegistry, metrics_router};
 pub use signals::{StopRequest, StopRequests};
+pub use vital::{EXIT_PART_FAILED, vital};
