@@ -126,4 +126,14 @@ pub enum Stage {
     ScaleToZero,
     /// The activation took too long.
     ActivationTimeout,
+    /// Class hpa: what one metric measures and asks for.
+    Metric,
+    /// Class hpa: a metric says nothing.
+    MetricFailure,
+    /// Class hpa: what was recommended within the stabilization windows.
+    StabilizationWindow,
+    /// Class hpa: how fast the count may change.
+    ScalingPolicy,
+    /// Class hpa: the target rests at zero because somebody else put it there.
+    Paused,
 }

@@ -9,6 +9,7 @@ mod collector;
 pub mod config;
 mod decider;
 mod decision;
+pub mod hpa;
 mod multiscaler;
 mod panic;
 mod reasons;

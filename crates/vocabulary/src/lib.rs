@@ -8,6 +8,7 @@ mod duration;
 mod intern;
 mod link;
 mod load;
+mod milli;
 mod revision;
 mod time;
 mod units;
@@ -17,6 +18,7 @@ pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use link::{LinkAddress, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Sample};
+pub use milli::{MilliValue, QuantityTextError, parse_quantity};
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
 pub use time::Timestamp;
 pub use units::{

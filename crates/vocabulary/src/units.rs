@@ -129,8 +129,9 @@ impl PodCount {
         Self::truncated_from(pods.floor())
     }
 
-    /// `pods` without its fraction. `as` saturates and sends NaN to zero, which is the clamping wanted here; this and
-    /// [`ExcessBurstCapacity::truncated_from`] are the only float-to-integer conversions of the pure crates.
+    /// `pods` without its fraction. `as` saturates and sends NaN to zero, which is the clamping wanted here; this,
+    /// [`ExcessBurstCapacity::truncated_from`] and [`crate::MilliValue::ceil_from`] are the only float-to-integer conversions of the pure
+    /// crates.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturation is intended")]
     pub fn truncated_from(pods: f64) -> Self {
         Self::new(pods as u32)

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use vocabulary::{PodCount, format_duration};
 
 use crate::config::Metric;
+use crate::hpa::HpaSentence;
 
 /// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +23,7 @@ enum Said {
     Bound(Bound),
     Zero(Zero),
     State(State),
+    Hpa(HpaSentence),
 }
 
 /// What the decider says: how many pods are needed, and why not more or fewer.
@@ -108,6 +110,12 @@ impl From<State> for Sentence {
     }
 }
 
+impl From<HpaSentence> for Sentence {
+    fn from(said: HpaSentence) -> Self {
+        Self(Said::Hpa(said))
+    }
+}
+
 impl Serialize for Sentence {
     fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
         to.collect_str(self)
@@ -121,6 +129,7 @@ impl fmt::Display for Sentence {
             Said::Bound(said) => said.fmt(to),
             Said::Zero(said) => said.fmt(to),
             Said::State(said) => said.fmt(to),
+            Said::Hpa(said) => said.fmt(to),
         }
     }
 }

@@ -1,0 +1,125 @@
+//! What an autoscaler of this class says of itself: Kubernetes' conditions, with the reasons that tools look for.
+
+use serde::Serialize;
+use vocabulary::Timestamp;
+
+/// Every reason that a condition of ours can have. A reason implies what the condition says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ConditionReason {
+    /// The target's scale could not be read.
+    FailedGetScale,
+    /// It could.
+    SucceededGetScale,
+    /// Nothing holds the count back.
+    ReadyForNewScale,
+    /// An earlier recommendation holds the count up.
+    ScaleDownStabilized,
+    /// An earlier recommendation holds the count down.
+    ScaleUpStabilized,
+    /// The count was written.
+    SucceededRescale,
+    /// It could not be written.
+    FailedUpdateScale,
+    /// At least one metric says something.
+    ValidMetricFound,
+    /// The target is at zero, and not by us.
+    ScalingDisabled,
+    /// The target selects its pods by nothing that could be read.
+    InvalidSelector,
+    /// Another autoscaler has the same pods.
+    AmbiguousSelector,
+    /// A resource metric failed.
+    FailedGetResourceMetric,
+    /// A resource metric of one container failed.
+    FailedGetContainerResourceMetric,
+    /// A metric of pods failed.
+    FailedGetPodsMetric,
+    /// A metric of an object failed.
+    FailedGetObjectMetric,
+    /// An external metric failed.
+    FailedGetExternalMetric,
+    /// Nobody knows this kind of metric.
+    InvalidMetricSourceType,
+    /// No limit changed the count.
+    DesiredWithinRange,
+    /// The limit on growth did.
+    ScaleUpLimit,
+    /// The maximum did.
+    TooManyReplicas,
+    /// The limit on shrinking did.
+    ScaleDownLimit,
+    /// The minimum did.
+    TooFewReplicas,
+    /// This autoscaler took the last pod away, so it may bring the first one back.
+    ScaledToZero,
+    /// It did not.
+    NotScaledToZero,
+}
+
+impl ConditionReason {
+    /// Whether the condition says yes.
+    pub fn is_true(self) -> bool {
+        match self {
+            Self::SucceededGetScale
+            | Self::ReadyForNewScale
+            | Self::ScaleDownStabilized
+            | Self::ScaleUpStabilized
+            | Self::SucceededRescale
+            | Self::ValidMetricFound
+            | Self::ScaleUpLimit
+            | Self::TooManyReplicas
+            | Self::ScaleDownLimit
+            | Self::TooFewReplicas
+            | Self::ScaledToZero => true,
+            Self::FailedGetScale
+            | Self::FailedUpdateScale
+            | Self::ScalingDisabled
+            | Self::InvalidSelector
+            | Self::AmbiguousSelector
+            | Self::FailedGetResourceMetric
+            | Self::FailedGetContainerResourceMetric
+            | Self::FailedGetPodsMetric
+            | Self::FailedGetObjectMetric
+            | Self::FailedGetExternalMetric
+            | Self::InvalidMetricSourceType
+            | Self::DesiredWithinRange
+            | Self::NotScaledToZero => false,
+        }
+    }
+
+    /// Which side a failing metric's user has to look at.
+    pub fn error_label(self) -> &'static str {
+        if self == Self::InvalidMetricSourceType { "spec" } else { "internal" }
+    }
+}
+
+/// What a condition says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HpaCondition {
+    /// Why; [`ConditionReason::is_true`] is what.
+    pub reason: ConditionReason,
+    /// Since when it says yes, or no; the reason may have changed later.
+    pub since: Timestamp,
+}
+
+/// The four conditions; `None` until there is something to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HpaConditions {
+    /// `AbleToScale`: whether the count can be read and written, and what holds it.
+    pub able_to_scale: Option<HpaCondition>,
+    /// `ScalingActive`: whether metrics decide.
+    pub scaling_active: Option<HpaCondition>,
+    /// `ScalingLimited`: whether a limit changed what they decided.
+    pub scaling_limited: Option<HpaCondition>,
+    /// `ScaledToZero`: whether zero pods are this autoscaler's own doing.
+    pub scaled_to_zero: Option<HpaCondition>,
+}
+
+/// The time moves only when yes becomes no or no yes.
+pub(super) fn set(condition: &mut Option<HpaCondition>, reason: ConditionReason, now: Timestamp) {
+    let since = match condition {
+        Some(former) if former.reason.is_true() == reason.is_true() => former.since,
+        Some(_) | None => now,
+    };
+    *condition = Some(HpaCondition { reason, since });
+}

@@ -1,0 +1,218 @@
+//! What all metrics together ask for.
+//!
+//! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it might be the one that needs
+//! what is there.
+
+use vocabulary::{MilliValue, PodCount, Timestamp};
+
+use super::conditions::ConditionReason;
+use super::per_pod::{PerPodMetric, PerPodTarget};
+use super::proposal::{NoProposal, PodsLookedAt, Proposal, ProposalRule};
+use super::samples::MetricSamples;
+use super::sentence::{HpaSentence, Measure};
+use super::spec::{HpaSpec, MetricSpec, ResourceTarget, TotalTarget};
+use super::steps::Steps;
+use super::tolerance::Tolerances;
+use super::totals::TotalMetric;
+use super::{HpaObservation, MetricStatus};
+use crate::decision::Stage;
+
+/// What the metrics ask for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    /// The largest proposal; `None` if no metric has one.
+    pub(super) raw: Option<PodCount>,
+    /// Whose it is.
+    pub(super) leader: Option<usize>,
+    /// How many failed.
+    pub(super) failed: u32,
+    /// How the first of them is reported.
+    pub(super) first_failure: Option<ConditionReason>,
+}
+
+impl Measured {
+    /// What is recommended, or `None` if the pass ends here: nothing is known, or a part is not and the rest asks for fewer pods.
+    pub(super) fn recommendation(&self, current: PodCount) -> Option<PodCount> {
+        self.raw.filter(|&raw| self.failed == 0 || raw >= current)
+    }
+}
+
+/// Asks every metric, and writes down what each says.
+pub(super) fn measure(
+    spec: &HpaSpec,
+    observation: &HpaObservation<'_>,
+    now: Timestamp,
+    statuses: &mut Vec<MetricStatus>,
+    steps: &mut Steps,
+) -> Measured {
+    let mut measured = Measured { raw: None, leader: None, failed: 0, first_failure: None };
+    let tolerances = Tolerances::of(spec);
+    for (index, metric) in spec.metrics.iter().enumerate() {
+        let samples = observation.samples.get(index);
+        let pass = Pass { spec, observation, tolerances, now };
+        let answer = match samples {
+            Some(MetricSamples::NotAsked) => {
+                statuses.push(MetricStatus::NotAsked);
+                continue;
+            }
+            Some(samples) => pass.propose(metric, samples),
+            None => Err(NoProposal::NotMeasured),
+        };
+        match answer {
+            Ok(proposal) => {
+                describe(metric, &proposal, measured.raw, steps);
+                if measured.raw.is_none_or(|most| proposal.count > most) {
+                    measured.raw = Some(proposal.count);
+                    measured.leader = Some(index);
+                }
+                statuses.push(MetricStatus::Proposed(proposal));
+            }
+            Err(why) => {
+                steps.note(Stage::MetricFailure, HpaSentence::Failed { label: metric.label(), why });
+                let reason = failure_reason(metric, samples);
+                measured.failed = measured.failed.saturating_add(1);
+                measured.first_failure.get_or_insert(reason);
+                statuses.push(MetricStatus::Failed { reason, why });
+            }
+        }
+    }
+    measured
+}
+
+/// What every metric of a pass is read with.
+struct Pass<'a> {
+    spec: &'a HpaSpec,
+    observation: &'a HpaObservation<'a>,
+    tolerances: Tolerances,
+    now: Timestamp,
+}
+
+impl Pass<'_> {
+    fn propose(&self, metric: &MetricSpec, samples: &MetricSamples) -> Result<Proposal, NoProposal> {
+        match (metric, samples) {
+            (MetricSpec::Resource { .. } | MetricSpec::Pods { .. }, MetricSamples::PerPod(samples)) => {
+                self.per_pod(metric, samples.as_slice())
+            }
+            (MetricSpec::Object { target, .. }, MetricSamples::Series(series)) => match series.as_slice() {
+                [usage] => self.total(*usage, *target),
+                [] | [_, _, ..] => Err(NoProposal::NoSeries),
+            },
+            (MetricSpec::External { target, .. }, MetricSamples::Series(series)) => {
+                if series.is_empty() {
+                    return Err(NoProposal::NoSeries);
+                }
+                let sum = series.iter().map(|value| i128::from(value.value())).sum();
+                self.total(MilliValue::saturated_from(sum), *target)
+            }
+            (MetricSpec::Own { .. }, MetricSamples::Proposal(count)) => Ok(Proposal {
+                count: *count,
+                ratio: f64::NAN,
+                current: None,
+                looked_at: PodsLookedAt::default(),
+                rule: ProposalRule::Decider,
+            }),
+            (
+                MetricSpec::Resource { .. }
+                | MetricSpec::Pods { .. }
+                | MetricSpec::Own { .. }
+                | MetricSpec::Object { .. }
+                | MetricSpec::External { .. },
+                _,
+            ) => Err(NoProposal::NotMeasured),
+        }
+    }
+
+    fn per_pod(
+        &self,
+        metric: &MetricSpec,
+        samples: &[super::samples::PodSample],
+    ) -> Result<Proposal, NoProposal> {
+        let (resource, container, target) = match metric {
+            MetricSpec::Resource { resource, container, target } => {
+                let target = match *target {
+                    ResourceTarget::Utilization(percent) => PerPodTarget::Utilization(percent),
+                    ResourceTarget::AverageValue(average) => PerPodTarget::Average(average),
+                };
+                (Some(resource), container.as_deref(), target)
+            }
+            MetricSpec::Pods { target, .. } | MetricSpec::Own { target, .. } => {
+                (None, None, PerPodTarget::Average(*target))
+            }
+            MetricSpec::Object { .. } | MetricSpec::External { .. } => return Err(NoProposal::NotMeasured),
+        };
+        PerPodMetric {
+            pods: self.observation.pods.as_slice(),
+            samples,
+            resource,
+            container,
+            target,
+            current: self.observation.scale.replicas,
+            tolerances: self.tolerances,
+            settings: &self.spec.settings,
+            now: self.now,
+        }
+        .propose()
+    }
+
+    fn total(&self, usage: MilliValue, target: TotalTarget) -> Result<Proposal, NoProposal> {
+        let scale = self.observation.scale;
+        TotalMetric {
+            usage,
+            pods: self.observation.pods.as_slice(),
+            current: scale.replicas,
+            present: scale.status_replicas,
+            tolerances: self.tolerances,
+            compat: self.spec.settings.compat,
+        }
+        .propose(target)
+    }
+}
+
+/// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the number.
+fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
+    let label = metric.label();
+    if let Some(current) = proposal.current {
+        let measure = Measure::of(current, target_of(metric));
+        steps.note(Stage::Metric, HpaSentence::Measured { label, measure });
+    }
+    let pods = proposal.looked_at;
+    if pods != PodsLookedAt::default() {
+        steps.note(Stage::Metric, HpaSentence::LookedAt { label, pods });
+    }
+    if let Some(ratio) = proposal.rule.cautious_ratio() {
+        steps.note(Stage::Metric, HpaSentence::Assumed { label, ratio });
+    }
+    let text = HpaSentence::Proposed { label, count: proposal.count, how: proposal.rule.into() };
+    steps.lead_to(most.unwrap_or_default().max(proposal.count), Stage::Metric, text);
+}
+
+/// In the unit of the target: percent or thousandths.
+fn target_of(metric: &MetricSpec) -> f64 {
+    match metric {
+        MetricSpec::Resource { target: ResourceTarget::Utilization(percent), .. } => f64::from(*percent),
+        MetricSpec::Resource { target: ResourceTarget::AverageValue(target), .. }
+        | MetricSpec::Pods { target, .. }
+        | MetricSpec::Own { target, .. }
+        | MetricSpec::Object {
+            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target), ..
+        }
+        | MetricSpec::External {
+            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target),
+            ..
+        } => target.as_f64(),
+    }
+}
+
+/// As whoever asked reports it, else by the kind of the metric.
+fn failure_reason(metric: &MetricSpec, samples: Option<&MetricSamples>) -> ConditionReason {
+    if let Some(MetricSamples::Failed(failure)) = samples {
+        return failure.reason;
+    }
+    match metric {
+        MetricSpec::Resource { container: None, .. } => ConditionReason::FailedGetResourceMetric,
+        MetricSpec::Resource { container: Some(_), .. } => ConditionReason::FailedGetContainerResourceMetric,
+        MetricSpec::Pods { .. } | MetricSpec::Own { .. } => ConditionReason::FailedGetPodsMetric,
+        MetricSpec::Object { .. } => ConditionReason::FailedGetObjectMetric,
+        MetricSpec::External { .. } => ConditionReason::FailedGetExternalMetric,
+    }
+}

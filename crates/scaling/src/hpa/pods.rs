@@ -1,0 +1,196 @@
+//! The pods of a target, and which of them count for a metric.
+
+use vocabulary::{MilliValue, PodId, Timestamp};
+
+use super::samples::PodSample;
+use super::settings::HpaSettings;
+use super::spec::ResourceName;
+
+/// The pods that the target's selector matches, each once, in the order of their ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HpaPods(Vec<HpaPod>);
+
+impl HpaPods {
+    /// In any order; of several with one id the last is kept.
+    pub fn new(mut pods: Vec<HpaPod>) -> Self {
+        pods.sort_by_key(|pod| pod.pod);
+        // The later one is dropped, so its content goes to the earlier one's place.
+        pods.dedup_by(|later, earlier| {
+            let is_same = later.pod == earlier.pod;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
+        Self(pods)
+    }
+
+    pub(super) fn as_slice(&self) -> &[HpaPod] {
+        &self.0
+    }
+}
+
+/// One pod, as the platform describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HpaPod {
+    /// Which.
+    pub pod: PodId,
+    /// How far its life has come.
+    pub phase: HpaPodPhase,
+    /// Whether it was told to end.
+    pub is_deleted: bool,
+    /// When it was started; `None` if it was not.
+    pub started: Option<Timestamp>,
+    /// Whether it is ready; `None` where nothing is said of it.
+    pub ready: Option<ReadyCondition>,
+    /// What it asks for.
+    pub requests: PodRequests,
+}
+
+/// The phases of a Kubernetes pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HpaPodPhase {
+    /// Not all containers run yet.
+    Pending,
+    /// Runs.
+    Running,
+    /// Ended well.
+    Succeeded,
+    /// Ended otherwise.
+    Failed,
+    /// Its node is not heard.
+    Unknown,
+}
+
+/// The condition `Ready`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadyCondition {
+    /// What it says.
+    pub status: ReadyStatus,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The three values of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadyStatus {
+    /// Ready.
+    True,
+    /// Not ready.
+    False,
+    /// Nobody knows; counts as ready, as in Kubernetes.
+    Unknown,
+}
+
+/// What a pod requests of each resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodRequests {
+    /// ResourceRequests of the pod as a whole. Where there are any, they alone count unless a container is named.
+    pub pod_level: Option<ResourceRequests>,
+    /// All containers, and the init containers that restart (sidecars).
+    pub containers: Vec<ContainerRequests>,
+}
+
+/// What one container requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContainerRequests {
+    /// The container's name.
+    pub name: Box<str>,
+    /// Per resource.
+    pub requests: ResourceRequests,
+}
+
+/// Amounts of resources. The usual two have a place of their own, because they are looked up for every pod at every evaluation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourceRequests {
+    /// Of `cpu`.
+    pub cpu: Option<MilliValue>,
+    /// Of `memory`.
+    pub memory: Option<MilliValue>,
+    /// Of others.
+    pub others: Vec<(Box<str>, MilliValue)>,
+}
+
+impl ResourceRequests {
+    fn of(&self, resource: &ResourceName) -> Option<MilliValue> {
+        match resource {
+            ResourceName::Cpu => self.cpu,
+            ResourceName::Memory => self.memory,
+            ResourceName::Other(name) => {
+                self.others.iter().find(|(other, _)| other == name).map(|(_, amount)| *amount)
+            }
+        }
+    }
+}
+
+impl PodRequests {
+    /// What the pod requests, or one of its containers; `None` if that is not known of every container that counts.
+    pub(super) fn of(&self, resource: &ResourceName, container: Option<&str>) -> Option<MilliValue> {
+        if let (None, Some(pod_level)) = (container, &self.pod_level) {
+            return pod_level.of(resource);
+        }
+        let mut counted =
+            self.containers.iter().filter(|one| container.is_none_or(|name| *one.name == *name)).peekable();
+        counted.peek()?;
+        let mut sum = 0;
+        for one in counted {
+            sum += i128::from(one.requests.of(resource)?.value());
+        }
+        Some(MilliValue::saturated_from(sum))
+    }
+}
+
+/// Which pods count for a metric measured in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodGroup {
+    /// On its way out or failed: as if it were not there.
+    Ignored,
+    /// Not there yet: what it uses says nothing about load.
+    Unready,
+    /// Nothing is known of it.
+    Missing,
+    /// Its sample counts.
+    Ready,
+}
+
+impl HpaPod {
+    /// For the `sample` of a resource, or of a metric of another kind.
+    pub(super) fn group(
+        &self,
+        resource: Option<&ResourceName>,
+        sample: Option<&PodSample>,
+        settings: &HpaSettings,
+        now: Timestamp,
+    ) -> PodGroup {
+        if self.is_deleted || self.phase == HpaPodPhase::Failed {
+            return PodGroup::Ignored;
+        }
+        if self.phase == HpaPodPhase::Pending {
+            return PodGroup::Unready;
+        }
+        match sample {
+            None => PodGroup::Missing,
+            Some(sample)
+                if resource == Some(&ResourceName::Cpu) && !self.is_settled(sample, settings, now) =>
+            {
+                PodGroup::Unready
+            }
+            Some(_) => PodGroup::Ready,
+        }
+    }
+
+    /// Whether its CPU use says something about load: pods burn CPU to start. A pod that was ready and no longer is still counts.
+    fn is_settled(&self, sample: &PodSample, settings: &HpaSettings, now: Timestamp) -> bool {
+        let (Some(ready), Some(started)) = (self.ready, self.started) else { return false };
+        if started + settings.cpu_initialization_period > now {
+            return ready.status != ReadyStatus::False && sample.at >= ready.since + sample.window;
+        }
+        ready.status != ReadyStatus::False || started + settings.initial_readiness_delay <= ready.since
+    }
+
+    /// Whether a total is multiplied by it. Even one that is on its way out, which is Kubernetes' way.
+    pub(super) fn is_running_and_ready(&self) -> bool {
+        self.phase == HpaPodPhase::Running
+            && self.ready.is_some_and(|ready| ready.status == ReadyStatus::True)
+    }
+}

@@ -1,0 +1,102 @@
+//! What one metric asks for, and how it came to that.
+
+use vocabulary::{MilliValue, PodCount};
+
+/// A count that one metric asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Proposal {
+    /// How many pods.
+    pub count: PodCount,
+    /// What was measured, divided by the target; before anything was assumed of pods without a sample.
+    pub ratio: f64,
+    /// What was measured, as it is reported; `None` of our own metrics, whose windows say more than one number could.
+    pub current: Option<CurrentValue>,
+    /// The pods that counted, and those that did not.
+    pub looked_at: PodsLookedAt,
+    /// Which rule led to the count.
+    pub rule: ProposalRule,
+}
+
+/// What was measured, in the form of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurrentValue {
+    /// A share of what is requested, and what that is on average.
+    Utilization {
+        /// Whole percent.
+        percent: i32,
+        /// Per pod.
+        average: MilliValue,
+    },
+    /// The average per pod.
+    AverageValue(MilliValue),
+    /// The number itself.
+    Value(MilliValue),
+}
+
+/// Pods by group. For a total, only those that are multiplied by are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodsLookedAt {
+    /// They counted.
+    pub ready: PodCount,
+    /// Too young to say anything.
+    pub unready: PodCount,
+    /// Without a sample.
+    pub missing: PodCount,
+    /// On their way out or failed.
+    pub ignored: PodCount,
+}
+
+/// How a metric came to its count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProposalRule {
+    /// The ratio is close enough to 1: nothing changes.
+    WithinTolerance,
+    /// The ratio times the pods that counted, or for a total what the target makes of it.
+    Ratio,
+    /// The ratio with something assumed of pods without a sample or not ready yet.
+    CautiousRatio {
+        /// That ratio.
+        ratio: f64,
+    },
+    /// With that assumed, the ratio is close enough to 1.
+    CautiouslyWithinTolerance {
+        /// That ratio.
+        ratio: f64,
+    },
+    /// With that assumed, the count would move against what was measured: nothing changes.
+    Turned {
+        /// That ratio.
+        ratio: f64,
+    },
+    /// A decider of ours wants it.
+    Decider,
+}
+
+impl ProposalRule {
+    /// The ratio with something assumed of the pods that did not count.
+    pub(super) fn cautious_ratio(self) -> Option<f64> {
+        match self {
+            Self::CautiousRatio { ratio }
+            | Self::CautiouslyWithinTolerance { ratio }
+            | Self::Turned { ratio } => Some(ratio),
+            Self::WithinTolerance | Self::Ratio | Self::Decider => None,
+        }
+    }
+}
+
+/// Why a metric asks for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoProposal {
+    /// The target has no pods.
+    NoPods,
+    /// No pod that counts has a sample.
+    NoSamples,
+    /// A pod says nothing of what it requests.
+    NoRequest,
+    /// All samples are of pods that the target does not have.
+    NoOverlap,
+    /// No series, or for an object more than one.
+    NoSeries,
+    /// It could not be asked for; [`super::MetricSamples::Failed`] has the words.
+    NotMeasured,
+}

@@ -1,0 +1,68 @@
+//! What was measured for one metric, or why nothing was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
+
+use super::conditions::ConditionReason;
+
+/// What is known of one metric: for each entry of the spec one, in the same order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetricSamples {
+    /// A value of each pod, for metrics that are measured in pods.
+    PerPod(PodSamples),
+    /// The values of the series that were selected: any number for an external metric, exactly one for an object's.
+    Series(Vec<MilliValue>),
+    /// What a decider of ours wants, for our own metrics.
+    Proposal(PodCount),
+    /// Nothing, and why.
+    Failed(MetricFailure),
+    /// Nothing was asked, because there is no pod that could have answered.
+    NotAsked,
+}
+
+/// Why a metric has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricFailure {
+    /// Under which condition it is reported.
+    pub reason: ConditionReason,
+    /// In the words of whoever was asked.
+    pub words: Arc<str>,
+}
+
+/// One value of each pod that has one, in the order of the pods' ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodSamples(Vec<PodSample>);
+
+impl PodSamples {
+    /// In any order; of several of one pod the last counts.
+    pub fn new(mut samples: Vec<PodSample>) -> Self {
+        samples.sort_by_key(|sample| sample.pod);
+        samples.dedup_by(|later, earlier| {
+            let is_same = later.pod == earlier.pod;
+            if is_same {
+                *earlier = *later;
+            }
+            is_same
+        });
+        Self(samples)
+    }
+
+    pub(super) fn as_slice(&self) -> &[PodSample] {
+        &self.0
+    }
+}
+
+/// What one pod, or one of its containers, used or had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodSample {
+    /// Whose. Pods that the target does not have (any more) may be among them.
+    pub pod: PodId,
+    /// How much.
+    pub value: MilliValue,
+    /// The end of the time that it was measured over.
+    pub at: Timestamp,
+    /// How long that was.
+    pub window: Duration,
+}

@@ -1,0 +1,248 @@
+//! What people are told of an evaluation: numbers until somebody reads them, then words (as [`crate::decision::Sentence`]).
+
+use std::fmt;
+use std::time::Duration;
+
+use vocabulary::{PodCount, format_duration};
+
+use super::label::MetricLabel;
+use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
+use super::spec::{PolicyAmount, SelectPolicy};
+
+/// One step of an evaluation in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum HpaSentence {
+    /// What a metric measured. The target is in the measure's unit: percent, or thousandths.
+    Measured { label: MetricLabel, measure: Measure },
+    /// Which pods counted for it.
+    LookedAt { label: MetricLabel, pods: PodsLookedAt },
+    /// What was assumed of the others.
+    Assumed { label: MetricLabel, ratio: f64 },
+    /// What it asks for.
+    Proposed { label: MetricLabel, count: PodCount, how: How },
+    /// That it does not say anything.
+    Failed { label: MetricLabel, why: NoProposal },
+    /// What failing metrics forbid.
+    Partial { failed: u32, of: u32 },
+    /// Bounds and pauses that ask no metric.
+    Unmeasured(Unmeasured),
+    /// Windows, policies and limits.
+    Limited(Limited),
+}
+
+/// A value beside its target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measure {
+    pub(crate) value: f64,
+    pub(crate) target: f64,
+    pub(crate) unit: Unit,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Percent,
+    Average,
+    Total,
+}
+
+/// How a metric came to its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Ratio,
+    WithinTolerance,
+    Turned,
+    Decider,
+}
+
+/// Decided without a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unmeasured {
+    Paused,
+    AboveMaximum { max: PodCount },
+    BelowMinimum { min: PodCount },
+    NoSelector,
+    SharedPods,
+    RaisedFromZero { min: PodCount },
+}
+
+/// What changes a recommendation on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limited {
+    Peak { count: PodCount, window: Duration },
+    Envelope { lowest: PodCount, highest: PodCount },
+    UpPolicy { amount: PolicyAmount, period: Duration, start: i32, bound: PodCount },
+    DownPolicy { amount: PolicyAmount, period: Duration, start: i32, bound: PodCount },
+    UpBound { select: SelectPolicy, bound: PodCount },
+    DownBound { select: SelectPolicy, bound: PodCount },
+    Doubling { limit: PodCount },
+    Max { max: PodCount },
+    Min { min: PodCount },
+}
+
+impl Measure {
+    pub(super) fn of(current: CurrentValue, target: f64) -> Self {
+        let thousandths = |value: f64, unit| Self { value: value / 1000.0, target: target / 1000.0, unit };
+        match current {
+            CurrentValue::Utilization { percent, .. } => {
+                Self { value: f64::from(percent), target, unit: Unit::Percent }
+            }
+            CurrentValue::AverageValue(value) => thousandths(value.as_f64(), Unit::Average),
+            CurrentValue::Value(value) => thousandths(value.as_f64(), Unit::Total),
+        }
+    }
+}
+
+impl From<ProposalRule> for How {
+    fn from(rule: ProposalRule) -> Self {
+        match rule {
+            ProposalRule::WithinTolerance | ProposalRule::CautiouslyWithinTolerance { .. } => {
+                Self::WithinTolerance
+            }
+            ProposalRule::Ratio | ProposalRule::CautiousRatio { .. } => Self::Ratio,
+            ProposalRule::Turned { .. } => Self::Turned,
+            ProposalRule::Decider => Self::Decider,
+        }
+    }
+}
+
+impl fmt::Display for HpaSentence {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured { label, measure } => write!(to, "{label} {measure}"),
+            Self::LookedAt { label, pods } => write!(to, "{label} {pods}"),
+            Self::Assumed { label, ratio } => {
+                write!(to, "{label} is {} times its target with what is assumed of them", people(*ratio))
+            }
+            Self::Proposed { label, count, how } => write!(to, "{label} {}", how.words(*count)),
+            Self::Failed { label, why } => write!(to, "{label} says nothing: {why}"),
+            Self::Partial { failed, of } => {
+                write!(to, "{failed} of {of} metrics failed, so no pod is taken away")
+            }
+            Self::Unmeasured(said) => said.fmt(to),
+            Self::Limited(said) => said.fmt(to),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, target) = (people(self.value), people(self.target));
+        match self.unit {
+            Unit::Percent => write!(to, "is {value}% of what is requested, target {target}%")?,
+            Unit::Average => write!(to, "is {value} per pod, target {target}")?,
+            Unit::Total => write!(to, "is {value}, target {target}")?,
+        }
+        write!(to, ": {} times", people(self.value / self.target))
+    }
+}
+
+/// "is of 3 pods; 1 is unready, 2 are missing".
+impl fmt::Display for PodsLookedAt {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ready, unready, missing, ignored } = *self;
+        write!(to, "counts {ready} pod{}", if ready == PodCount::ONE { "" } else { "s" })?;
+        for (count, what) in
+            [(unready, "not ready yet"), (missing, "without a sample"), (ignored, "on the way out or failed")]
+        {
+            if count > PodCount::ZERO {
+                write!(to, ", not {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl How {
+    fn words(self, count: PodCount) -> String {
+        match self {
+            Self::Ratio => format!("asks for {count}"),
+            Self::WithinTolerance => format!("is close enough to its target: {count}"),
+            Self::Turned => {
+                format!("would turn round with what is assumed of pods that did not count: {count}")
+            }
+            Self::Decider => format!("asks for {count}, by its own windows"),
+        }
+    }
+}
+
+impl fmt::Display for NoProposal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::NoPods => "the target has no pods",
+            Self::NoSamples => "no pod that counts has a sample",
+            Self::NoRequest => "a pod has a container that does not say what it requests",
+            Self::NoOverlap => "the samples are of other pods",
+            Self::NoSeries => "there is not the one value that there should be",
+            Self::NotMeasured => "it could not be measured",
+        })
+    }
+}
+
+impl fmt::Display for Unmeasured {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Paused => to.write_str("somebody else set the count to 0, so it is left there"),
+            Self::AboveMaximum { max } => write!(to, "more than the maximum of {max}"),
+            Self::BelowMinimum { min } => write!(to, "fewer than the minimum of {min}"),
+            Self::NoSelector => to.write_str("the target does not say which pods are its own"),
+            Self::SharedPods => {
+                to.write_str("another autoscaler has some of the same pods, so both stand still")
+            }
+            Self::RaisedFromZero { min } => {
+                write!(to, "at least the minimum of {min}, now that there is one")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Peak { count, window } => {
+                write!(to, "{count} is the most that was asked for in the last {}", format_duration(window))
+            }
+            Self::Envelope { lowest, highest } => {
+                write!(to, "what was asked for within the windows lies between {lowest} and {highest}")
+            }
+            Self::UpPolicy { amount, period, start, bound } => {
+                let period = format_duration(period);
+                write!(to, "{amount} more in {period}, from {start} on: at most {bound}")
+            }
+            Self::DownPolicy { amount, period, start, bound } => {
+                let period = format_duration(period);
+                write!(to, "{amount} fewer in {period}, from {start} on: at least {bound}")
+            }
+            Self::UpBound { select, bound } => write!(to, "{}: at most {bound}", select.words()),
+            Self::DownBound { select, bound } => write!(to, "{}: at least {bound}", select.words()),
+            Self::Doubling { limit } => write!(to, "no more than a doubling, or 4: at most {limit}"),
+            Self::Max { max } => write!(to, "never above the maximum of {max}"),
+            Self::Min { min } => write!(to, "never below the minimum of {min}"),
+        }
+    }
+}
+
+impl fmt::Display for PolicyAmount {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(1) => to.write_str("1 pod"),
+            Self::Pods(count) => write!(to, "{count} pods"),
+            Self::Percent(percent) => write!(to, "{percent}%"),
+        }
+    }
+}
+
+impl SelectPolicy {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Max => "the policy with the largest change rules",
+            Self::Min => "the policy with the smallest change rules (selectPolicy Min)",
+            Self::Disabled => "this direction is turned off (selectPolicy Disabled)",
+        }
+    }
+}
+
+/// Three decimals are enough for people.
+fn people(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,283 @@
+//! What a HorizontalPodAutoscaler says, read and checked: bounds, metrics with their targets, behavior.
+//!
+//! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types, or is refused where they are
+//! read ([`super::reading`]); evaluating never meets it.
+
+use std::time::Duration;
+
+use vocabulary::{MilliValue, PodCount};
+
+use super::label::MetricLabel;
+use super::selector::LabelSelector;
+use super::settings::HpaSettings;
+use crate::config::Metric;
+
+/// One autoscaler's document, together with the cluster's settings that it is evaluated under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HpaSpec {
+    /// `minReplicas`; zero only with a metric that can wake the target again.
+    pub min: PodCount,
+    /// `maxReplicas`; at least 1 and at least `min`.
+    pub max: PodCount,
+    /// At least one. Their order decides nothing but which failure is reported first.
+    pub metrics: Vec<MetricSpec>,
+    /// Without it the older way of limiting applies: see [`super`].
+    pub behavior: Option<Behavior>,
+    /// What the cluster's operator set for all.
+    pub settings: HpaSettings,
+}
+
+impl HpaSpec {
+    /// Whether something besides pods is measured, so that a target without pods can be woken.
+    pub fn has_object_or_external(&self) -> bool {
+        self.metrics
+            .iter()
+            .any(|metric| matches!(metric, MetricSpec::Object { .. } | MetricSpec::External { .. }))
+    }
+
+    /// Whether one of our own measurements is among the metrics.
+    pub fn has_own(&self) -> bool {
+        self.metrics.iter().any(|metric| matches!(metric, MetricSpec::Own { .. }))
+    }
+}
+
+/// One entry of `metrics`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetricSpec {
+    /// `Resource`, or `ContainerResource` when a container is named: what the pods use of a resource.
+    Resource {
+        /// Of which.
+        resource: ResourceName,
+        /// Only this container; `None` for the whole pod.
+        container: Option<Box<str>>,
+        /// What to aim at.
+        target: ResourceTarget,
+    },
+    /// `Pods`: a number that each pod has.
+    Pods {
+        /// Which.
+        metric: MetricIdentifier,
+        /// The average to aim at.
+        target: MilliValue,
+    },
+    /// `Pods` with one of our own names: requests in flight or per second, measured by us and decided by a KPA decider.
+    Own {
+        /// Which.
+        metric: Metric,
+        /// The average to aim at.
+        target: MilliValue,
+    },
+    /// `Object`: a number that one object of the namespace has.
+    Object {
+        /// The object.
+        described: ObjectReference,
+        /// Which of its numbers.
+        metric: MetricIdentifier,
+        /// What to aim at.
+        target: TotalTarget,
+    },
+    /// `External`: a number from outside the cluster, the sum over all its series.
+    External {
+        /// Which.
+        metric: MetricIdentifier,
+        /// What to aim at.
+        target: TotalTarget,
+    },
+}
+
+impl MetricSpec {
+    /// The name under which people know the metric.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Resource { resource, .. } => resource.name(),
+            Self::Own { metric, .. } => own_metric_name(*metric),
+            Self::Pods { metric, .. } | Self::Object { metric, .. } | Self::External { metric, .. } => {
+                &metric.name
+            }
+        }
+    }
+
+    /// Whether it is measured in the pods, so that there is nothing to ask without one.
+    pub fn is_per_pod(&self) -> bool {
+        match self {
+            Self::Resource { .. } | Self::Pods { .. } => true,
+            Self::Own { .. } | Self::Object { .. } | Self::External { .. } => false,
+        }
+    }
+
+    pub(super) fn label(&self) -> MetricLabel {
+        MetricLabel::new(self.name())
+    }
+}
+
+/// `ebb.concurrency` and `ebb.rps`.
+pub fn own_metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Concurrency => "ebb.concurrency",
+        Metric::Rps => "ebb.rps",
+    }
+}
+
+/// A name and, where series differ by labels, which of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricIdentifier {
+    /// Not empty, and usable as one segment of a path.
+    pub name: Box<str>,
+    /// Over the metric's labels; one without conditions selects every series.
+    pub selector: LabelSelector,
+}
+
+/// The object that an `Object` metric describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectReference {
+    /// `apiVersion`; empty for the core group's objects that were written without one.
+    pub api_version: Box<str>,
+    /// `kind`.
+    pub kind: Box<str>,
+    /// `name`.
+    pub name: Box<str>,
+}
+
+/// A resource of pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResourceName {
+    /// Cores. Only for this one readiness and start-up matter.
+    Cpu,
+    /// Bytes.
+    Memory,
+    /// Whatever else the metrics server knows.
+    Other(Box<str>),
+}
+
+impl ResourceName {
+    /// As it is written.
+    pub fn new(name: &str) -> Self {
+        match name {
+            "cpu" => Self::Cpu,
+            "memory" => Self::Memory,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    /// As it is written.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// What to aim at for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceTarget {
+    /// Percent of what the pods request; at least 1.
+    Utilization(u32),
+    /// Use per pod; above zero.
+    AverageValue(MilliValue),
+}
+
+/// What to aim at for a number that is not the pods' own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalTarget {
+    /// The number itself; above zero. More pods are taken to lower it in proportion.
+    Value(MilliValue),
+    /// The number divided by the pods; above zero.
+    AverageValue(MilliValue),
+}
+
+/// How fast and how hesitantly the count may move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behavior {
+    /// Towards more pods.
+    pub scale_up: ScalingRules,
+    /// Towards fewer.
+    pub scale_down: ScalingRules,
+}
+
+/// The rules of one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalingRules {
+    /// For how long past recommendations count; 0 … 1 h. `None` for the cluster's, which only exists for scaling down.
+    pub stabilization_window: Option<Duration>,
+    /// Which of the policies rules.
+    pub select_policy: SelectPolicy,
+    /// At least one.
+    pub policies: Vec<ScalingPolicy>,
+    /// How far the ratio may be off before anything happens; at least 0. `None` for the cluster's.
+    pub tolerance: Option<f64>,
+    /// Who said all this.
+    pub origin: RulesOrigin,
+}
+
+/// Whether the document itself wrote the rules of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RulesOrigin {
+    /// It did; what it left out has the defaults.
+    Document,
+    /// It wrote the other direction's only.
+    Default,
+}
+
+/// `selectPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SelectPolicy {
+    /// The policy that allows the largest change.
+    #[default]
+    Max,
+    /// The policy that allows the smallest change.
+    Min,
+    /// No change in this direction.
+    Disabled,
+}
+
+/// How much may change within a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalingPolicy {
+    /// How much.
+    pub amount: PolicyAmount,
+    /// Within which time; 1 s … 30 min.
+    pub period: Duration,
+}
+
+/// What a policy counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyAmount {
+    /// Pods; at least 1.
+    Pods(u32),
+    /// Percent of the count at the start of the period; at least 1.
+    Percent(u32),
+}
+
+impl ScalingRules {
+    /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is more, in 15 s, without waiting.
+    pub fn default_up() -> Self {
+        Self {
+            stabilization_window: Some(Duration::ZERO),
+            policies: vec![per_15_seconds(PolicyAmount::Pods(4)), per_15_seconds(PolicyAmount::Percent(100))],
+            ..Self::default_down()
+        }
+    }
+
+    /// What applies towards fewer pods where the document says nothing: all at once, after the cluster's stabilization window.
+    pub fn default_down() -> Self {
+        Self {
+            stabilization_window: None,
+            select_policy: SelectPolicy::Max,
+            policies: vec![per_15_seconds(PolicyAmount::Percent(100))],
+            tolerance: None,
+            origin: RulesOrigin::Default,
+        }
+    }
+
+    /// The longest time that one of the policies looks back.
+    pub(super) fn longest_period(&self) -> Duration {
+        self.policies.iter().map(|policy| policy.period).max().unwrap_or_default()
+    }
+}
+
+/// The period of Kubernetes' default policies, which is its sync period.
+const fn per_15_seconds(amount: PolicyAmount) -> ScalingPolicy {
+    ScalingPolicy { amount, period: Duration::from_secs(15) }
+}

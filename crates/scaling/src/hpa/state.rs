@@ -1,0 +1,147 @@
+//! What is kept of one autoscaler between passes, and what it shows of itself.
+
+use vocabulary::{PodCount, Timestamp};
+
+use super::conditions::{self, ConditionReason, HpaConditions};
+use super::history::HpaHistory;
+use super::proposal::{NoProposal, Proposal};
+use super::spec::HpaSpec;
+use super::steps::Steps;
+use crate::decision::Reason;
+
+/// One autoscaler of this class: its history and its status.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HpaState {
+    pub(super) history: HpaHistory,
+    pub(super) conditions: HpaConditions,
+    pub(super) metrics: Vec<MetricStatus>,
+    pub(super) warnings: Vec<HpaWarning>,
+    pub(super) steps: Steps,
+    pub(super) desired: Option<PodCount>,
+    pub(super) current: PodCount,
+    pub(super) last_scale: Option<Timestamp>,
+}
+
+/// What the last pass knows of one metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricStatus {
+    /// It asks for this.
+    Proposed(Proposal),
+    /// It failed: its slot in the status is empty.
+    Failed {
+        /// As conditions and events say it.
+        reason: ConditionReason,
+        /// What was wrong.
+        why: NoProposal,
+    },
+    /// There was no pod to ask.
+    NotAsked,
+}
+
+/// What a pass has to complain about, as Kubernetes' events of type Warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HpaWarning {
+    /// `SelectorRequired`, `InvalidSelector`, `AmbiguousSelector`, `FailedGetScale` or a metric's failure.
+    Condition(ConditionReason),
+    /// `SelectorRequired`: the target selects its pods by nothing.
+    SelectorRequired,
+    /// `FailedComputeMetricsReplicas`: the pass ended without an answer.
+    FailedComputeMetricsReplicas,
+    /// `FailedRescale`: the count could not be written.
+    FailedRescale,
+}
+
+impl HpaState {
+    /// Goes on with a history that was stored.
+    pub fn with_history(history: HpaHistory) -> Self {
+        Self { history, ..Self::default() }
+    }
+
+    /// What is remembered.
+    pub fn history(&self) -> &HpaHistory {
+        &self.history
+    }
+
+    /// What it says of itself.
+    pub fn conditions(&self) -> &HpaConditions {
+        &self.conditions
+    }
+
+    /// For each metric of the spec, in its order, what the last pass knows of it. Empty when that pass asked no metric.
+    pub fn metrics(&self) -> &[MetricStatus] {
+        &self.metrics
+    }
+
+    /// What the last pass complained about.
+    pub fn warnings(&self) -> &[HpaWarning] {
+        &self.warnings
+    }
+
+    /// Why the last pass came to its answer, step by step.
+    pub fn reasons(&self) -> &[Reason] {
+        self.steps.as_slice()
+    }
+
+    /// The answer of the last pass that had one (`status.desiredReplicas`).
+    pub fn desired(&self) -> Option<PodCount> {
+        self.desired
+    }
+
+    /// The count that the last pass found (`status.currentReplicas`).
+    pub fn current(&self) -> PodCount {
+        self.current
+    }
+
+    /// When the count was last written.
+    pub fn last_scale(&self) -> Option<Timestamp> {
+        self.last_scale
+    }
+
+    /// Whether the zero pods of the target are this autoscaler's own doing.
+    pub(super) fn owns_zero(&self) -> bool {
+        self.conditions.scaled_to_zero.is_some_and(|condition| condition.reason.is_true())
+    }
+
+    /// The target's scale could not be read, so there is no pass.
+    pub fn note_unreadable_scale(&mut self, now: Timestamp) {
+        self.steps.restart();
+        self.metrics.clear();
+        self.warnings.clear();
+        self.warnings.push(HpaWarning::Condition(ConditionReason::FailedGetScale));
+        conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedGetScale, now);
+    }
+
+    /// The answer of the last pass was written. Only now it is an event that policies look back on.
+    pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
+        let Rescale { from, to } = change;
+        conditions::set(&mut self.conditions.able_to_scale, ConditionReason::SucceededRescale, now);
+        if let Some(behavior) = &spec.behavior {
+            self.history.events.store(from, to, behavior, now);
+        }
+        self.last_scale = Some(now);
+        self.desired = Some(to);
+        let is_own_zero = from > PodCount::ZERO
+            && to == PodCount::ZERO
+            && spec.min == PodCount::ZERO
+            && (spec.has_object_or_external() || spec.has_own());
+        let reason =
+            if is_own_zero { ConditionReason::ScaledToZero } else { ConditionReason::NotScaledToZero };
+        conditions::set(&mut self.conditions.scaled_to_zero, reason, now);
+    }
+
+    /// The answer of the last pass could not be written; the next pass tries again. `before` is what was desired before that pass.
+    pub fn note_failed_rescale(&mut self, before: Option<PodCount>, now: Timestamp) {
+        conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedUpdateScale, now);
+        self.warnings.push(HpaWarning::FailedRescale);
+        self.desired = before;
+    }
+}
+
+/// A change of the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rescale {
+    /// From this.
+    pub from: PodCount,
+    /// To this.
+    pub to: PodCount,
+}

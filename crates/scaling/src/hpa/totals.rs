@@ -1,0 +1,81 @@
+//! How many pods a metric asks for that is not the pods' own: of an object, or from outside the cluster.
+
+use vocabulary::{MilliValue, PodCount};
+
+use super::pods::HpaPod;
+use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
+use super::settings::{AverageWithinTolerance, Compat, NoneReady, TerminatingPods};
+use super::spec::TotalTarget;
+use super::tolerance::Tolerances;
+
+/// One metric that is a total.
+pub(super) struct TotalMetric<'a> {
+    pub(super) usage: MilliValue,
+    pub(super) pods: &'a [HpaPod],
+    /// What was last asked for.
+    pub(super) current: PodCount,
+    /// What there is.
+    pub(super) present: PodCount,
+    pub(super) tolerances: Tolerances,
+    pub(super) compat: Compat,
+}
+
+impl TotalMetric<'_> {
+    pub(super) fn propose(&self, target: TotalTarget) -> Result<Proposal, NoProposal> {
+        match target {
+            TotalTarget::Value(target) => self.by_value(target),
+            TotalTarget::AverageValue(target) => Ok(self.by_average(target)),
+        }
+    }
+
+    fn by_value(&self, target: MilliValue) -> Result<Proposal, NoProposal> {
+        let ratio = self.usage.as_f64() / target.as_f64();
+        let current = Some(CurrentValue::Value(self.usage));
+        let proposal = |count, looked_at, rule| Proposal { count, ratio, current, looked_at, rule };
+        let none = PodsLookedAt::default();
+        if self.current == PodCount::ZERO {
+            return Ok(proposal(PodCount::ceil_from(ratio), none, ProposalRule::Ratio));
+        }
+        if self.tolerances.hold(ratio) {
+            return Ok(proposal(self.current, none, ProposalRule::WithinTolerance));
+        }
+        if self.pods.is_empty() {
+            return Err(NoProposal::NoPods);
+        }
+        let mut ready = self.ready_pods();
+        if ready == PodCount::ZERO && self.compat.none_ready == NoneReady::CurrentCount {
+            ready = self.current;
+        }
+        let count = PodCount::ceil_from(ratio * ready.as_f64());
+        Ok(proposal(count, PodsLookedAt { ready, ..none }, ProposalRule::Ratio))
+    }
+
+    fn ready_pods(&self) -> PodCount {
+        let counts = |pod: &&HpaPod| {
+            pod.is_running_and_ready()
+                && (self.compat.terminating_pods == TerminatingPods::Count || !pod.is_deleted)
+        };
+        PodCount::of(self.pods.iter().filter(counts).count())
+    }
+
+    /// Without pods the ratio is infinite, or of nothing to nothing no number: both are outside of any tolerance.
+    fn by_average(&self, target: MilliValue) -> Proposal {
+        let ratio = self.usage.as_f64() / (target.as_f64() * self.present.as_f64());
+        let average = if self.present == PodCount::ZERO {
+            MilliValue::ZERO
+        } else {
+            MilliValue::ceil_from(self.usage.as_f64() / self.present.as_f64())
+        };
+        let (count, rule) = if self.tolerances.hold(ratio) {
+            let count = match self.compat.average_within_tolerance {
+                AverageWithinTolerance::PodsPresent => self.present,
+                AverageWithinTolerance::CurrentCount => self.current,
+            };
+            (count, ProposalRule::WithinTolerance)
+        } else {
+            (PodCount::ceil_from(self.usage.as_f64() / target.as_f64()), ProposalRule::Ratio)
+        };
+        let (current, looked_at) = (Some(CurrentValue::AverageValue(average)), PodsLookedAt::default());
+        Proposal { count, ratio, current, looked_at, rule }
+    }
+}
