@@ -292,14 +292,14 @@ fn normalize(
         }
     };
     let limiter = Limiter::of(spec, current, &history.events, now);
-    let limited = match &spec.behavior {
+    let bounded = match &spec.behavior {
         None => limiter.without_behavior(stabilized, steps),
         Some(behavior) => limiter.with_behavior(behavior, stabilized, steps),
     };
     let able = if stabilized == raw { ConditionReason::ReadyForNewScale } else { held };
     conditions::set(&mut state.conditions.able_to_scale, able, now);
-    conditions::set(&mut state.conditions.scaling_limited, limited.reason, now);
-    (stabilized, limited)
+    conditions::set(&mut state.conditions.scaling_limited, bounded.reason, now);
+    (stabilized, bounded)
 }
 
 fn cause(measured: &Measured, raw: PodCount, current: PodCount) -> RescaleCause {

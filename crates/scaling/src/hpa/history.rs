@@ -81,17 +81,16 @@ impl HpaHistory {
 
     /// Keeps a recommendation, in the `place` of one that no longer counts if there is one.
     pub(super) fn record(&mut self, recommendation: Recommendation, place: Option<usize>) {
-        match place {
-            Some(index) => self.recommendations[index] = recommendation,
-            None => {
-                if self.recommendations.len() >= RECOMMENDATIONS_MAX {
-                    let oldest = self.recommendations.iter().enumerate().min_by_key(|(_, one)| one.at);
-                    let index = oldest.map_or(0, |(index, _)| index);
-                    self.recommendations.swap_remove(index);
-                }
-                self.recommendations.push(recommendation);
-            }
+        if let Some(index) = place {
+            self.recommendations[index] = recommendation;
+            return;
         }
+        if self.recommendations.len() >= RECOMMENDATIONS_MAX {
+            let oldest = self.recommendations.iter().enumerate().min_by_key(|(_, one)| one.at);
+            let index = oldest.map_or(0, |(index, _)| index);
+            self.recommendations.swap_remove(index);
+        }
+        self.recommendations.push(recommendation);
     }
 }
 

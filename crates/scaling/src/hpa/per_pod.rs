@@ -149,7 +149,7 @@ impl PerPodMetric<'_> {
                 (Some(amount), _) => request = amount,
                 (None, LackingRequests::FailMetric) => groups.is_request_lacking = true,
                 (None, LackingRequests::CountAsMissing) if group == PodGroup::Ready => {
-                    group = PodGroup::Missing
+                    group = PodGroup::Missing;
                 }
                 (None, LackingRequests::CountAsMissing) => {}
             }
@@ -160,7 +160,7 @@ impl PerPodMetric<'_> {
             }
             PodGroup::Unready => groups.unready.add(0, request.value()),
             PodGroup::Missing => {
-                groups.missing.add(self.assumed_of_missing(request).value(), request.value())
+                groups.missing.add(self.assumed_of_missing(request).value(), request.value());
             }
             PodGroup::Ignored => groups.ignored = groups.ignored.saturating_add(1),
         }

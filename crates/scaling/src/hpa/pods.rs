@@ -85,7 +85,7 @@ pub enum ReadyStatus {
 /// What a pod requests of each resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodRequests {
-    /// ResourceRequests of the pod as a whole. Where there are any, they alone count unless a container is named.
+    /// Those of the pod as a whole. Where there are any, they alone count unless a container is named.
     pub pod_level: Option<ResourceRequests>,
     /// All containers, and the init containers that restart (sidecars).
     pub containers: Vec<ContainerRequests>,

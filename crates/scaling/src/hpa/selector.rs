@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// HpaConditions that must all hold; none selects everything.
+/// Conditions that must all hold; none selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// Sorted by label, so that equal selectors are written alike.

@@ -1,4 +1,4 @@
-//! What a HorizontalPodAutoscaler says, read and checked: bounds, metrics with their targets, behavior.
+//! What a document of kind `HorizontalPodAutoscaler` says, read and checked: bounds, metrics with their targets, behavior.
 //!
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types, or is refused where they are
 //! read ([`super::reading`]); evaluating never meets it.

@@ -67,7 +67,9 @@ fn each_kind_fails_under_its_own_reason() {
         .iter()
         .map(|status| match status {
             MetricStatus::Failed { reason, why: NoProposal::NotMeasured } => *reason,
-            other => panic!("{other:?}"),
+            MetricStatus::Proposed(_) | MetricStatus::Failed { .. } | MetricStatus::NotAsked => {
+                panic!("{status:?}")
+            }
         })
         .collect();
     assert_eq!(

@@ -203,7 +203,9 @@ proptest! {
         let mut turned = spec.clone();
         turned.metrics.rotate_left(turn);
         let mut steps = steps;
-        steps.iter_mut().for_each(|step| step.said.rotate_left(turn));
+        for step in &mut steps {
+            step.said.rotate_left(turn);
+        }
         let mut again = Vec::new();
         run(&turned, &steps, |look| again.push(look.outcome.desired));
         prop_assert_eq!(counts, again);

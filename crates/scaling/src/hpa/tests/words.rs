@@ -10,9 +10,8 @@ fn sentences(state: &HpaState) -> Vec<String> {
 }
 
 fn pass(spec: &HpaSpec, current: u32, pods: &HpaPods, samples: &[MetricSamples]) -> Vec<String> {
-    let mut state = HpaState::default();
-    state.history =
-        HpaHistory::restored(vec![Recommendation { count: PodCount::new(9), at: ago("60") }], vec![], vec![]);
+    let former = Recommendation { count: PodCount::new(9), at: ago("60") };
+    let mut state = HpaState::with_history(HpaHistory::restored(vec![former], vec![], vec![]));
     let current = PodCount::new(current);
     let observation = HpaObservation { scale: scale(current, current), pods, samples };
     evaluate(spec, &observation, &mut state, NOW);
