@@ -16,6 +16,7 @@ mod measure;
 mod per_pod;
 mod pods;
 mod proposal;
+pub mod reading;
 mod samples;
 mod selector;
 mod sentence;

@@ -1,0 +1,163 @@
+//! `behavior`, as the API writes it and as Go's field names in an annotation.
+
+use super::document::HpaApiVersion;
+use super::node::Node;
+use super::problems::{Fields, Problems, Spelling, quantity};
+use crate::hpa::spec::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};
+
+/// The names of the fields in one of the two spellings.
+struct Words {
+    scale_up: &'static str,
+    scale_down: &'static str,
+    window: &'static str,
+    select: &'static str,
+    policies: &'static str,
+    tolerance: &'static str,
+    kind: &'static str,
+    value: &'static str,
+    period: &'static str,
+}
+
+const API_WORDS: Words = Words {
+    scale_up: "scaleUp",
+    scale_down: "scaleDown",
+    window: "stabilizationWindowSeconds",
+    select: "selectPolicy",
+    policies: "policies",
+    tolerance: "tolerance",
+    kind: "type",
+    value: "value",
+    period: "periodSeconds",
+};
+
+/// Kubernetes' internal struct has no names of its own for JSON, so an annotation shows those of its fields.
+const GO_WORDS: Words = Words {
+    scale_up: "ScaleUp",
+    scale_down: "ScaleDown",
+    window: "StabilizationWindowSeconds",
+    select: "SelectPolicy",
+    policies: "Policies",
+    tolerance: "Tolerance",
+    kind: "Type",
+    value: "Value",
+    period: "PeriodSeconds",
+};
+
+/// The longest stabilization window, and the longest period of a policy, in seconds.
+const WINDOW_MAX: i64 = 3600;
+const PERIOD_MAX: i64 = 1800;
+
+/// Both directions; one that is not written has the defaults, and so has each field that is not.
+pub(super) fn read(
+    node: &Node,
+    place: &str,
+    version: HpaApiVersion,
+    problems: &mut Problems,
+) -> Option<Behavior> {
+    let (words, spelling) = match version {
+        HpaApiVersion::V1 => (&GO_WORDS, Spelling::AnyCase),
+        HpaApiVersion::V2beta1 | HpaApiVersion::V2beta2 | HpaApiVersion::V2 => (&API_WORDS, Spelling::Exact),
+    };
+    let mut fields = Fields::of(node, place, spelling, problems)?;
+    let reader = RulesReader { words, version };
+    let scale_up = match fields.fields(words.scale_up, problems) {
+        Some(rules) => reader.read(rules, ScalingRules::default_up(), problems),
+        None => ScalingRules::default_up(),
+    };
+    let scale_down = match fields.fields(words.scale_down, problems) {
+        Some(rules) => reader.read(rules, ScalingRules::default_down(), problems),
+        None => ScalingRules::default_down(),
+    };
+    fields.finish(problems);
+    Some(Behavior { scale_up, scale_down })
+}
+
+struct RulesReader {
+    words: &'static Words,
+    version: HpaApiVersion,
+}
+
+impl RulesReader {
+    fn read(&self, mut fields: Fields<'_>, default: ScalingRules, problems: &mut Problems) -> ScalingRules {
+        let words = self.words;
+        let mut rules = ScalingRules { origin: RulesOrigin::Document, ..default };
+        if let Some(window) = fields.seconds(words.window, 0, WINDOW_MAX, problems) {
+            rules.stabilization_window = Some(window);
+        }
+        let select_place = fields.place(words.select);
+        match fields.text(words.select, problems) {
+            None => {}
+            Some("Max") => rules.select_policy = SelectPolicy::Max,
+            Some("Min") => rules.select_policy = SelectPolicy::Min,
+            Some("Disabled") => rules.select_policy = SelectPolicy::Disabled,
+            Some(other) => {
+                let other = Node::Text(other.to_owned());
+                problems.refuse(&select_place, &other, "is no way to select; write Max, Min or Disabled");
+            }
+        }
+        let policies_place = fields.place(words.policies);
+        if let Some(policies) = fields.list(words.policies, problems) {
+            if policies.is_empty() {
+                let flaw = "is empty; write at least one policy, or remove it for the default ones";
+                problems.refuse_place(&policies_place, flaw);
+            }
+            let read = policies.iter().enumerate();
+            rules.policies = read
+                .filter_map(|(index, node)| {
+                    self.policy(node, &format!("{policies_place}[{index}]"), problems)
+                })
+                .collect();
+        }
+        rules.tolerance = self.tolerance(&mut fields, problems);
+        fields.finish(problems);
+        rules
+    }
+
+    fn policy(&self, node: &Node, place: &str, problems: &mut Problems) -> Option<ScalingPolicy> {
+        let words = self.words;
+        let spelling = if self.version == HpaApiVersion::V1 { Spelling::AnyCase } else { Spelling::Exact };
+        let mut fields = Fields::of(node, place, spelling, problems)?;
+        let kind = fields.required_text(words.kind, "Pods or Percent", problems);
+        let before = problems.refusals.len();
+        let value = fields.integer(words.value, 1, i64::from(i32::MAX), problems);
+        let period = fields.seconds(words.period, 1, PERIOD_MAX, problems);
+        for (name, is_there, allowed) in [
+            (words.value, value.is_some(), "a whole number from 1 to 2147483647"),
+            (words.period, period.is_some(), "a whole number from 1 to 1800"),
+        ] {
+            if !is_there
+                && !problems.refusals[before..].iter().any(|problem| problem.key == fields.place(name))
+            {
+                problems.refuse_place(&fields.place(name), &format!("is missing; write {allowed}"));
+            }
+        }
+        let kind_place = fields.place(words.kind);
+        fields.finish(problems);
+        let amount = match kind? {
+            "Pods" => PolicyAmount::Pods(value?),
+            "Percent" => PolicyAmount::Percent(value?),
+            other => {
+                let other = Node::Text(other.to_owned());
+                problems.refuse(&kind_place, &other, "is no kind of policy; write Pods or Percent");
+                return None;
+            }
+        };
+        Some(ScalingPolicy { amount, period: period? })
+    }
+
+    /// A share, written as a quantity; what is finer than a thousandth is rounded up to one.
+    fn tolerance(&self, fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64> {
+        // `v2beta2` ended before there was one, and does not know the word.
+        if self.version == HpaApiVersion::V2beta2 {
+            return None;
+        }
+        let place = fields.place(self.words.tolerance);
+        let node = fields.take(self.words.tolerance)?;
+        let tolerance = quantity(node, &place, problems)?;
+        if tolerance.value() < 0 {
+            problems.refuse(&place, node, "is negative; write a quantity of at least 0, such as \"0.05\"");
+            return None;
+        }
+        Some(tolerance.as_f64() / 1000.0)
+    }
+}

@@ -1,0 +1,60 @@
+//! Which names Kubernetes lets through.
+
+/// One segment of a path: the name of a metric or an object.
+pub(super) fn is_path_segment(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%'])
+}
+
+/// A DNS label: the name of a container.
+pub(super) fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && has_ends(name, |letter| letter.is_ascii_lowercase() || letter.is_ascii_digit()) && {
+        name.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-')
+    }
+}
+
+/// The key of a label: a name, with or without a domain before it.
+pub(super) fn is_label_key(key: &str) -> bool {
+    let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
+    let is_domain = |domain: &str| domain.len() <= 253 && domain.split('.').all(is_dns_label);
+    domain.is_none_or(is_domain) && !name.is_empty() && is_label_value(name)
+}
+
+/// The value of a label; may be empty.
+pub(super) fn is_label_value(value: &str) -> bool {
+    let allowed = |letter: u8| letter.is_ascii_alphanumeric() || b"-_.".contains(&letter);
+    value.is_empty()
+        || (value.len() <= 63 && value.bytes().all(allowed) && has_ends(value, u8::is_ascii_alphanumeric))
+}
+
+fn has_ends(text: &str, allowed: fn(&u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(allowed) && bytes.last().is_some_and(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_kubernetes_lets_through() {
+        for (name, segment, label, key, value) in [
+            ("cpu", true, true, true, true),
+            ("http_requests", true, false, true, true),
+            ("example.com/gpu", false, false, true, false),
+            ("", false, false, false, true),
+            ("..", false, false, false, false),
+            ("50%", false, false, false, false),
+            ("-a", true, false, false, false),
+            ("A", true, false, true, true),
+            ("a/b/c", false, false, false, false),
+            ("/a", false, false, false, false),
+            ("Example.com/a", false, false, false, false),
+        ] {
+            assert_eq!(is_path_segment(name), segment, "{name}");
+            assert_eq!(is_dns_label(name), label, "{name}");
+            assert_eq!(is_label_key(name), key, "{name}");
+            assert_eq!(is_label_value(name), value, "{name}");
+        }
+        assert!(!is_dns_label(&"a".repeat(64)) && !is_label_value(&"a".repeat(64)));
+    }
+}
