@@ -121,6 +121,16 @@ impl Ebb {
         Self::spawn(command, files, Stdio::piped()).await
     }
 
+    /// The same in a shell that first does something to itself, such as `ulimit -S -n 64`.
+    pub async fn up_after(preparation: &str, services: &[Service], config: &ConfigMap) -> Self {
+        let (command, files) = prepare(&executable(), services, config, &[]);
+        let command = command.as_std();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{preparation} && exec \"$0\" \"$@\"")]);
+        shell.arg(command.get_program()).args(command.get_args());
+        Self::spawn(shell, files, Stdio::piped()).await
+    }
+
     /// The same with a standard error that is full, and its other end, from which nobody reads.
     pub async fn up_unread(services: &[Service], config: &ConfigMap) -> (Self, PipeReader) {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");

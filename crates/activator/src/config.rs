@@ -1,7 +1,9 @@
 //! What an activator is given at its start.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 
+use dataplane::ConnectionBudget;
 use runtime::Clock;
 use vocabulary::{LinkToken, ReplicaName};
 
@@ -16,6 +18,8 @@ pub struct ActivatorConfig {
     pub workers: usize,
     /// What it refuses rather than hold.
     pub limits: Limits,
+    /// The connections that clients may have, shared with all activators of the process; see [`Metrics::connection_budget`].
+    pub connections: Arc<ConnectionBudget>,
     /// The process's clock.
     pub clock: Clock,
     /// What it counts. Register once per process and clone: an activator that takes over goes on with the same counters.

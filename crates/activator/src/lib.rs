@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{Drain, ServerLimits, serve};
+use dataplane::{ConnectionBudget, Drain, ServerLimits, serve};
 use runtime::vital;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
@@ -85,6 +85,7 @@ impl Activator {
     /// or a listener cannot be used.
     pub fn start(config: ActivatorConfig, listeners: Listeners) -> io::Result<Self> {
         let count = config.workers.max(1);
+        let connections = Arc::clone(&config.connections);
         let context = Arc::new(Context::new(config));
         let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
         let abandoned = CancellationToken::new();
@@ -98,6 +99,7 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
+                connections: Arc::clone(&connections),
                 orders,
                 ending: ending.clone(),
             };
@@ -151,13 +153,14 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
+    connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<CloseIdle>,
     ending: Ending,
 }
 
 impl Worker {
     async fn run(self) {
-        let drain = Drain::new();
+        let drain = Drain::within(self.connections);
         let upstreams = backends::pool(self.context.clock);
         let stack = Rc::new(Stack {
             context: self.context,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ::link::RefusedLinks;
-use dataplane::Reason;
+use dataplane::{ClosedIdleConnections, ConnectionBudget, Reason};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -43,6 +43,8 @@ pub struct Metrics {
     pub(crate) assigned_revisions: Gauge,
     pub(crate) stale_assignments: Counter,
     pub(crate) tasks: Gauge,
+    connections_max: Gauge,
+    closed_idle_connections: ClosedIdleConnections,
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
@@ -66,6 +68,8 @@ impl Metrics {
             assigned_revisions: Gauge::default(),
             stale_assignments: Counter::default(),
             tasks: Gauge::default(),
+            connections_max: Gauge::default(),
+            closed_idle_connections: ClosedIdleConnections::default(),
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
@@ -96,6 +100,12 @@ impl Metrics {
             "Tasks that are alive on the threads that serve requests",
             self.tasks.clone(),
         );
+        registry.register(
+            "activator_connections_max",
+            "How many connections clients may have at once",
+            self.connections_max.clone(),
+        );
+        self.closed_idle_connections.register(registry, "activator_closed_idle_connections");
         registry.register(
             "activator_link_connected",
             "Whether the autoscaler's link is up (1) or not (0)",
@@ -157,6 +167,13 @@ impl Metrics {
             Unit::Seconds,
             self.waits.clone(),
         );
+    }
+
+    /// The connections that clients of a process with so many descriptors may have. Made once per process: all its activators share them.
+    pub fn connection_budget(&self, descriptors: u64) -> Arc<ConnectionBudget> {
+        let budget = ConnectionBudget::of_descriptors(descriptors, self.closed_idle_connections.clone());
+        self.connections_max.set(i64::try_from(budget.max()).unwrap_or(i64::MAX));
+        budget
     }
 
     /// Counts a refusal.
@@ -248,7 +265,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 16);
+        assert_eq!(count, 18);
     }
 
     #[test]

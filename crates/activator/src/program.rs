@@ -154,12 +154,14 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let registry = MetricsRegistry::default();
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
     let listeners = Listeners { requests, link, link_token: config.link_token };
+    let metrics = Metrics::register(&registry);
     let activator_config = ActivatorConfig {
         name: config.name,
         workers: config.workers,
         limits: Limits::default(),
         clock: Clock::start(),
-        metrics: Metrics::register(&registry),
+        connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
+        metrics,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Arc::new(AtomicBool::new(false));

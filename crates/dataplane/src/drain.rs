@@ -4,27 +4,55 @@
 //! close` and HTTP/2 connections get GOAWAY, while new connections are still accepted: routers need time to learn. [`Drain::stop_accepting`]
 //! closes the door. [`Drain::close_idle`] closes connections that hold nothing, which is the one step in which a request that is already
 //! on its way can be lost, so it comes last.
+//!
+//! A server that goes on serving closes connections that hold nothing as well: those that have held nothing for long, and the oldest of them when there is no room
+//! for others. Those of our own hops are not among them, which close theirs themselves.
+
+mod connections;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
+use runtime::Clock;
 use tokio::sync::Notify;
+use vocabulary::Timestamp;
 
-use crate::server::Connection;
+use crate::budget::{ConnectionBudget, IdleClosing};
+use crate::server::{Connection, Occupation};
+use connections::OpenConnections;
+pub(crate) use connections::Slot;
+
+/// How long a connection must have held nothing to be closed for want of room. Who has just connected or been answered is about to write: that is on its way for
+/// half a round trip.
+const SETTLING_TIME: Duration = Duration::from_millis(250);
 
 /// The life of one server and its connections. Clones share it; it stays on its thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Drain(Rc<Shared>);
 
-#[derive(Debug, Default)]
+impl Default for Drain {
+    fn default() -> Self {
+        Self::within(Arc::default())
+    }
+}
+
+#[derive(Debug)]
 struct Shared {
+    budget: Arc<ConnectionBudget>,
+    clock: Clock,
+    /// The time when somebody last came or was looked for: near enough to say how long a connection has held nothing.
+    looked_at: Cell<Timestamp>,
     phase: Cell<Phase>,
     is_accepting_stopped: Cell<bool>,
     stop_accepting: Notify,
     listeners: Cell<usize>,
-    connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
-    next_connection: Cell<u64>,
+    connections: RefCell<OpenConnections>,
+    /// How many were asked to go and have not gone yet.
+    dismissed: Cell<usize>,
+    #[cfg(test)]
+    accepted: Cell<usize>,
     upgraded: Cell<usize>,
     ended: Notify,
 }
@@ -42,15 +70,35 @@ pub(crate) enum Phase {
 }
 
 impl Drain {
-    /// A server that serves.
+    /// A server that serves, with a budget of its own.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A server that serves, and shares the connections that its process may have with others.
+    pub fn within(budget: Arc<ConnectionBudget>) -> Self {
+        let clock = Clock::start();
+        Self(Rc::new(Shared {
+            budget,
+            clock,
+            looked_at: Cell::new(clock.now()),
+            phase: Cell::default(),
+            is_accepting_stopped: Cell::default(),
+            stop_accepting: Notify::new(),
+            listeners: Cell::default(),
+            connections: RefCell::default(),
+            dismissed: Cell::default(),
+            #[cfg(test)]
+            accepted: Cell::default(),
+            upgraded: Cell::default(),
+            ended: Notify::new(),
+        }))
     }
 
     /// Tells the peers of all connections that exist now to come back on another one. Connections accepted later are not concerned: the path to
     /// here has changed, the server goes on.
     pub fn retire_connections(&self) {
-        for connection in self.0.connections.borrow().values() {
+        for connection in self.0.connections.borrow().iter() {
             connection.retire();
         }
     }
@@ -83,12 +131,29 @@ impl Drain {
 
     /// How many of them said that they come from one of our own hops.
     pub fn hop_connections(&self) -> usize {
-        self.0.connections.borrow().values().filter(|connection| connection.is_from_hop()).count()
+        self.0.connections.borrow().iter().filter(|connection| connection.is_from_hop()).count()
     }
 
     /// How many upgraded streams are open.
     pub fn upgraded(&self) -> usize {
         self.0.upgraded.get()
+    }
+
+    /// How many connections hold nothing and may be closed.
+    #[cfg(test)]
+    pub(crate) fn resting(&self) -> usize {
+        self.0
+            .connections
+            .borrow()
+            .iter()
+            .filter(|connection| connection.occupation() == Occupation::Resting)
+            .count()
+    }
+
+    /// How many connections there have been.
+    #[cfg(test)]
+    pub(crate) fn accepted(&self) -> usize {
+        self.0.accepted.get()
     }
 
     /// Waits until a connection, an upgraded stream or a listener ends. Register before looking: what ends between a look and this call is missed otherwise,
@@ -133,21 +198,94 @@ impl Drain {
 
     /// Counts a connection for as long as the returned value lives.
     pub(crate) fn enter(&self, connection: &Rc<Connection>) -> Entered {
-        let id = self.0.next_connection.get();
-        self.0.next_connection.set(id + 1);
-        self.0.connections.borrow_mut().insert(id, Rc::clone(connection));
-        Entered { drain: self.clone(), id }
+        self.0.looked_at.set(self.0.clock.now());
+        #[cfg(test)]
+        self.0.accepted.set(self.0.accepted.get() + 1);
+        let slot = self.0.connections.borrow_mut().insert(Rc::clone(connection));
+        connection.keep_at(slot);
+        self.0.budget.enter();
+        Entered { drain: self.clone(), connection: Rc::clone(connection) }
+    }
+
+    /// The connections that all servers of the process may have.
+    pub(crate) fn budget(&self) -> &ConnectionBudget {
+        &self.0.budget
+    }
+
+    /// The connection holds nothing: it may be closed when that lasts, or when there is no room for others.
+    pub(crate) fn rest(&self, connection: &Connection) {
+        if connection.occupation() == Occupation::Working && !connection.is_from_hop() {
+            connection.occupy(Occupation::Resting);
+            if self.0.budget.surplus().is_some() {
+                self.0.looked_at.set(self.0.clock.now());
+                self.0.budget.call();
+            }
+            self.0.connections.borrow_mut().rest(connection.slot(), self.0.looked_at.get());
+        }
+    }
+
+    /// The connection holds something, also if it was asked to go: it had not heard that yet.
+    pub(crate) fn work(&self, connection: &Connection) {
+        match connection.occupation() {
+            Occupation::Working => {}
+            Occupation::Resting => self.0.connections.borrow_mut().work(connection.slot()),
+            Occupation::Dismissed => self.0.dismissed.set(self.0.dismissed.get().saturating_sub(1)),
+        }
+        connection.occupy(Occupation::Working);
+    }
+
+    /// Asks connections to go that have held nothing for so long.
+    pub(crate) fn dismiss_old(&self, idle_time: Duration) {
+        let now = self.0.clock.now();
+        self.0.looked_at.set(now);
+        while self.dismiss_oldest(now - idle_time, IdleClosing::Age) {}
+    }
+
+    /// Asks connections to go that hold nothing, if there is hardly room for others: this server's share of those that are too many. Ready when there may be
+    /// more of them.
+    pub(crate) async fn make_room(&self) {
+        match self.dismiss_share() {
+            Some(again_at) => self.0.clock.sleep_until(again_at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Says when to try again, if some of the share have not rested long enough.
+    fn dismiss_share(&self) -> Option<Timestamp> {
+        let surplus = self.0.budget.surplus()?;
+        let now = self.0.clock.now();
+        self.0.looked_at.set(now);
+        let share = surplus.share(self.connections()).saturating_sub(self.0.dismissed.get());
+        let dismissed =
+            (0..share).take_while(|_| self.dismiss_oldest(now - SETTLING_TIME, IdleClosing::Crowding));
+        if dismissed.count() == share {
+            return None;
+        }
+        let oldest = self.0.connections.borrow().oldest_rests_since();
+        oldest.map(|since| since + SETTLING_TIME)
+    }
+
+    /// Asks the one to go that has held nothing for the longest time, at the latest since then. It looks for itself whether something has arrived meanwhile.
+    fn dismiss_oldest(&self, latest: Timestamp, why: IdleClosing) -> bool {
+        let oldest = self.0.connections.borrow_mut().take_oldest(latest);
+        let Some(connection) = oldest else { return false };
+        connection.occupy(Occupation::Dismissed);
+        self.0.dismissed.set(self.0.dismissed.get() + 1);
+        self.0.budget.closed().count(why);
+        connection.wake();
+        true
     }
 
     /// Counts an upgraded stream for as long as the returned value lives.
-    pub(crate) fn enter_upgraded(&self) -> Counted {
-        Counted::new(self, |shared| &shared.upgraded)
+    pub(crate) fn enter_upgraded(&self) -> Upgraded {
+        self.0.budget.enter();
+        Upgraded(Counted::new(self, |shared| &shared.upgraded))
     }
 
     fn advance(&self, phase: Phase) {
         if self.0.phase.get() < phase {
             self.0.phase.set(phase);
-            for connection in self.0.connections.borrow().values() {
+            for connection in self.0.connections.borrow().iter() {
                 connection.wake();
             }
         }
@@ -157,13 +295,24 @@ impl Drain {
 /// One open connection.
 pub(crate) struct Entered {
     drain: Drain,
-    id: u64,
+    connection: Rc<Connection>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.drain.0.connections.borrow_mut().remove(&self.id);
+        self.drain.work(&self.connection);
+        self.drain.0.connections.borrow_mut().remove(self.connection.slot());
+        self.drain.0.budget.leave();
         self.drain.0.ended.notify_waiters();
+    }
+}
+
+/// One upgraded stream: its client has a connection as before.
+pub(crate) struct Upgraded(Counted);
+
+impl Drop for Upgraded {
+    fn drop(&mut self) {
+        self.0.drain.0.budget.leave();
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod body;
 mod breaker;
+mod budget;
 mod date;
 mod drain;
 mod headers;
@@ -31,6 +32,7 @@ pub const IO_EVENTS_PER_TICK: usize = 128;
 
 pub use body::{Body, BodyError, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
+pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names, remove_hop_by_hop,

@@ -18,12 +18,15 @@ use http::{Request, Response};
 use runtime::Backoff;
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
 
 pub use connection::Connection;
+pub(crate) use connection::Occupation;
 pub(crate) use http1::RequestBody;
 
 use crate::body::{Body, ResponseBody};
+use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
@@ -62,8 +65,8 @@ pub struct ServerLimits {
     pub streams_per_connection: u32,
     /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
     pub stream_window: u32,
-    /// How many connections may be open at once; more wait in the kernel until one ends.
-    pub connections: usize,
+    /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a stream of HTTP/2.
+    pub idle_time: Duration,
 }
 
 impl Default for ServerLimits {
@@ -76,10 +79,15 @@ impl Default for ServerLimits {
             head_time: Duration::from_secs(30),
             streams_per_connection: 250,
             stream_window: 64 * 1024,
-            connections: 50_000,
+            // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so that they close first and write nothing to a
+            // connection that we are closing.
+            idle_time: Duration::from_mins(15),
         }
     }
 }
+
+/// How exactly the idle time is kept.
+const SWEEPS_PER_IDLE_TIME: u32 = 64;
 
 /// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as local tasks. Fails
 /// only if the listener cannot be used.
@@ -92,20 +100,27 @@ pub async fn serve<S: Service>(
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let _entered = drain.enter_listener();
+    let mut sweeps = tokio::time::interval(limits.idle_time / SWEEPS_PER_IDLE_TIME);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
+        // Asked for before the look, so that nobody comes between the two unnoticed.
+        let crowd = drain.budget().crowd();
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
+            accepted = accept_within(&listener, drain.budget()) => accepted,
             () = drain.accepting_stopped() => break,
+            () = drain.make_room() => continue,
+            () = crowd => continue,
+            _ = sweeps.tick(), if drain.connections() > 0 => {
+                drain.dismiss_old(limits.idle_time);
+                continue;
+            }
         };
         match accepted {
             Ok((socket, peer)) => {
                 backoff.reset();
                 spawn(socket, Connection::new(peer), &service, &drain, limits);
-                drain
-                    .until(|drain| drain.connections() < limits.connections || drain.is_accepting_stopped())
-                    .await;
             }
             Err(error) => {
                 // Out of file descriptors, or the peer has gone already: neither is a reason to stop serving.
@@ -124,6 +139,15 @@ pub async fn serve<S: Service>(
         spawn(socket, Connection::new(peer), &service, &drain, limits);
     }
     Ok(())
+}
+
+/// The next connection, once there is room for it.
+async fn accept_within(
+    listener: &tokio::net::TcpListener,
+    budget: &ConnectionBudget,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    budget.room().await;
+    listener.accept().await
 }
 
 /// A connection that waits to be accepted, if there is one.
@@ -180,3 +204,6 @@ impl fmt::Display for Chain<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use runtime::{Colours, LogFormat, StopRequests};
+use runtime::{Colours, DescriptorLimit, LogFormat, StopRequests};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -47,7 +47,8 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
         output::print_problem(&format!("--log: {error}"));
         return Ok(ExitCode::from(2));
     }
-    runtime()?.block_on(serve(options, loaded, sockets))
+    let descriptors = runtime::raise_descriptor_limit();
+    runtime()?.block_on(serve(options, loaded, sockets, descriptors))
 }
 
 /// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
@@ -97,12 +98,13 @@ async fn serve(
     options: UpOptions,
     loaded: platform_local::Loaded,
     sockets: Sockets,
+    descriptors: DescriptorLimit,
 ) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
-    let mut parts = Parts::start(&options, loaded, sockets.requests).await?;
+    let mut parts = Parts::start(&options, loaded, sockets.requests, descriptors).await?;
     let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));

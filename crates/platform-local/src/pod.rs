@@ -26,7 +26,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
-use runtime::Clock;
+use runtime::{Clock, set_descriptor_limit};
 use vocabulary::Timestamp;
 
 use crate::lines::Lines;
@@ -58,6 +58,11 @@ fn run() -> anyhow::Result<ExitCode> {
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
     // Our allocator does without huge pages; apps are started as anybody would start them.
     set_thp_disable(false).context("allowing huge pages")?;
+    // Nothing has been started yet and there is no other thread, so this is what the app finds from its first instruction on. We need a dozen ourselves, and the
+    // queue-proxy raises its own again.
+    if let Some(descriptors) = spec.descriptors {
+        set_descriptor_limit(descriptors).context("setting the app's limit of open files")?;
+    }
     let port = ports::reserve(std::process::id()).context("no port for the app")?;
     let app = children::start_app(&spec, port.number).context("the app cannot be started")?;
     let mut queue_proxy =

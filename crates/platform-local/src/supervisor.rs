@@ -56,6 +56,8 @@ pub struct LocalConfig {
     pub ebb: PathBuf,
     /// This process's clock.
     pub clock: Clock,
+    /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now. `None`: as many as `ebb`.
+    pub app_descriptors: Option<u64>,
 }
 
 /// Pods as processes of this machine.
@@ -101,6 +103,7 @@ impl LocalPlatform {
         let supervisor = Supervisor {
             desk: Arc::clone(&desk),
             clock: config.clock,
+            app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(new_hop_key),
             outbox: Outbox::default(),
@@ -172,6 +175,7 @@ fn new_hop_key() -> HopKey {
 struct Supervisor {
     desk: Arc<Desk>,
     clock: Clock,
+    app_descriptors: Option<u64>,
     /// The executable for pods, if it is not this one.
     ebb: Option<PathBuf>,
     fleet: Fleet,
@@ -316,7 +320,8 @@ impl Supervisor {
                 }
             }
         }
-        while let Some((pod, spec)) = self.starts.next(now) {
+        while let Some((pod, mut spec)) = self.starts.next(now) {
+            spec.descriptors = self.app_descriptors;
             tracing::debug!(%pod, "starting a pod");
             let (wish, wishes) = watch::channel(Wish::Run);
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());

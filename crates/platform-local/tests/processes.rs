@@ -87,6 +87,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         domain: "example.com".to_owned(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
+        app_descriptors: None,
     };
     LocalPlatform::start(config, loaded)
 }

@@ -24,7 +24,7 @@ pub use stat::Stat;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use runtime::{Clock, Colours, LogFormat, StopRequests, print_error, start_logs};
+use runtime::{Clock, Colours, LogFormat, StopRequests, print_error, raise_descriptor_limit, start_logs};
 use tokio::runtime::{Builder, LocalOptions};
 
 /// The configuration is unusable.
@@ -62,6 +62,7 @@ pub fn main(environment: &Environment) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    raise_descriptor_limit();
     match run(config) {
         Ok(Ended::Drained) => ExitCode::SUCCESS,
         Ok(Ended::Unhealthy(unhealthy @ Unhealthy::Liveness { .. })) => {

@@ -1,10 +1,11 @@
 //! What Prometheus sees of this queue-proxy; `docs/metrics.md` lists it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::link::RefusedLinks;
-use dataplane::Reason;
+use dataplane::{ClosedIdleConnections, ConnectionBudget, Reason};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -41,6 +42,8 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     waiting: Gauge,
     connections: Gauge,
+    connections_max: Gauge,
+    closed_idle_connections: ClosedIdleConnections,
     upgraded: Gauge,
     ready: Gauge,
 }
@@ -84,6 +87,8 @@ impl Metrics {
             in_flight: Gauge::default(),
             waiting: Gauge::default(),
             connections: Gauge::default(),
+            connections_max: Gauge::default(),
+            closed_idle_connections: ClosedIdleConnections::default(),
             upgraded: Gauge::default(),
             ready: Gauge::default(),
         };
@@ -94,6 +99,12 @@ impl Metrics {
             registry.register("requests", "Requests that ended, by how", outcomes);
             registry.register("refused_requests", "Requests that this proxy refused, by reason", reasons);
             metrics.refused_links.register(registry, "refused_links");
+            metrics.closed_idle_connections.register(registry, "closed_idle_connections");
+            registry.register(
+                "connections_max",
+                "How many connections clients may have at once",
+                metrics.connections_max.clone(),
+            );
             registry.register(
                 "request_duration_seconds",
                 "From the arrival of a request to the end of its response, waiting included",
@@ -135,6 +146,13 @@ impl Metrics {
         let index = Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
         self.refused[index].inc();
         self.refusals.inc()
+    }
+
+    /// The connections that clients of a process with so many descriptors may have.
+    pub(crate) fn connection_budget(&self, descriptors: u64) -> Arc<ConnectionBudget> {
+        let budget = ConnectionBudget::of_descriptors(descriptors, self.closed_idle_connections.clone());
+        self.connections_max.set(i64::try_from(budget.max()).unwrap_or(i64::MAX));
+        budget
     }
 
     /// The counter of callers on the link port who were not the autoscaler.

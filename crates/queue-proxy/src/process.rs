@@ -7,8 +7,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use dataplane::{AsyncBreaker, Drain, ServerLimits, Service, UpstreamLimits, Upstreams, serve};
-use runtime::{Clock, StopRequests, TrustedHosts, new_link_token, vital};
+use dataplane::{
+    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, PAGE_CONNECTIONS_MAX, ServerLimits,
+    Service, UpstreamLimits, Upstreams, serve,
+};
+use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
 use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
@@ -170,12 +173,13 @@ impl Bound {
     /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run where local tasks can be
     /// spawned.
     pub async fn run_until(self, leaving: CancellationToken) -> Ended {
+        let metrics = Metrics::new(self.config.container_concurrency);
         let parts = Parts {
             load: Rc::new(LoadBook::new(self.clock)),
             health: Health::new(),
             settings: Rc::new(Settings::new()),
-            metrics: Metrics::new(self.config.container_concurrency),
-            drain: Drain::new(),
+            drain: Drain::within(metrics.connection_budget(descriptor_limit())),
+            metrics,
             leaving,
             left: CancellationToken::new(),
         };
@@ -184,7 +188,8 @@ impl Bound {
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
-        let beside = Drain::new();
+        let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
+        let beside = Drain::within(pages);
         let _admin = Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside);
         let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside);
         let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside);

@@ -13,7 +13,8 @@ use crate::metrics::Metrics;
 fn context(limits: Limits) -> Arc<Context> {
     let metrics = Metrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("test");
-    Arc::new(Context::new(ActivatorConfig { name, workers: 1, limits, clock: Clock::start(), metrics }))
+    let (connections, clock) = (Arc::default(), Clock::start());
+    Arc::new(Context::new(ActivatorConfig { name, workers: 1, limits, connections, clock, metrics }))
 }
 
 /// A body of the given pieces, and trailers.

@@ -67,12 +67,14 @@ impl World {
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, link_address) = (requests.local_addr().unwrap(), link_address(&link));
         let metrics = MetricsRegistry::default();
+        let counts = Metrics::register(&metrics);
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-1"),
             workers: 2,
             limits,
             clock: Clock::start(),
-            metrics: Metrics::register(&metrics),
+            connections: counts.connection_budget(20_000),
+            metrics: counts,
         };
         let listeners =
             Listeners { requests: requests.try_clone().unwrap(), link, link_token: link_address.token };
@@ -85,12 +87,14 @@ impl World {
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let link_address = link_address(&link);
         let metrics = MetricsRegistry::default();
+        let counts = Metrics::register(&metrics);
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-2"),
             workers: 2,
             limits: Limits::default(),
             clock: Clock::start(),
-            metrics: Metrics::register(&metrics),
+            connections: counts.connection_budget(20_000),
+            metrics: counts,
         };
         let requests = self.requests.try_clone().unwrap();
         let listeners =

@@ -19,6 +19,7 @@ use super::transport::{ConnectionEnd, Transport};
 use crate::body::{Body, ResponseBody};
 use crate::date;
 use crate::drain::{Drain, Phase};
+use crate::http1::LINGER_LIMIT;
 use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::server::{Abort, Connection, Service};
 use crate::stream::Stream;
@@ -48,18 +49,32 @@ pub(crate) async fn serve<S: Service>(
             None => refuse_head(sender, limits),
         }
     };
+    let mut farewell = None;
     let end = poll_fn(|context| {
         connection.register(context);
-        transport.poll_turn(context, &mut arrived, |session| {
+        let end = transport.poll_turn(context, &mut arrived, |session| {
             if connection.is_from_hop() {
                 session.share();
             }
-            if drain.phase() == Phase::Closing {
+            if session.has_streams() {
+                drain.work(&connection);
+            } else {
+                drain.rest(&connection);
+            }
+            // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it again.
+            if drain.phase() == Phase::Closing || connection.is_dismissed() {
                 session.leave_now();
             } else if connection.is_retired() || drain.is_draining() {
                 session.leave();
             }
-        })
+        });
+        if end.is_ready() || !connection.is_dismissed() {
+            farewell = None;
+            return end;
+        }
+        // Who does not even read that it should go is not waited for.
+        let farewell = farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
+        farewell.as_mut().poll(context).map(|()| ConnectionEnd::Closed)
     })
     .await;
     match &end {

@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use tokio::net::TcpStream;
 
 use super::{ServerLimits, Service, http1};
-use crate::drain::Drain;
+use crate::drain::{Drain, Slot};
 use crate::headers::ClientAddress;
 use crate::http1::HEADERS_MAX;
 use crate::http2::{self, SessionLimits};
@@ -23,19 +23,35 @@ pub struct Connection {
     forwarded_for: HeaderValue,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
+    occupation: Cell<Occupation>,
+    slot: Cell<Slot>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// What a connection does, as far as that decides whether it may be closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Occupation {
+    /// It may hold something.
+    #[default]
+    Working,
+    /// It holds nothing, and is in the list of those that do not.
+    Resting,
+    /// It held nothing and was asked to go. If something has arrived by then it stays.
+    Dismissed,
 }
 
 /// Anything that ends a connection early.
 pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr) -> Self {
+    pub(crate) fn new(peer: SocketAddr) -> Self {
         Self {
             peer,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
+            occupation: Cell::default(),
+            slot: Cell::default(),
             waker: RefCell::default(),
         }
     }
@@ -71,6 +87,30 @@ impl Connection {
     /// Whether [`Connection::mark_as_hop`] was called.
     pub fn is_from_hop(&self) -> bool {
         self.is_from_hop.get()
+    }
+
+    /// What it does.
+    pub(crate) fn occupation(&self) -> Occupation {
+        self.occupation.get()
+    }
+
+    /// Notes what it does, for the [`Drain`] that keeps it and tells the two apart.
+    pub(crate) fn occupy(&self, occupation: Occupation) {
+        self.occupation.set(occupation);
+    }
+
+    /// Whether it was asked to go because it held nothing.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.occupation.get() == Occupation::Dismissed
+    }
+
+    /// Where its drain keeps it.
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot.get()
+    }
+
+    pub(crate) fn keep_at(&self, slot: Slot) {
+        self.slot.set(slot);
     }
 
     /// Makes the connection's task look at what is asked of it.

@@ -94,9 +94,15 @@ pub(super) fn serve<S: Service>(
         loop {
             let next = poll_fn(|context| {
                 served.connection.register(context);
-                heads.poll_next(&served.wire, served.drain, context)
+                let next = heads.poll_next(&served.wire, served.drain, context);
+                if next.is_pending() {
+                    served.rest(&heads);
+                }
+                next
             });
-            match next.await {
+            let next = next.await;
+            served.drain.work(&served.connection);
+            match next {
                 Ok(Next::Request) => match served.exchange(&mut heads).await? {
                     After::Kept => {}
                     After::Over => return Ok(None),
@@ -110,6 +116,13 @@ pub(super) fn serve<S: Service>(
                 }
             }
         }
+    }
+}
+
+impl<S> Served<'_, S> {
+    /// Nothing has come, or the beginning of a head, which has a time limit of its own.
+    fn rest(&self, heads: &HeadReader) {
+        if heads.has_begun() { self.drain.work(&self.connection) } else { self.drain.rest(&self.connection) }
     }
 }
 

@@ -7,10 +7,11 @@ use activator::{Activator, ActivatorConfig, Limits, Listeners};
 use anyhow::Context;
 use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
+use dataplane::ConnectionBudget;
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform};
-use runtime::{Clock, MetricsRegistry};
+use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName};
 
@@ -86,6 +87,7 @@ impl Parts {
         options: &UpOptions,
         loaded: Loaded,
         requests: TcpListener,
+        descriptors: DescriptorLimit,
     ) -> anyhow::Result<Self> {
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
@@ -93,12 +95,20 @@ impl Parts {
         let autoscaler_metrics = autoscaler::Metrics::register(&metrics);
         let dial = options.link_relay.map_or(DialRoute::Direct, DialRoute::Relay);
         let ebb = std::env::current_exe().context("finding this executable")?;
-        let config = LocalConfig { files: options.files.clone(), domain: options.domain.clone(), ebb, clock };
+        let connections = activator_metrics.connection_budget(descriptors.present);
+        let config = LocalConfig {
+            files: options.files.clone(),
+            domain: options.domain.clone(),
+            ebb,
+            clock,
+            app_descriptors: Some(descriptors.found),
+        };
         let platform = LocalPlatform::start(config, loaded);
         let mut starter = ActivatorStarter {
             requests,
             clock,
             metrics: activator_metrics,
+            connections,
             at_once: options.activators,
             started: 0,
         };
@@ -197,6 +207,8 @@ struct ActivatorStarter {
     requests: TcpListener,
     clock: Clock,
     metrics: activator::Metrics,
+    /// Shared by all of them: their clients take descriptors of one process.
+    connections: Arc<ConnectionBudget>,
     /// How many accept at once; they share the machine's cores.
     at_once: usize,
     started: u64,
@@ -216,6 +228,7 @@ impl ActivatorStarter {
             name: facts.name.clone(),
             workers: cores.div_ceil(self.at_once),
             limits: Limits::default(),
+            connections: Arc::clone(&self.connections),
             clock: self.clock,
             metrics: self.metrics.clone(),
         };

@@ -175,6 +175,7 @@ mod tests {
             service: "hello".to_owned(),
             revision: "hello-00001".to_owned(),
             template: crate::pod::Template::default(),
+            descriptors: None,
         };
         spec.template.env = vec![("GREETING".to_owned(), "port $(PORT)".to_owned())];
         spec.template.probes.readiness = Some(probe);

@@ -18,6 +18,9 @@ pub(crate) struct PodSpec {
     pub(crate) revision: String,
     /// What to run, and how.
     pub(crate) template: Template,
+    /// How many files the app may have open (the soft limit); `None`: as many as `ebb pod`.
+    #[serde(default)]
+    pub(crate) descriptors: Option<u64>,
 }
 
 /// The part of a manifest that is fixed when a pod is made. Two templates that are equal need no new pods.

@@ -340,6 +340,7 @@ impl Revision {
             service: self.service.name.name().to_owned(),
             revision: self.template_name(template),
             template: self.templates[&template].clone(),
+            descriptors: None,
         };
         around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });
     }

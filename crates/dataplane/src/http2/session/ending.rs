@@ -33,6 +33,12 @@ impl Session {
         self.0.borrow_mut().leave_now();
     }
 
+    /// Whether there is anything to do, be it for a head that has only begun.
+    pub(in crate::http2) fn has_streams(&self) -> bool {
+        let core = self.0.borrow();
+        !core.streams.is_empty() || core.block.is_some()
+    }
+
     /// Whether one end has left and no stream is left.
     pub(in crate::http2) fn is_finished(&self) -> bool {
         let core = self.0.borrow();

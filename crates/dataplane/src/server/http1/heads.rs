@@ -75,7 +75,8 @@ impl HeadReader {
             }
         }
         // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain need not wait for it.
-        if drain.phase() == Phase::Closing && !wire.has_more_in_kernel() {
+        let is_unwanted = drain.phase() == Phase::Closing || self.partial.is_none() && wire.is_dismissed();
+        if is_unwanted && !wire.has_more_in_kernel() {
             return Poll::Ready(Ok(Next::End));
         }
         if self.partial.is_none() {
@@ -84,6 +85,11 @@ impl HeadReader {
         let deadline =
             self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.head_time)));
         deadline.as_mut().poll(context).map(|()| Err(Unreadable::TooSlow))
+    }
+
+    /// Whether a part of the next head is here.
+    pub(super) fn has_begun(&self) -> bool {
+        self.partial.is_some()
     }
 
     /// The head that was read.

@@ -89,6 +89,11 @@ impl Wire {
         }
     }
 
+    /// Whether the connection was asked to go because nothing came.
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.connection.is_dismissed()
+    }
+
     pub(super) fn take_unread(&self) -> Bytes {
         self.unread.take()
     }

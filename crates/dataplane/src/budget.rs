@@ -1,0 +1,215 @@
+//! How many clients may be connected to one process, and who has to go when there is no room for more?
+//!
+//! A connection is a file descriptor, of which a process has a limited number, and a request needs a second one for its upstream: a process that gave all to
+//! clients could serve none of them. All servers of a process share one budget, whatever threads they run on. When nearly all of it is used, each of them closes
+//! connections that hold nothing (see [`crate::drain`]); when all of it is, whoever connects waits in the kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes, the link with the strangers at its port (33), the small pages
+/// ([`PAGE_CONNECTIONS_MAX`]).
+const OWN_DESCRIPTORS: u64 = 128;
+
+/// One for the client and one for the upstream: a request on HTTP/1.1 and an upgraded stream hold both.
+const DESCRIPTORS_PER_CLIENT: u64 = 2;
+
+/// Where there are hardly any descriptors, some clients are served all the same: most share an upstream or need none.
+const CONNECTIONS_MIN: usize = 16;
+
+/// However many descriptors there are, memory ends too: an idle connection takes about 2 KiB, one with a request ten times as much.
+const CONNECTIONS_MAX: usize = 50_000;
+
+/// How many connections the small pages of a process (health, metrics) may have together: kubelet and Prometheus need a few.
+pub const PAGE_CONNECTIONS_MAX: usize = 64;
+
+/// From 15/16 on nearly all is used. Some room must be left then: a connection that is asked to go takes a moment.
+const CROWDED_PARTS: usize = 16;
+
+/// Why a connection that held nothing was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleClosing {
+    /// It held nothing for too long.
+    Age,
+    /// There was no room for others.
+    Crowding,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+/// Counts the idle connections that were closed. Cheap to clone; register once per process.
+#[derive(Clone, Debug)]
+pub struct ClosedIdleConnections {
+    by_reason: Family<ReasonLabel, Counter>,
+    age: Counter,
+    crowding: Counter,
+}
+
+impl Default for ClosedIdleConnections {
+    fn default() -> Self {
+        let by_reason = Family::<ReasonLabel, Counter>::default();
+        let counter = |reason| by_reason.get_or_create_owned(&ReasonLabel { reason });
+        Self { age: counter("age"), crowding: counter("crowding"), by_reason }
+    }
+}
+
+impl ClosedIdleConnections {
+    /// Lists the counter under `name`.
+    pub fn register(&self, registry: &mut Registry, name: &str) {
+        let help = "Connections of clients that were closed because they held nothing, by reason";
+        registry.register(name, help, self.by_reason.clone());
+    }
+
+    pub(crate) fn count(&self, why: IdleClosing) {
+        match why {
+            IdleClosing::Age => self.age.inc(),
+            IdleClosing::Crowding => self.crowding.inc(),
+        };
+    }
+}
+
+/// The connections that clients may have, and have, with all servers of a process.
+#[derive(Debug)]
+pub struct ConnectionBudget {
+    max: usize,
+    open: AtomicUsize,
+    /// Somebody left while there was no room.
+    room: Notify,
+    /// Somebody came, or began to rest, while there was hardly any.
+    crowd: Notify,
+    closed: ClosedIdleConnections,
+}
+
+impl ConnectionBudget {
+    /// What a process with so many descriptors can have.
+    pub fn of_descriptors(descriptors: u64, closed: ClosedIdleConnections) -> Arc<Self> {
+        let clients = descriptors.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_CLIENT;
+        let clients = usize::try_from(clients).unwrap_or(usize::MAX);
+        Self::of_connections(clients.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX), closed)
+    }
+
+    /// So many connections.
+    pub fn of_connections(max: usize, closed: ClosedIdleConnections) -> Arc<Self> {
+        let (room, crowd) = (Notify::new(), Notify::new());
+        Arc::new(Self { max, open: AtomicUsize::new(0), room, crowd, closed })
+    }
+
+    /// The most there may be.
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    pub(crate) fn closed(&self) -> &ClosedIdleConnections {
+        &self.closed
+    }
+
+    pub(crate) fn enter(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        if self.surplus().is_some() {
+            self.call();
+        }
+    }
+
+    /// Makes every server look whether it can make room.
+    pub(crate) fn call(&self) {
+        self.crowd.notify_waiters();
+    }
+
+    pub(crate) fn leave(&self) {
+        if self.open.fetch_sub(1, Ordering::Relaxed) >= self.max {
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Waits until one more may come. Several that wait may come together, so there may be a few more than the limit says, one for each server.
+    pub(crate) async fn room(&self) {
+        loop {
+            let room = self.room.notified();
+            if self.open.load(Ordering::Relaxed) < self.max {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    /// The next [`ConnectionBudget::call`]. Make it, look at [`ConnectionBudget::surplus`], then wait.
+    pub(crate) fn crowd(&self) -> Notified<'_> {
+        self.crowd.notified()
+    }
+
+    /// How many connections there are, and how many of these are too many for comfort; `None` while there is room. More go than need to, so that not
+    /// every newcomer makes somebody look for one.
+    pub(crate) fn surplus(&self) -> Option<Surplus> {
+        let open = self.open.load(Ordering::Relaxed);
+        let part = self.max.div_ceil(CROWDED_PARTS);
+        (open > self.max - part).then(|| Surplus { open, too_many: open + 2 * part - self.max })
+    }
+}
+
+impl Default for ConnectionBudget {
+    fn default() -> Self {
+        Self {
+            max: CONNECTIONS_MAX,
+            open: AtomicUsize::new(0),
+            room: Notify::new(),
+            crowd: Notify::new(),
+            closed: ClosedIdleConnections::default(),
+        }
+    }
+}
+
+/// See [`ConnectionBudget::surplus`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Surplus {
+    open: usize,
+    too_many: usize,
+}
+
+impl Surplus {
+    /// How many of them a server with this many connections has to close, rounded up: of several servers none has to close for all.
+    pub(crate) fn share(self, connections: usize) -> usize {
+        (self.too_many * connections).div_ceil(self.open.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_half_of_what_the_process_does_not_need() {
+        for (descriptors, clients) in
+            [(64, 16), (512, 192), (1024, 448), (20_000, 9_936), (1_048_576, 50_000), (u64::MAX, 50_000)]
+        {
+            let budget = ConnectionBudget::of_descriptors(descriptors, ClosedIdleConnections::default());
+            assert_eq!(budget.max(), clients, "{descriptors}");
+        }
+    }
+
+    #[test]
+    fn room_is_made_before_there_is_none_and_shared_between_servers() {
+        for (max, crowded_from, too_many) in [(16, 16, 2), (192, 181, 13), (50_000, 46_876, 3_126)] {
+            let budget = ConnectionBudget::of_connections(max, ClosedIdleConnections::default());
+            while budget.surplus().is_none() {
+                budget.enter();
+            }
+            let surplus = budget.surplus().expect("crowded");
+            assert_eq!((surplus.open, surplus.too_many), (crowded_from, too_many), "{max}");
+            assert!(max == 16 || crowded_from < max);
+            let (one, other) = (max / 3, crowded_from - max / 3);
+            let shares = surplus.share(one) + surplus.share(other);
+            assert!((too_many..=too_many + 1).contains(&shares), "{shares} of {too_many}");
+            assert_eq!(surplus.share(0), 0);
+        }
+    }
+}

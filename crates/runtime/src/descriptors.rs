@@ -1,0 +1,51 @@
+//! How many files and sockets may this process have open at once?
+//!
+//! A process starts with the *soft* limit, 1,024 nearly everywhere, for the sake of programs that use `select`, which can name no descriptor beyond that. A proxy
+//! that obeyed it would stop at 500 clients. Whoever can do with more may raise it to the *hard* limit, and we can; programs that we start on behalf of somebody
+//! else get what we found.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tracing::{info, warn};
+
+/// The limit of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// What it was started with.
+    pub found: u64,
+    /// What it has now.
+    pub present: u64,
+}
+
+/// Raises the limit as far as it goes, and says in the log how far that is. Called once, as a program starts.
+pub fn raise_descriptor_limit() -> DescriptorLimit {
+    let (found, hard) = match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok(limits) => limits,
+        Err(error) => {
+            warn!(%error, assumed = ASSUMED, "the limit of open files cannot be read");
+            return DescriptorLimit { found: ASSUMED, present: ASSUMED };
+        }
+    };
+    let present = match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
+        Err(error) => {
+            warn!(found, hard, %error, "the limit of open files cannot be raised");
+            found
+        }
+    };
+    info!(found, present, "open files and sockets are limited");
+    DescriptorLimit { found, present }
+}
+
+/// How many descriptors this process may have at present.
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(ASSUMED, |(soft, _)| soft)
+}
+
+/// Gives this process, and what it starts from now on, another soft limit: the one that some `ebb` found.
+pub fn set_descriptor_limit(soft: u64) -> nix::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)
+}
+
+/// What Linux gives where nobody says otherwise.
+const ASSUMED: u64 = 1024;
