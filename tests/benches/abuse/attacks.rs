@@ -34,7 +34,7 @@ const fn http1(name: &'static str, connections: u32, carry_out: fn(&Attacker)) -
 }
 
 /// All of them.
-pub(crate) const ATTACKS: [Attack; 28] = [
+pub(crate) const ATTACKS: [Attack; 29] = [
     http2("one-byte DATA, unread", 1, hogs::bytes_that_nobody_reads),
     http2("heads of static references", 4, hogs::heads_of_references),
     http2("responses, closed window", 40, hogs::responses_that_nobody_takes),
@@ -59,6 +59,7 @@ pub(crate) const ATTACKS: [Attack; 28] = [
     http1("slow heads", 500, texts::slow_heads),
     http1("heads in single bytes", 4, texts::heads_in_single_bytes),
     http1("responses unread, HTTP/1.1", 200, texts::responses_unread),
+    http1("what is no request", 16, texts::what_is_no_request),
     http1("app: head in single bytes", 4, texts::answers_in_single_bytes),
     http1("app: endless 103", 4, texts::endless_interim),
     Attack {

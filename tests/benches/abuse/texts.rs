@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use super::attacker::Attacker;
 
+/// How much junk is sent at once, and how often: 64 MB on each connection.
+const JUNK: usize = 64 * 1024;
+const JUNK_TIMES: usize = 1000;
 /// How often each slow connection sends its next byte.
 const BYTE_EVERY: Duration = Duration::from_millis(10);
 
@@ -60,6 +63,17 @@ pub(crate) fn responses_unread(attacker: &Attacker) {
     attacker.on_each_connection(|stream| {
         attacker.write(&stream, b"GET /bytes/1048576 HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
         attacker.wait();
+        Ok(())
+    });
+}
+
+/// Junk, refused at its first line; what comes behind it as fast as it can is for nobody.
+pub(crate) fn what_is_no_request(attacker: &Attacker) {
+    let junk = [&b"no request\r\n\r\n"[..], &[0; JUNK]].concat();
+    attacker.on_each_connection(|stream| {
+        for _ in 0..JUNK_TIMES {
+            attacker.write(&stream, &junk)?;
+        }
         Ok(())
     });
 }
