@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{LostRequests, UpstreamLimits, Upstreams};
+use dataplane::{HeadLimits, LostRequests, UpstreamLimits, Upstreams};
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,8 +50,12 @@ impl Backends {
 
 /// A pool for one worker.
 pub(crate) fn pool(clock: Clock) -> Upstreams {
-    let limits =
-        UpstreamLimits { idle: IDLE, lost_requests: LostRequests::Report, ..UpstreamLimits::default() };
+    let limits = UpstreamLimits {
+        idle: IDLE,
+        head: HeadLimits::HOP,
+        lost_requests: LostRequests::Report,
+        ..UpstreamLimits::default()
+    };
     Upstreams::new(clock, limits)
 }
 

@@ -240,9 +240,11 @@ fn names_reason(response: &Response<Body>, reason: Reason) -> bool {
 fn upstream_failed(error: &SendError) -> Refusal {
     match &error.kind {
         SendErrorKind::RequestBody => Refusal::new(Reason::BadRequest, "the request's body broke off"),
-        SendErrorKind::Malformed | SendErrorKind::StreamReset(_) | SendErrorKind::StreamRefused => {
-            Refusal::new(Reason::UpstreamReset, error.to_string())
-        }
+        SendErrorKind::MalformedRequest(_) => Refusal::new(Reason::BadRequest, error.to_string()),
+        SendErrorKind::MalformedAnswer(_)
+        | SendErrorKind::Malformed
+        | SendErrorKind::StreamReset(_)
+        | SendErrorKind::StreamRefused => Refusal::new(Reason::UpstreamReset, error.to_string()),
         SendErrorKind::Closed
         | SendErrorKind::ConnectRefused
         | SendErrorKind::ConnectTimedOut

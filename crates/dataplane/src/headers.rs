@@ -49,10 +49,15 @@ pub mod names {
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six bytes, and what a request gains on its way
+/// must fit into what its next hop allows for.
+const FORWARDED_PARTS_BYTES_MAX: usize = 4 * 1024;
 
 /// Who sent a request to this process, as it is added to `X-Forwarded-For`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +70,36 @@ impl ClientAddress {
     }
 }
 
-/// Whether the sender asks to speak another protocol on this connection, and which. `h2c` does not count: who wants HTTP/2 here begins with
-/// it, and a client that merely offers it is served over HTTP/1.1.
-pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let token = headers.get(UPGRADE)?;
+/// Whether the sender asks to speak another protocol on this connection, and which, all that it names. HTTP/2 is left out, among others too: who wants it
+/// here begins with it, and a client that merely offers it is served over HTTP/1.1. An app that took the offer would speak it with the client past us.
+pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
+    let first = headers.get(UPGRADE)?;
     let is_named = headers
         .get_all(CONNECTION)
         .iter()
         .any(|value| tokens(value).any(|token| token.eq_ignore_ascii_case("upgrade")));
-    let is_h2c = token.as_bytes().eq_ignore_ascii_case(b"h2c");
-    (is_named && !is_h2c && !token.is_empty()).then_some(token)
+    if !is_named {
+        return None;
+    }
+    let offered: Vec<&str> = headers.get_all(UPGRADE).iter().flat_map(tokens).collect();
+    let kept: Vec<&str> = offered.iter().copied().filter(|token| !is_http2_token(token)).collect();
+    match &kept[..] {
+        [] => None,
+        [one] if offered.len() == 1 && first.as_bytes() == one.as_bytes() => Some(first.clone()),
+        _ => HeaderValue::try_from(kept.join(", ")).ok(),
+    }
+}
+
+fn is_http2_token(token: &str) -> bool {
+    let name = token.split('/').next().unwrap_or_default();
+    name.eq_ignore_ascii_case("h2c") || name.eq_ignore_ascii_case("h2")
+}
+
+/// Whether a response switches to a protocol that was offered, and to nothing else. It must say to which.
+pub(crate) fn switches_as_offered(response: &HeaderMap, offered: &HeaderValue) -> bool {
+    let mut taken = response.get_all(UPGRADE).iter().flat_map(tokens).peekable();
+    taken.peek().is_some()
+        && taken.all(|taken| tokens(offered).any(|offered| offered.eq_ignore_ascii_case(taken)))
 }
 
 /// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te: trailers` stays (it says what
@@ -86,9 +111,15 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         remove_named_by_connection(headers);
     }
-    for name in
-        [KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TRANSFER_ENCODING, UPGRADE]
-    {
+    for name in [
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        HTTP2_SETTINGS,
+    ] {
         headers.remove(name);
     }
     if headers.contains_key(TE) {
@@ -118,6 +149,7 @@ fn is_hop_by_hop(name: &str) -> bool {
             | "proxy-authorization"
             | "transfer-encoding"
             | "upgrade"
+            | "http2-settings"
             | "te"
     )
 }
@@ -166,12 +198,37 @@ pub(crate) fn may_be_trailer(name: &HeaderName) -> bool {
         X_FORWARDED_HOST,
         X_FORWARDED_PROTO,
     ];
-    !is_internal(name) && !ends_here.contains(name)
+    !is_internal(name) && !is_shadowing(name) && !ends_here.contains(name)
 }
 
 fn is_internal(name: &HeaderName) -> bool {
-    let name = name.as_str();
+    has_internal_prefix(name.as_str())
+}
+
+fn has_internal_prefix(name: &str) -> bool {
     name.starts_with("k-") || name.starts_with("knative-") || name.starts_with("ebb-")
+}
+
+/// Whether an app would take a header for one that only our hops may set, or that tells where a request comes from: many apps see headers as CGI names
+/// them, where `X_Forwarded_For` and `X-Forwarded-For` are the same.
+fn is_shadowing(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    // Nearly every name is told apart by its first letter.
+    matches!(name.as_bytes().first(), Some(b'e' | b'k' | b'x')) && name.contains('_') && {
+        let folded = name.replace('_', "-");
+        has_internal_prefix(&folded) || folded.starts_with("x-forwarded-")
+    }
+}
+
+/// Removes from a request what an app could take for a header of ours that is spelt with `_`.
+pub fn strip_shadowing(headers: &mut HeaderMap) {
+    if !headers.keys().any(is_shadowing) {
+        return;
+    }
+    let shadowing: Vec<HeaderName> = headers.keys().filter(|name| is_shadowing(name)).cloned().collect();
+    for name in shadowing {
+        headers.remove(name);
+    }
 }
 
 /// Whether there is a request header that only our own hops may set.
@@ -231,6 +288,9 @@ fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
         |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (nodes, host, proto) = (first(X_FORWARDED_FOR), first(X_FORWARDED_HOST), first(X_FORWARDED_PROTO));
     if nodes.is_empty() && host.is_empty() && proto.is_empty() {
+        return None;
+    }
+    if nodes.len() + host.len() + proto.len() > FORWARDED_PARTS_BYTES_MAX {
         return None;
     }
     let mut text = String::new();
@@ -320,8 +380,16 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     }
 }
 
+/// The path with its query; a target that goes on with its query right after the host has the path `/`.
 fn path_of(uri: &Uri) -> PathAndQuery {
-    uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+    let root = || PathAndQuery::from_static("/");
+    match uri.path_and_query() {
+        None => root(),
+        Some(path) if path.as_str().starts_with('?') => {
+            PathAndQuery::try_from(["/", path.as_str()].concat()).unwrap_or_else(|_| root())
+        }
+        Some(path) => path.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names, remove_hop_by_hop,
-    set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
 };
-pub use http1::{IncomingError, Malformed};
+pub use http1::{HeadLimits, IncomingError, Malformed};
 pub use http2::{ErrorCode, StreamError};
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};

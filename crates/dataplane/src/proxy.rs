@@ -31,15 +31,15 @@ impl Forwarded {
         let mut upgrade = None;
         if has_hop_by_hop(headers) {
             let token = match protocol {
-                Protocol::Http1 => connection_asks_to_upgrade(headers).cloned(),
+                Protocol::Http1 => connection_asks_to_upgrade(headers),
                 Protocol::Http2 => None,
             };
             remove_hop_by_hop(headers);
             // What the client did not offer in a way that can be taken, such as beside a body, is not offered to the app.
             if let (Some(token), Some(offered)) = (token, offered) {
                 headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-                headers.insert(UPGRADE, token);
-                upgrade = Some(offered);
+                headers.insert(UPGRADE, token.clone());
+                upgrade = Some(offered.offering(token));
             }
         }
         Self { request, protocol, upgrade }
@@ -76,13 +76,27 @@ pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
         Some(_) if length.is_some() => return bad("both Content-Length and Transfer-Encoding"),
         Some(_) | None => {}
     }
+    let authority = request.uri().authority();
     match host {
-        None if request.version() == Version::HTTP_11 && request.uri().authority().is_none() => {
-            bad("no Host")
+        _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => {
+            bad("a target that names a user")
         }
-        Some(host) if host.to_str().is_err() => bad("a Host that is not ASCII"),
+        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds nothing.
+        None if request.version() == Version::HTTP_11 => bad("no Host"),
+        Some(host) if !host.as_bytes().iter().all(|&byte| may_be_in_host(byte)) => {
+            bad("a Host that is not the name of a host, perhaps with a port")
+        }
         Some(_) | None => None,
     }
+}
+
+/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
+const fn may_be_in_host(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(
+            byte,
+            b'@' | b'/' | b'\\' | b'?' | b'#' | b',' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}'
+        )
 }
 
 /// The way of one request's answer.
@@ -111,6 +125,10 @@ impl Hop<'_> {
             let (Some(client), Some(app)) = (upgrade, app) else {
                 return Err(Refusal::new(Reason::UpstreamReset, "an unrequested switch of protocols"));
             };
+            if !client.is_answered_by(response.headers()) {
+                let detail = "a switch to another protocol than was asked for, or to none that is named";
+                return Err(Refusal::new(Reason::UpstreamReset, detail));
+            }
             relay((client, app), timers, guard, drain);
             keep_upgrade_headers(&mut response);
             return Ok(response.map(|_| Held::new(Body::empty(), None)));

@@ -28,6 +28,7 @@ pub(crate) use http1::RequestBody;
 use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
+use crate::http1::HeadLimits;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
@@ -57,8 +58,8 @@ impl From<Infallible> for Abort {
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// The largest head of a request, in bytes; more is answered 431. It is also the most that one connection buffers.
-    pub head_bytes: usize,
+    /// How large the head of a request may be; more is answered 431.
+    pub head: HeadLimits,
     /// How long the head of an HTTP/1.1 request may take from its first byte to its end; more is answered 408. Waiting for the first byte is not limited.
     pub head_time: Duration,
     /// How many streams one HTTP/2 connection may have open.
@@ -74,7 +75,7 @@ impl Default for ServerLimits {
         // 250 streams are Knative's. A stream's window is small, so that a request that waits for its turn costs its sender's memory and not ours; the
         // connection's does not limit anything.
         Self {
-            head_bytes: 256 * 1024,
+            head: HeadLimits::OUTER,
             // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a few.
             head_time: Duration::from_secs(30),
             streams_per_connection: 250,

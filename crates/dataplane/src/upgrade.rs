@@ -4,10 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::header::{HeaderMap, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
 use crate::drain::Drain;
+use crate::headers::switches_as_offered;
 use crate::stream::Stream;
 use crate::timers::{Activity, Timers};
 
@@ -16,7 +18,11 @@ const BUFFER_BYTES: usize = 8 * 1024;
 
 /// The client's side of a switch of protocols that it asked for. It comes in the place of its request's body.
 #[derive(Debug)]
-pub struct ClientUpgrade(oneshot::Receiver<Stream>);
+pub struct ClientUpgrade {
+    stream: oneshot::Receiver<Stream>,
+    /// Which protocols the app was offered; `None` before it was offered any.
+    offered: Option<HeaderValue>,
+}
 
 /// Where a connection goes that switches.
 #[derive(Debug)]
@@ -26,7 +32,17 @@ impl ClientUpgrade {
     /// An offer, and where to go if it is taken.
     pub(crate) fn offer() -> (SwitchedTo, Self) {
         let (sender, receiver) = oneshot::channel();
-        (SwitchedTo(sender), Self(receiver))
+        (SwitchedTo(sender), Self { stream: receiver, offered: None })
+    }
+
+    /// Remembers what the app is offered.
+    pub(crate) fn offering(self, protocols: HeaderValue) -> Self {
+        Self { offered: Some(protocols), ..self }
+    }
+
+    /// Whether a response switches to something that was offered.
+    pub(crate) fn is_answered_by(&self, response: &HeaderMap) -> bool {
+        self.offered.as_ref().is_some_and(|offered| switches_as_offered(response, offered))
     }
 }
 
@@ -59,10 +75,10 @@ pub(crate) fn relay<Guard: 'static>(
 }
 
 async fn carry(
-    (ClientUpgrade(client), mut app): (ClientUpgrade, Stream),
+    (client, mut app): (ClientUpgrade, Stream),
     activity: Option<Activity>,
 ) -> io::Result<(u64, u64)> {
-    let client = client.await.map_err(io::Error::other)?;
+    let client = client.stream.await.map_err(io::Error::other)?;
     let mut client = Noted { stream: client, activity };
     copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
 }

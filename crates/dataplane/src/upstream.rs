@@ -26,6 +26,7 @@ pub(crate) use http1::Incoming;
 pub use http1::on_continue;
 
 use crate::body::Body;
+use crate::http1::HeadLimits;
 use http1::Http1Connection;
 use http2::Http2Host;
 
@@ -65,6 +66,8 @@ pub struct UpstreamLimits {
     pub idle: Duration,
     /// How many connections one address may have; a request beyond that is refused.
     pub connections_per_address: usize,
+    /// How large the head of a response may be.
+    pub head: HeadLimits,
     /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as its client takes nothing, that is all that is held
     /// of it here.
     pub unread_window: u32,
@@ -81,6 +84,7 @@ impl Default for UpstreamLimits {
             // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the shortest default known to us.
             idle: Duration::from_millis(1500),
             connections_per_address: 10_000,
+            head: HeadLimits::OUTER,
             // One frame, and most responses. 40 connections of clients that open 250 streams each and take nothing make us hold 160 MB.
             unread_window: 16 * 1024,
             stream_window: 256 * 1024,

@@ -48,6 +48,8 @@ pub struct Config {
     pub drain_linger: Duration,
     /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and `*.svc`.
     pub trusted: TrustedHosts,
+    /// `EBB_SHADOWING_HEADERS`: what becomes of a client's headers that the app could take for ours.
+    pub shadowing_headers: ShadowingHeaders,
     /// `EBB_LOG`: a `tracing` filter.
     pub log: String,
 }
@@ -85,6 +87,16 @@ pub enum Announce {
     No,
     /// One line of JSON on standard output.
     Stdout,
+}
+
+/// What becomes of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees headers as CGI names them they cannot be told
+/// from those with `-`, which only our proxies set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShadowingHeaders {
+    /// They end here.
+    Drop,
+    /// The app sees them: it needs them, and tells the two apart.
+    Keep,
 }
 
 /// Everything that is wrong with an environment, and what is only remarkable.
@@ -128,6 +140,7 @@ const OURS: &[&str] = &[
     "EBB_LIVENESS_PROBE",
     "EBB_STARTUP_PROBE",
     "EBB_TRUSTED_HOSTS",
+    "EBB_SHADOWING_HEADERS",
     "EBB_LOG",
     "EBB_API",
 ];
@@ -151,6 +164,14 @@ impl Config {
             Some(other) => {
                 reading.problem(format!("EBB_ANNOUNCE is {other:?}; write \"stdout\" or leave it out"));
                 Announce::No
+            }
+        };
+        let shadowing_headers = match reading.text("EBB_SHADOWING_HEADERS") {
+            None | Some("" | "drop") => ShadowingHeaders::Drop,
+            Some("keep") => ShadowingHeaders::Keep,
+            Some(other) => {
+                reading.problem(format!("EBB_SHADOWING_HEADERS is {other:?}; write \"drop\" or \"keep\""));
+                ShadowingHeaders::Drop
             }
         };
         let app_port = reading.required_port("USER_PORT");
@@ -186,6 +207,7 @@ impl Config {
             announce,
             drain_linger: reading.duration_or("EBB_DRAIN_LINGER", linger),
             trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
+            shadowing_headers,
             log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
         }
     }

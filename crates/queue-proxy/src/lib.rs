@@ -16,7 +16,7 @@ mod stat;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{Announce, Config, Environment, Findings, Ports, Probes};
+pub use config::{Announce, Config, Environment, Findings, Ports, Probes, ShadowingHeaders};
 pub use health::Unhealthy;
 pub use process::{Announcement, Bound, Ended, bind};
 pub use stat::Stat;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{
-    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, PAGE_CONNECTIONS_MAX, ServerLimits,
-    Service, UpstreamLimits, Upstreams, serve,
+    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, PAGE_CONNECTIONS_MAX,
+    ServerLimits, Service, UpstreamLimits, Upstreams, serve,
 };
 use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
 use serde::{Deserialize, Serialize};
@@ -216,6 +216,7 @@ impl Bound {
             clock: self.clock,
             timeouts,
             container_concurrency,
+            shadowing: self.config.shadowing_headers,
             breaker,
             load: Rc::clone(&parts.load),
             health: Rc::clone(&parts.health),
@@ -316,7 +317,9 @@ impl Task {
     fn of_server<S: Service>(listener: TcpListener, service: Rc<S>, drain: &Drain) -> Self {
         let drain = drain.clone();
         Self::new(async move {
-            if let Err(error) = serve(listener, service, drain, ServerLimits::default()).await {
+            // What an activator let through must pass here too, with what it adds; who else asks is anybody.
+            let limits = ServerLimits { head: HeadLimits::HOP, ..ServerLimits::default() };
+            if let Err(error) = serve(listener, service, drain, limits).await {
                 tracing::error!(%error, "a listener could not be served");
             }
         })

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use dataplane::{
     Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
     Refusal, RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem,
-    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -22,6 +22,7 @@ use runtime::Clock;
 use throttling::Origin;
 use vocabulary::{RequestTimeouts, Routing, Timestamp};
 
+use crate::config::ShadowingHeaders;
 use crate::health::Health;
 use crate::load::{Counted, LoadBook};
 use crate::metrics::{Metrics, Outcome};
@@ -32,6 +33,7 @@ pub(crate) struct Stack {
     pub(crate) clock: Clock,
     pub(crate) timeouts: RequestTimeouts,
     pub(crate) container_concurrency: u32,
+    pub(crate) shadowing: ShadowingHeaders,
     /// `None` when the app takes any number of requests at once.
     pub(crate) breaker: Option<AsyncBreaker>,
     pub(crate) load: Rc<LoadBook>,
@@ -145,6 +147,10 @@ impl Stack {
     fn begin(&self, mut request: Request<Body>, connection: &Connection) -> Result<Begun, Answer> {
         // Who sent this? Without proof, headers that only our hops may set are removed before anything looks at them (L12).
         let sender = self.sender_of(&mut request, connection);
+        match self.shadowing {
+            ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
+            ShadowingHeaders::Keep => {}
+        }
         // A probe is answered from what is known, before anything is allocated for it.
         if sender == Sender::Hop && gate::is_probe(request.headers()) {
             return Err(gate::answer(request.headers(), self.health.state()).map(Self::without_guard));

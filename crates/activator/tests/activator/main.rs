@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up ends it")]
 
+mod hops;
 mod link;
 mod requests;
 mod retries;

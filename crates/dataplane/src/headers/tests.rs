@@ -111,10 +111,93 @@ fn what_nobody_vouches_for_is_stripped() {
 #[test]
 fn an_upgrade_needs_both_headers_and_another_protocol_than_h2c() {
     let asks = |pairs: &[(&str, &str)]| connection_asks_to_upgrade(&map(pairs)).is_some();
+    let asked = |pairs: &[(&str, &str)]| {
+        let asked = connection_asks_to_upgrade(&map(pairs)).expect("it asks");
+        asked.to_str().expect("ASCII").to_owned()
+    };
+    let upgrade = ("connection", "upgrade");
+    assert_eq!(asked(&[upgrade, ("upgrade", "WebSocket")]), "WebSocket");
+    assert_eq!(asked(&[upgrade, ("upgrade", "h2c, websocket")]), "websocket");
+    assert_eq!(
+        asked(&[upgrade, ("upgrade", "websocket"), ("upgrade", "H2C/1,h2,foo/2")]),
+        "websocket, foo/2"
+    );
+    assert!(!asks(&[upgrade, ("upgrade", "h2c, h2")]));
+    assert!(!asks(&[upgrade, ("upgrade", ",")]));
     assert!(asks(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")]));
     assert!(!asks(&[("connection", "keep-alive"), ("upgrade", "websocket")]));
     assert!(!asks(&[("connection", "upgrade")]));
     assert!(!asks(&[("connection", "upgrade, http2-settings"), ("upgrade", "h2c")]), "L44");
+}
+
+#[test]
+fn a_switch_is_to_what_was_offered() {
+    let switches = |pairs: &[(&str, &str)], offered| {
+        switches_as_offered(&map(pairs), &HeaderValue::from_static(offered))
+    };
+    assert!(switches(&[("upgrade", "WebSocket")], "websocket"));
+    assert!(switches(&[("upgrade", "b"), ("upgrade", "a")], "a, b, c"));
+    assert!(!switches(&[("upgrade", "websocket, x")], "websocket"));
+    assert!(!switches(&[("upgrade", "h2c")], "websocket"));
+    assert!(!switches(&[("upgrade", "")], "websocket"));
+    assert!(!switches(&[], "websocket"));
+}
+
+#[test]
+fn what_an_app_could_take_for_a_header_of_ours_is_dropped() {
+    let mut headers = map(&[
+        ("k_original_host", "h"),
+        ("k-original_host", "h"),
+        ("x_forwarded_for", "1.1.1.1"),
+        ("x-forwarded_proto", "https"),
+        ("ebb_hop_key", "k"),
+        ("knative_serving_revision", "r"),
+        ("x_request_id", "1"),
+        ("kind_of", "1"),
+        ("x-forwarded-for", "1.1.1.1"),
+        ("k-proxy-request", "1"),
+    ]);
+    strip_shadowing(&mut headers);
+    let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["k-proxy-request", "kind_of", "x-forwarded-for", "x_request_id"]);
+}
+
+#[test]
+fn from_parts_that_are_too_long_no_forwarded_is_built() {
+    for (bytes, expected) in [(FORWARDED_PARTS_BYTES_MAX, true), (FORWARDED_PARTS_BYTES_MAX + 1, false)] {
+        let mut headers = map(&[("x-forwarded-for", &",".repeat(bytes))]);
+        set_forwarded(&mut headers, LOOPBACK);
+        assert_eq!(headers.contains_key("forwarded"), expected);
+        assert_eq!(headers["x-forwarded-for"].len(), bytes + ", 127.0.0.1".len());
+    }
+}
+
+#[test]
+fn what_frames_addresses_or_traces_a_message_is_no_trailer() {
+    for (name, expected) in [
+        ("grpc-status", true),
+        ("grpc-message", true),
+        ("x-checksum", true),
+        ("server-timing", true),
+        ("content-length", false),
+        ("transfer-encoding", false),
+        ("connection", false),
+        ("keep-alive", false),
+        ("host", false),
+        ("te", false),
+        ("upgrade", false),
+        ("trailer", false),
+        ("proxy-authorization", false),
+        ("x-forwarded-for", false),
+        ("x_forwarded_for", false),
+        ("k-proxy-request", false),
+        ("knative-serving-revision", false),
+        ("ebb-not-started", false),
+        ("ebb_not_started", false),
+    ] {
+        assert_eq!(may_be_trailer(&HeaderName::from_static(name)), expected, "{name}");
+    }
 }
 
 #[test]
@@ -135,32 +218,9 @@ fn the_target_takes_the_form_of_its_hop_and_keeps_path_and_query_as_they_are() {
     assert_eq!(seen(build(Version::HTTP_11, odd, Some("h")), Some("orig")), format!("{odd} orig"), "H8");
     let absolute = build(Version::HTTP_11, "http://there/x?y", Some("h"));
     assert_eq!(seen(absolute, None), "/x?y there");
+    assert_eq!(seen(build(Version::HTTP_11, "http://there?y", Some("h")), None), "/?y there");
+    assert_eq!(seen(build(Version::HTTP_11, "http://there", Some("h")), None), "/ there");
     assert_eq!(seen(build(Version::HTTP_10, "/", None), None), "/ 127.0.0.1:1");
     assert_eq!(seen(build(Version::HTTP_2, "http://h/x?y", None), None), "http://h/x?y -");
     assert_eq!(seen(build(Version::HTTP_2, "http://h/x", None), Some("orig")), "http://orig/x -");
-}
-
-#[test]
-fn what_frames_addresses_or_traces_a_message_is_no_trailer() {
-    for (name, expected) in [
-        ("grpc-status", true),
-        ("grpc-message", true),
-        ("x-checksum", true),
-        ("server-timing", true),
-        ("content-length", false),
-        ("transfer-encoding", false),
-        ("connection", false),
-        ("keep-alive", false),
-        ("host", false),
-        ("te", false),
-        ("upgrade", false),
-        ("trailer", false),
-        ("proxy-authorization", false),
-        ("x-forwarded-for", false),
-        ("k-proxy-request", false),
-        ("knative-serving-revision", false),
-        ("ebb-not-started", false),
-    ] {
-        assert_eq!(may_be_trailer(&HeaderName::from_static(name)), expected, "{name}");
-    }
 }

@@ -1,20 +1,15 @@
 //! The body of a message, out of the bytes of its connection.
 
-use bytes::{Buf, Bytes};
+mod chunked;
+#[cfg(test)]
+mod strictness;
+
+use bytes::Bytes;
 use http::HeaderMap;
 
 use super::Malformed;
 use super::framing::Framing;
-use super::headers::read_headers;
-
-/// As long as the line of a chunk's size may be, with its extensions.
-const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
-
-/// As long as trailers may be.
-const TRAILER_BYTES_MAX: usize = 16 * 1024;
-
-/// As many trailers as there may be.
-const TRAILERS_MAX: usize = 64;
+use chunked::Chunked;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,37 +32,8 @@ pub(crate) enum Decoder {
     Chunked(Chunked),
     UntilClose,
     Ended,
-}
-
-#[derive(Debug)]
-pub(crate) enum Chunked {
-    /// The size of a chunk; `None` before its first digit.
-    Size {
-        size: Option<u64>,
-        line_bytes: u32,
-    },
-    /// After the size, which nobody needs to understand.
-    Extension {
-        size: u64,
-        line_bytes: u32,
-    },
-    /// The line feed after the size.
-    SizeLineFeed {
-        size: u64,
-    },
-    Data {
-        left: u64,
-    },
-    /// Carriage return and line feed after a chunk.
-    DataEnd {
-        is_returned: bool,
-    },
-    /// After the last chunk: lines, until an empty one.
-    Trailers(Vec<u8>),
-}
-
-impl Chunked {
-    const BEGIN: Self = Self::Size { size: None, line_bytes: 0 };
+    /// What came is no body. That is so from then on, whoever asks: nothing behind it is the next message.
+    Broken(Malformed),
 }
 
 impl Decoder {
@@ -90,7 +56,7 @@ impl Decoder {
         match self {
             Self::Length(left) => Some(*left),
             Self::Ended => Some(0),
-            Self::Chunked(_) | Self::UntilClose => None,
+            Self::Chunked(_) | Self::UntilClose | Self::Broken(_) => None,
         }
     }
 
@@ -105,6 +71,7 @@ impl Decoder {
     pub(crate) fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
         match self {
             Self::Ended => Ok(Decoded::End),
+            Self::Broken(why) => Err(*why),
             _ if input.is_empty() => Ok(Decoded::More),
             Self::Length(left) => {
                 let data = take(input, left);
@@ -115,11 +82,13 @@ impl Decoder {
             }
             Self::UntilClose => Ok(Decoded::Data(std::mem::take(input))),
             Self::Chunked(chunked) => {
-                let decoded = chunked.decode(input)?;
-                if matches!(decoded, Decoded::End | Decoded::Trailers(_)) {
-                    *self = Self::Ended;
+                let decoded = chunked.decode(input);
+                match &decoded {
+                    Ok(Decoded::End | Decoded::Trailers(_)) => *self = Self::Ended,
+                    Ok(Decoded::Data(_) | Decoded::More) => {}
+                    Err(why) => *self = Self::Broken(*why),
                 }
-                Ok(decoded)
+                decoded
             }
         }
     }
@@ -130,83 +99,6 @@ fn take(input: &mut Bytes, left: &mut u64) -> Bytes {
     let length = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
     *left -= length as u64;
     input.split_to(length)
-}
-
-impl Chunked {
-    fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
-        while let Some(&byte) = input.first() {
-            match self {
-                Self::Data { left } => {
-                    let data = take(input, left);
-                    if *left == 0 {
-                        *self = Self::DataEnd { is_returned: false };
-                    }
-                    return Ok(Decoded::Data(data));
-                }
-                Self::Trailers(lines) => {
-                    lines.push(byte);
-                    input.advance(1);
-                    if lines.len() > TRAILER_BYTES_MAX {
-                        return Err(Malformed::Chunk);
-                    }
-                    if *lines == b"\r\n" {
-                        return Ok(Decoded::End);
-                    }
-                    if lines.ends_with(b"\r\n\r\n") {
-                        return trailers(std::mem::take(lines)).map(Decoded::Trailers);
-                    }
-                }
-                Self::Size { .. }
-                | Self::Extension { .. }
-                | Self::SizeLineFeed { .. }
-                | Self::DataEnd { .. } => {
-                    self.step(byte)?;
-                    input.advance(1);
-                }
-            }
-        }
-        Ok(Decoded::More)
-    }
-
-    /// One byte between chunks.
-    fn step(&mut self, byte: u8) -> Result<(), Malformed> {
-        *self = match (&*self, byte) {
-            (Self::Size { size: Some(size), .. } | Self::Extension { size, .. }, b'\r') => {
-                Self::SizeLineFeed { size: *size }
-            }
-            (&Self::Size { size: Some(size), line_bytes }, b';' | b' ' | b'\t') => {
-                Self::Extension { size, line_bytes }
-            }
-            (&Self::Size { size, line_bytes }, digit) => {
-                let digit = char::from(digit).to_digit(16).ok_or(Malformed::Chunk)?;
-                let size = size.unwrap_or(0).checked_mul(16).ok_or(Malformed::Chunk)?;
-                Self::Size { size: Some(size + u64::from(digit)), line_bytes: longer(line_bytes)? }
-            }
-            (Self::Extension { .. }, b'\n') => return Err(Malformed::Chunk),
-            (&Self::Extension { size, line_bytes }, _) => {
-                Self::Extension { size, line_bytes: longer(line_bytes)? }
-            }
-            (Self::SizeLineFeed { size: 0 }, b'\n') => Self::Trailers(Vec::new()),
-            (Self::SizeLineFeed { size }, b'\n') => Self::Data { left: *size },
-            (Self::DataEnd { is_returned: false }, b'\r') => Self::DataEnd { is_returned: true },
-            (Self::DataEnd { is_returned: true }, b'\n') => Self::BEGIN,
-            _ => return Err(Malformed::Chunk),
-        };
-        Ok(())
-    }
-}
-
-fn longer(line_bytes: u32) -> Result<u32, Malformed> {
-    if line_bytes < SIZE_LINE_BYTES_MAX { Ok(line_bytes + 1) } else { Err(Malformed::Chunk) }
-}
-
-fn trailers(lines: Vec<u8>) -> Result<HeaderMap, Malformed> {
-    let lines = Bytes::from(lines);
-    let mut headers = [httparse::EMPTY_HEADER; TRAILERS_MAX];
-    match httparse::parse_headers(&lines, &mut headers) {
-        Ok(httparse::Status::Complete((_, headers))) => Ok(read_headers(&lines, headers)?.0),
-        Ok(httparse::Status::Partial) | Err(_) => Err(Malformed::Chunk),
-    }
 }
 
 #[cfg(test)]
@@ -264,7 +156,6 @@ mod tests {
     #[test]
     fn what_two_readers_could_divide_differently_is_refused() {
         let long_line = format!("1;{}\r\nx", "a".repeat(20_000));
-        let long_trailer = format!("0\r\na: {}\r\n\r\n", "a".repeat(20_000));
         for text in [
             "\r\n",
             "x\r\n",
@@ -278,11 +169,99 @@ mod tests {
             "1\r\nx\n",
             "10000000000000000\r\n",
             ";a\r\n",
-            "0\r\nno colon\r\n\r\n",
+            "1 2\r\nx",
+            "1 junk\r\nx",
+            "1;\r\nx",
+            "1;a;\r\nx",
+            "1;a=\r\nx",
+            "1;a b\r\nx",
+            "1;a=b c\r\nx",
+            "1;a=\"b\r\nx",
+            "1;a=\"b\"c\r\nx",
+            "1;a=\"\\\r\nx",
+            "1;a=\"\x01\"\r\nx",
+            "1;a\0\r\nx",
+            "1;(\r\nx",
+            "1;a \r\nx",
             &long_line,
-            &long_trailer,
         ] {
-            assert_eq!(decode(Framing::Chunked, text.as_bytes(), 7), Err(Malformed::Chunk), "{text:.40}");
+            for piece in [1, 7, text.len()] {
+                assert_eq!(
+                    decode(Framing::Chunked, text.as_bytes(), piece),
+                    Err(Malformed::Chunk),
+                    "{text:.40}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn extensions_are_those_of_the_grammar() {
+        for extension in [
+            "",
+            "  \t",
+            ";a",
+            " ; a",
+            ";a=b",
+            "; a = b ;c",
+            ";a=\"\"",
+            ";a=\"b\\\"; c\t\u{e9}\" ;d=\"\"",
+            ";!#=~",
+        ] {
+            let text = format!("1{extension}\r\nx\r\n0{extension}\r\n\r\n");
+            for piece in 1..=text.len() {
+                let (body, _, left) = decode(Framing::Chunked, text.as_bytes(), piece)
+                    .unwrap_or_else(|why| panic!("{text:?}: {why}"))
+                    .expect("whole");
+                assert_eq!((&body[..], left), (&b"x"[..], 0), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn trailers_are_strict_lines_of_a_bounded_length() {
+        let long = format!("a: {}\r\n\r\n", "a".repeat(20_000));
+        let many = format!("{}\r\n", "a: b\r\n".repeat(65));
+        for trailers in [
+            "no colon\r\n\r\n",
+            "a: b\n\r\n",
+            "a: b\r\n\n",
+            "\n",
+            "a: b\n\n",
+            "a: b\nc: d\r\n\r\n",
+            "a: b\rc: d\r\n\r\n",
+            "a: b\r\n c\r\n\r\n",
+            " a: b\r\n\r\n",
+            "a : b\r\n\r\n",
+            ": b\r\n\r\n",
+            "a: \0\r\n\r\n",
+            "\r\r\n\r\n",
+            &long,
+            &many,
+        ] {
+            let text = format!("1\r\nx\r\n0\r\n{trailers}");
+            for piece in [1, 7, text.len()] {
+                let read = decode(Framing::Chunked, text.as_bytes(), piece);
+                assert_eq!(read, Err(Malformed::Trailers), "{trailers:.40?} in pieces of {piece}");
+            }
+        }
+        let longest = format!("0\r\na: {}\r\n\r\n", "b".repeat(16 * 1024 - "a: \r\n\r\n".len()));
+        assert!(decode(Framing::Chunked, longest.as_bytes(), 1000).expect("legal").is_some());
+        let most = format!("0\r\n{}\r\n", "a: b\r\n".repeat(64));
+        let (_, trailers, _) =
+            decode(Framing::Chunked, most.as_bytes(), 1000).expect("legal").expect("whole");
+        assert_eq!(trailers.len(), 64);
+    }
+
+    #[test]
+    fn what_was_broken_once_stays_broken() {
+        for text in ["0\r\n: b\r\n\r\n\r\n", "x\r\n0\r\n\r\n"] {
+            let mut decoder = Decoder::new(Framing::Chunked);
+            let mut input = Bytes::copy_from_slice(text.as_bytes());
+            let first = decoder.decode(&mut input).expect_err("malformed");
+            input = Bytes::from_static(b"0\r\n\r\n");
+            assert_eq!(decoder.decode(&mut input), Err(first));
+            assert!(!decoder.is_ended());
         }
     }
 

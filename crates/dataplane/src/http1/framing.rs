@@ -16,8 +16,8 @@ pub(crate) enum Framing {
 /// What the headers say of the message and its connection. One look at each header, while it is read, is cheaper than a search for each name.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// Whether a transfer encoding is named, and the last one is `chunked`.
-    pub(crate) is_chunked: Option<bool>,
+    /// How the message is encoded for its transfer, if it says so.
+    pub(crate) coding: Option<TransferCoding>,
     /// The last length.
     pub(crate) length: Option<u64>,
     /// How many lengths there are.
@@ -28,6 +28,17 @@ pub(crate) struct Said {
     pub(crate) expects_continue: bool,
     /// What is to become of the connection.
     pub(crate) connection: Words,
+}
+
+/// What the message says of its encoding for the transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferCoding {
+    /// In chunks, and nothing else.
+    Chunked,
+    /// In chunks at last, after something that we do not undo.
+    ChunkedAtLast,
+    /// In something that we do not know.
+    Unknown,
 }
 
 /// The words of `Connection` that concern us.
@@ -43,8 +54,7 @@ impl Said {
     pub(super) fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
         match *name {
             TRANSFER_ENCODING => {
-                let last = value.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
-                self.is_chunked = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+                self.coding = Some(TransferCoding::of(value.as_bytes(), self.coding));
             }
             CONTENT_LENGTH => self.note_length(number(value.as_bytes())),
             CONNECTION => self.connection.note(value.as_bytes()),
@@ -63,6 +73,20 @@ impl Said {
     /// Whether the connection may be used again.
     pub(crate) fn keeps_alive(&self, is_http10: bool) -> bool {
         !self.connection.close && (!is_http10 || self.connection.keep_alive)
+    }
+}
+
+impl TransferCoding {
+    /// Of one more line of `Transfer-Encoding` after those `before`.
+    fn of(value: &[u8], before: Option<Self>) -> Self {
+        let last = value.rsplit(|&byte| byte == b',').next().unwrap_or_default();
+        if !last.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+            Self::Unknown
+        } else if last.len() == value.len() && before.is_none() {
+            Self::Chunked
+        } else {
+            Self::ChunkedAtLast
+        }
     }
 }
 

@@ -8,9 +8,6 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use super::Malformed;
 use super::framing::Said;
 
-/// As many headers as a message may have.
-pub(crate) const HEADERS_MAX: usize = 100;
-
 /// Room for what a proxy adds. A map that grows is filled anew.
 const ADDED_HEADERS: usize = 3;
 
@@ -26,9 +23,31 @@ pub(crate) fn read_headers(
         let value =
             HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).map_err(|_| Malformed::Head)?;
         said.note(&name, &value);
-        map.try_append(name, value).map_err(|_| Malformed::HeadTooLarge)?;
+        map.try_append(name, value).map_err(|_| Malformed::Head)?;
     }
     Ok((map, said))
+}
+
+/// Whether a byte may be part of a token (RFC 9110 §5.6.2).
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
 }
 
 /// Writes one line.

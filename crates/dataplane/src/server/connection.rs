@@ -11,7 +11,6 @@ use tokio::net::TcpStream;
 use super::{ServerLimits, Service, http1};
 use crate::drain::{Drain, Slot};
 use crate::headers::ClientAddress;
-use crate::http1::HEADERS_MAX;
 use crate::http2::{self, SessionLimits};
 use crate::socket_options::set_options;
 use crate::stream::Stream;
@@ -156,8 +155,8 @@ async fn run_http2<S: Service>(
         streams: limits.streams_per_connection,
         stream_window: limits.stream_window,
         read_window: limits.stream_window,
-        head_bytes: limits.head_bytes,
-        headers: HEADERS_MAX,
+        head_bytes: limits.head.bytes,
+        headers: limits.head.headers,
     };
     http2::serve(stream, connection, service, drain, limits).await?;
     Ok(())

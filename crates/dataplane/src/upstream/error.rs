@@ -4,6 +4,7 @@ use http::Request;
 use thiserror::Error;
 
 use crate::body::Body;
+use crate::http1::Malformed;
 
 /// Whether the peer may have begun to work on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +54,15 @@ pub enum SendErrorKind {
     /// The peer reset this stream (HTTP/2).
     #[error("stream reset: {0}")]
     StreamReset(String),
-    /// What came is not HTTP, or not the HTTP that was agreed.
+    /// What came is not HTTP/1.1, or more of it than we read.
+    #[error("malformed answer: {0}")]
+    MalformedAnswer(Malformed),
+    /// What came is not the HTTP/2 that was agreed.
     #[error("malformed answer")]
     Malformed,
+    /// What the client sends is not the body that its head announced; nothing is wrong with the peer.
+    #[error("the request's body is malformed: {0}")]
+    MalformedRequest(Malformed),
     /// The request's own body failed; nothing is wrong with the peer.
     #[error("the request's body broke off")]
     RequestBody,

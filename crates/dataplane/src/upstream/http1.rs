@@ -126,7 +126,7 @@ pub(super) async fn send(
     let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
     let is_trusting = can_be_repeated || !is_repeating;
     while let Some(connection) = take_live(pool, to, is_trusting).await {
-        let failed = match exchange(Rc::clone(&connection.wire), request).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, pool.limits.head).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -163,7 +163,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request).await {
+    match exchange(Rc::clone(&connection.wire), request, pool.limits.head).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }
@@ -172,7 +172,7 @@ async fn send_on_new(
 impl From<Failed> for SendError {
     fn from(failed: Failed) -> Self {
         let Failed { kind, progress, request, .. } = failed;
-        if kind == SendErrorKind::RequestBody {
+        if matches!(kind, SendErrorKind::RequestBody | SendErrorKind::MalformedRequest(_)) {
             // Nobody may send it again: what is left of its body would be taken for all of it.
             return Self { kind, started: Started::Perhaps, request: None };
         }

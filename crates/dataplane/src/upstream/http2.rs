@@ -12,7 +12,6 @@ use tokio::sync::Notify;
 
 use super::{Opened, Pool, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
-use crate::http1::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
 /// How many times a request that a peer has certainly not begun is sent again on another connection.
@@ -209,8 +208,8 @@ impl Dialing {
             streams: 0,
             stream_window: self.pool.limits.unread_window,
             read_window: self.pool.limits.stream_window,
-            head_bytes: HEAD_BYTES_MAX,
-            headers: HEADERS_MAX,
+            head_bytes: self.pool.limits.head.bytes,
+            headers: self.pool.limits.head.headers,
         };
         let (session, running) = http2::connect(socket, limits, self.pool.clock);
         let opened = self.opened.take();

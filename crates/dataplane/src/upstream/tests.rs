@@ -1,3 +1,5 @@
+mod heads;
+
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::Read;

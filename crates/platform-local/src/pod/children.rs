@@ -50,8 +50,11 @@ fn command_of(program: &str) -> Command {
     command
 }
 
+/// Settings of ours that whoever starts `ebb` makes for the queue-proxies too.
+const PASSED_ON: [&str; 2] = ["EBB_LOG", "EBB_SHADOWING_HEADERS"];
+
 fn is_foreign_setting(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b"EBB_") && name != "EBB_LOG"
+    name.as_encoded_bytes().starts_with(b"EBB_") && !PASSED_ON.iter().any(|passed_on| name == *passed_on)
 }
 
 fn enter_directory(command: &mut Command, spec: &PodSpec) {

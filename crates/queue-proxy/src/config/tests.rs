@@ -80,13 +80,14 @@ fn every_problem_is_reported_at_once() {
         ("EBB_LIVENESS_PROBE", "[null]"),
         ("EBB_ANNOUNCE", "stderr"),
         ("EBB_DRAIN_LINGER", "5"),
+        ("EBB_SHADOWING_HEADERS", "no"),
         ("EBB_LINKPORT", "1"),
         ("EBB_LINK_TOKEN", "0123456789"),
         ("EBB_TRUSTED_HOSTS", "http://h"),
     ]);
     environment.remove("SERVING_POD");
     environment.remove("REVISION_TIMEOUT_SECONDS");
-    let findings = Config::read(&environment).expect_err("twelve problems");
+    let findings = Config::read(&environment).expect_err("thirteen problems");
     for expected in [
         "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
         "EBB_ANNOUNCE is \"stderr\"",
@@ -98,13 +99,14 @@ fn every_problem_is_reported_at_once() {
         "SERVING_READINESS_PROBE is not a probe",
         "EBB_LIVENESS_PROBE is not a probe",
         "EBB_DRAIN_LINGER is \"5\", which has no unit",
+        "EBB_SHADOWING_HEADERS is \"no\"; write \"drop\" or \"keep\"",
         "EBB_TRUSTED_HOSTS \"http://h\" is no host",
         "EBB_LINK_TOKEN is not a token; write 32 hexadecimal digits",
     ] {
         let count = findings.problems.iter().filter(|problem| problem.starts_with(expected)).count();
         assert_eq!(count, 1, "{expected} in {:#?}", findings.problems);
     }
-    assert_eq!(findings.problems.len(), 12, "{:#?}", findings.problems);
+    assert_eq!(findings.problems.len(), 13, "{:#?}", findings.problems);
 }
 
 #[test]

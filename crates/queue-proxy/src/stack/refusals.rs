@@ -39,14 +39,17 @@ pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts) -> Refusal {
 /// The app gave no answer.
 pub(super) fn unanswered(kind: &SendErrorKind, started: Started) -> Refusal {
     let reason = match kind {
+        // Nothing is wrong with the app; and what it got of the request is no request.
+        SendErrorKind::MalformedRequest(_) => return Refusal::new(Reason::BadRequest, kind.to_string()),
         SendErrorKind::ConnectRefused
         | SendErrorKind::ConnectTimedOut
         | SendErrorKind::ConnectFailed(_)
         | SendErrorKind::Closed
         | SendErrorKind::RequestBody => Reason::UpstreamClosed,
-        SendErrorKind::StreamRefused | SendErrorKind::StreamReset(_) | SendErrorKind::Malformed => {
-            Reason::UpstreamReset
-        }
+        SendErrorKind::StreamRefused
+        | SendErrorKind::StreamReset(_)
+        | SendErrorKind::MalformedAnswer(_)
+        | SendErrorKind::Malformed => Reason::UpstreamReset,
         SendErrorKind::TooManyConnections { .. } => Reason::QueueFull,
     };
     let refusal = Refusal::new(reason, format!("the app did not answer: {kind}"));

@@ -8,5 +8,6 @@ mod linked;
 mod pages;
 mod program;
 mod protocols;
+mod strict;
 mod timeouts;
 mod world;

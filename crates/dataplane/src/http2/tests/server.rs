@@ -82,8 +82,8 @@ impl World {
         let address = listener.local_addr().expect("bound");
         let (service, drain) = (Echo::default(), Drain::new());
         let (running, seen) = (Rc::clone(&service.running), Rc::clone(&service.seen));
-        let limits =
-            ServerLimits { streams_per_connection: 10, head_bytes: 20_000, ..ServerLimits::default() };
+        let head = crate::http1::HeadLimits { bytes: 20_000, ..crate::http1::HeadLimits::OUTER };
+        let limits = ServerLimits { streams_per_connection: 10, head, ..ServerLimits::default() };
         let serving = serve(listener, Rc::new(service), drain.clone(), limits);
         tokio::task::spawn_local(async move { serving.await.expect("a listener") });
         Self { peer: Peer::new(TcpStream::connect(address).await.expect("open")), drain, running, seen }

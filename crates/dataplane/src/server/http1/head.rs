@@ -10,7 +10,7 @@ use http::{Method, Request, StatusCode, Uri, Version};
 use thiserror::Error;
 
 use super::response::Asked;
-use crate::http1::{Framing, HEADERS_MAX, Malformed, Said, read_headers};
+use crate::http1::{Framing, HeadLimits, Said, TransferCoding, read_headers};
 use crate::refusal::{Reason, Refusal};
 
 /// As long as the target of a request may be; `http::Uri` can hold no more.
@@ -35,7 +35,9 @@ pub(super) enum Unreadable {
     RequestLine,
     #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
-    #[error("the target of the request is malformed")]
+    #[error(
+        "the target of the request is none that its method can have: it begins with a slash or a scheme, and names no user"
+    )]
     Target,
     #[error("the target of the request is longer than {TARGET_BYTES_MAX} bytes")]
     TargetTooLong,
@@ -45,8 +47,8 @@ pub(super) enum Unreadable {
     HeaderValue,
     #[error("a line of the head does not end with carriage return and line feed")]
     LineEnd,
-    #[error("the head of the request has more than {HEADERS_MAX} headers")]
-    TooManyHeaders,
+    #[error("the head of the request has more than {limit} headers")]
+    TooManyHeaders { limit: usize },
     #[error("the head of the request is longer than {limit} bytes")]
     TooLong { limit: usize },
     #[error("the head of the request did not come to its end in time")]
@@ -64,7 +66,7 @@ impl Unreadable {
     pub(super) fn into_refusal(self) -> Refusal {
         let status = match self {
             Self::TargetTooLong => StatusCode::URI_TOO_LONG,
-            Self::TooManyHeaders | Self::TooLong { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TooManyHeaders { .. } | Self::TooLong { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::RequestLine
             | Self::Version
@@ -80,50 +82,50 @@ impl Unreadable {
     }
 }
 
-impl From<httparse::Error> for Unreadable {
-    fn from(error: httparse::Error) -> Self {
+impl Unreadable {
+    fn because(error: httparse::Error, limits: HeadLimits) -> Self {
         match error {
             httparse::Error::HeaderName => Self::HeaderName,
             httparse::Error::HeaderValue => Self::HeaderValue,
             httparse::Error::NewLine => Self::LineEnd,
-            httparse::Error::TooManyHeaders => Self::TooManyHeaders,
+            httparse::Error::TooManyHeaders => Self::TooManyHeaders { limit: limits.headers },
             httparse::Error::Version => Self::Version,
             httparse::Error::Status | httparse::Error::Token => Self::RequestLine,
         }
     }
 }
 
-impl From<Malformed> for Unreadable {
-    fn from(why: Malformed) -> Self {
-        match why {
-            Malformed::HeadTooLarge => Self::TooManyHeaders,
-            Malformed::Head | Malformed::ContentLength | Malformed::Chunk => Self::HeaderName,
-        }
-    }
-}
-
 /// Reads a head and how many bytes it takes; `None` while its end is missing.
-pub(super) fn read_request(bytes: &Bytes) -> Result<Option<(Head, usize)>, Unreadable> {
-    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+pub(super) fn read_request(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(Head, usize)>, Unreadable> {
+    let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
-    let length = match parsed.parse_with_uninit_headers(bytes, &mut headers)? {
+    let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
+    let length = match parsing.map_err(|error| Unreadable::because(error, limits))? {
         httparse::Status::Complete(length) => length,
+        // It skips line feeds before a request, however many there are.
+        httparse::Status::Partial if bytes.starts_with(b"\n") => return Err(Unreadable::LineEnd),
         httparse::Status::Partial => return Ok(None),
     };
     if !are_lines_whole(&bytes[..length], parsed.headers) {
         return Err(Unreadable::LineEnd);
     }
+    if length > limits.bytes {
+        return Err(Unreadable::TooLong { limit: limits.bytes });
+    }
+    if parsed.headers.len() > limits.headers {
+        return Err(Unreadable::TooManyHeaders { limit: limits.headers });
+    }
     let is_http10 = parsed.version == Some(0);
     let method = parsed.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok());
     let mut request = Request::new(());
     *request.method_mut() = method.ok_or(Unreadable::RequestLine)?;
-    *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default())?;
+    *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?;
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
-    let (headers, said) = read_headers(bytes, parsed.headers)?;
+    let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| Unreadable::HeaderName)?;
     *request.headers_mut() = headers;
     let framing = request_framing(&said, is_http10)?;
     // Of a length beside chunks somebody before us may have thought that it ends the request, and take what we find there for something else.
-    let is_ambiguous = said.is_chunked.is_some() && said.lengths > 0;
+    let is_ambiguous = said.coding.is_some() && said.lengths > 0;
     let head = Head {
         framing,
         asked: Asked {
@@ -144,21 +146,38 @@ fn are_lines_whole(head: &[u8], headers: &[httparse::Header<'_>]) -> bool {
         let at = name.as_ptr().addr() - head.as_ptr().addr();
         head[..at].ends_with(b"\r\n")
     };
-    head.ends_with(b"\r\n\r\n") && headers.iter().all(|header| begins_a_line(header.name))
+    !head.starts_with(b"\n")
+        && head.ends_with(b"\r\n\r\n")
+        && headers.iter().all(|header| begins_a_line(header.name))
 }
 
-fn target(bytes: &Bytes, text: &str) -> Result<Uri, Unreadable> {
+/// A target in the form that its method has (RFC 9112 §3.2): `http::Uri` reads each form for any method, and more than there are.
+fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, Unreadable> {
     if text.len() > TARGET_BYTES_MAX {
         return Err(Unreadable::TargetTooLong);
     }
-    Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| Unreadable::Target)
+    let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| Unreadable::Target)?;
+    let is_legal = match (text.as_bytes(), uri.authority()) {
+        // What is behind a `#`, which no target has, is missing in what was read.
+        ([b'/', ..], _) => uri.path_and_query().is_some_and(|path| path.as_str().len() == text.len()),
+        (b"*", _) => *method == Method::OPTIONS,
+        ([first, ..], Some(authority)) => {
+            // One without a scheme names where to connect to, and nothing there. A scheme begins with a letter.
+            let has_scheme = uri.scheme().is_some() && first.is_ascii_alphabetic();
+            (has_scheme || *method == Method::CONNECT)
+                && !authority.as_str().contains('@')
+                && !text.contains('#')
+        }
+        (_, None) | ([], _) => false,
+    };
+    if is_legal { Ok(uri) } else { Err(Unreadable::Target) }
 }
 
 fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, Unreadable> {
-    match said.is_chunked {
+    match said.coding {
         Some(_) if is_http10 => Err(Unreadable::OldTransferEncoding),
-        Some(false) => Err(Unreadable::TransferEncoding),
-        Some(true) => Ok(Framing::Chunked),
+        Some(TransferCoding::Unknown) => Err(Unreadable::TransferEncoding),
+        Some(TransferCoding::Chunked | TransferCoding::ChunkedAtLast) => Ok(Framing::Chunked),
         None if said.is_length_ambiguous => Err(Unreadable::ContentLength),
         None => Ok(Framing::Length(said.length.unwrap_or(0))),
     }
@@ -169,7 +188,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<(Head, usize)>, Unreadable> {
-        read_request(&Bytes::copy_from_slice(text.as_bytes()))
+        read_request(&Bytes::copy_from_slice(text.as_bytes()), HeadLimits::OUTER)
     }
 
     fn whole(text: &str) -> Result<Head, Unreadable> {
@@ -266,7 +285,19 @@ mod tests {
             ("GET /\r\n\r\n", Unreadable::RequestLine),
             ("GET  / HTTP/1.1\r\n\r\n", Unreadable::RequestLine),
             ("\x16\x03\x01\x02\0\x01\0", Unreadable::RequestLine),
+            ("\nGET / HTTP/1.1\r\n\r\n", Unreadable::LineEnd),
+            ("\n\n", Unreadable::LineEnd),
             ("GET x/y HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET h HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET h:80 HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET ?x HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET http://user@h/ HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET http://user:word@h HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("CONNECT user@h:80 HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET /a#b HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET http://h/a#b HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET * HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET +http://h/ HTTP/1.1\r\n\r\n", Unreadable::Target),
         ] {
             assert_eq!(read(text).expect_err(text), expected, "{text:?}");
         }
@@ -282,7 +313,7 @@ mod tests {
 
     #[test]
     fn limits_have_a_status_of_their_own() {
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HeadLimits::OUTER.headers + 1));
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
         for (text, status) in [(many, 431), (long, 414), ("GET / HTTP/3\r\n\r\n".to_owned(), 400)] {
             let refusal = read(&text).expect_err("beyond a limit").into_refusal();

@@ -1,19 +1,21 @@
 //! Reads one head after the other, in whatever pieces they come.
 //!
-//! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, and looked at again only when its end may be there or it has
-//! grown to twice its size: who sends single bytes must not make us read the same bytes again and again.
+//! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, see [`PartialHead`].
+
+#[cfg(test)]
+mod strictness;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes, BytesMut};
-use memchr::memchr_iter;
+use bytes::{Buf, Bytes};
 use tokio::time::Sleep;
 
 use super::head::{Head, Unreadable, read_request};
 use super::wire::Wire;
 use crate::drain::{Drain, Phase};
+use crate::http1::PartialHead;
 use crate::http2::PREFACE;
 use crate::server::ServerLimits;
 
@@ -36,19 +38,11 @@ pub(super) struct HeadReader {
     limits: ServerLimits,
     /// Whether HTTP/2 may still be spoken.
     is_first: bool,
-    partial: Option<Partial>,
+    partial: Option<PartialHead>,
     /// What was read last. It stays where it is until somebody needs it, because it is large.
     head: Option<Head>,
     /// When the patience with it ends.
     deadline: Option<Pin<Box<Sleep>>>,
-}
-
-/// The beginning of a head.
-#[derive(Debug)]
-struct Partial {
-    bytes: BytesMut,
-    /// How long it was when it was looked at.
-    looked_at: usize,
 }
 
 impl HeadReader {
@@ -113,36 +107,29 @@ impl HeadReader {
             if bytes.len() >= PREFACE.len() {
                 return Ok(Some((Next::Preface, bytes)));
             }
-        } else if let Some((head, length)) = read_request(&bytes)? {
-            if length > self.limits.head_bytes {
-                return Err(Unreadable::TooLong { limit: self.limits.head_bytes });
-            }
+        } else if let Some((head, length)) = read_request(&bytes, self.limits.head)? {
             self.is_first = false;
             self.deadline = None;
             self.head = Some(head);
             return Ok(Some((Next::Request, bytes.slice(length..))));
         }
-        let looked_at = bytes.len();
-        let bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-        self.partial = Some(Partial { bytes, looked_at });
+        self.partial = Some(PartialHead::new(bytes));
         self.check_length()
     }
 
     /// What was read together with what there was of the head; `None` if it need not be looked at yet.
     fn gather(&mut self, fresh: Bytes) -> Option<Bytes> {
         let Some(mut partial) = self.partial.take() else { return Some(fresh) };
-        let from = partial.bytes.len().saturating_sub(2);
-        partial.bytes.extend_from_slice(&fresh);
-        if partial.bytes.len() >= 2 * partial.looked_at || has_empty_line(&partial.bytes[from..]) {
-            return Some(partial.bytes.freeze());
+        if partial.add(&fresh) {
+            return Some(partial.into_bytes());
         }
         self.partial = Some(partial);
         None
     }
 
     fn check_length<T>(&self) -> Result<Option<T>, Unreadable> {
-        let limit = self.limits.head_bytes;
-        let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.bytes.len() > limit);
+        let limit = self.limits.head.bytes;
+        let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.len() > limit);
         if is_too_long { Err(Unreadable::TooLong { limit }) } else { Ok(None) }
     }
 }
@@ -152,14 +139,10 @@ fn is_preface_so_far(bytes: &[u8]) -> bool {
     bytes[..length] == PREFACE[..length]
 }
 
-/// Whether a head may end here, also one whose lines end as they must not.
-fn has_empty_line(bytes: &[u8]) -> bool {
-    memchr_iter(b'\n', bytes).any(|at| matches!(bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::HeadLimits;
 
     fn reader() -> HeadReader {
         HeadReader::new(ServerLimits::default())
@@ -177,7 +160,7 @@ mod tests {
                 fresh = rest;
             }
         }
-        Ok((found, reader.partial.map(|partial| partial.bytes.to_vec()).unwrap_or_default()))
+        Ok((found, reader.partial.map(|partial| partial.into_bytes().to_vec()).unwrap_or_default()))
     }
 
     #[test]
@@ -191,22 +174,6 @@ mod tests {
                 "{piece}"
             );
         }
-    }
-
-    #[test]
-    fn a_long_head_in_single_bytes_is_looked_at_seldom() {
-        let mut reader = reader();
-        let text = format!("GET / HTTP/1.1\r\n{}", "a-header: with a value\r\n".repeat(90));
-        let (mut looks, mut looked_at) = (0, 0);
-        for byte in text.as_bytes() {
-            assert!(reader.take(Bytes::copy_from_slice(&[*byte])).expect("legal").is_none());
-            let now = reader.partial.as_ref().expect("begun").looked_at;
-            looks += u32::from(now != looked_at);
-            looked_at = now;
-        }
-        assert!(looks <= text.len().ilog2() + 1, "{looks}");
-        let ended = reader.take(Bytes::from_static(b"\r\nrest")).expect("legal");
-        assert_eq!(ended.expect("whole").1, "rest");
     }
 
     #[test]
@@ -229,12 +196,13 @@ mod tests {
         }
         let late = [&b"GET / HTTP/1.1\r\n\r\n"[..], PREFACE].concat();
         assert_eq!(targets(&late, late.len()), Err(Unreadable::Version));
-        assert_eq!(targets(b"PRI * HTTP/1.1\r\n\r\n", 40).expect("odd, but legal").0, ["*"]);
+        assert_eq!(targets(b"PRI / HTTP/1.1\r\n\r\n", 40).expect("odd, but legal").0, ["/"]);
     }
 
     #[test]
     fn more_than_the_limit_is_not_gathered() {
-        let limits = ServerLimits { head_bytes: 100, ..ServerLimits::default() };
+        let head = HeadLimits { bytes: 100, ..HeadLimits::OUTER };
+        let limits = ServerLimits { head, ..ServerLimits::default() };
         let too_long = Err(Unreadable::TooLong { limit: 100 });
         for end in ["", "\r\n\r\n"] {
             let mut reader = HeadReader::new(limits);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http::{Request, StatusCode};
 
 use super::super::SendErrorKind;
@@ -13,7 +13,7 @@ use super::head::{ResponseHead, read_response};
 use super::upload::{BodyFailed, Progress, Upload};
 use super::wire::Wire;
 use crate::body::Body;
-use crate::http1::{HEAD_BYTES_MAX, Malformed};
+use crate::http1::{HeadLimits, INTERIM_BYTES_MAX, INTERIM_RESPONSES_MAX, Malformed, PartialHead};
 
 /// What to do when the peer asks for the body of a request.
 #[derive(Clone)]
@@ -43,14 +43,18 @@ pub(super) struct Failed {
 }
 
 /// Sends a request and reads until there is the head of a response.
-pub(super) async fn exchange(wire: Rc<Wire>, request: Box<Request<Body>>) -> Result<Answered, Failed> {
+pub(super) async fn exchange(
+    wire: Rc<Wire>,
+    request: Box<Request<Body>>,
+    limits: HeadLimits,
+) -> Result<Answered, Failed> {
     let mut upload = Upload::new(Rc::clone(&wire), request);
-    let mut input = Input::default();
+    let mut input = Input::new(limits);
     let found = poll_fn(|context| {
         if !upload.is_done()
-            && let Poll::Ready(Err(BodyFailed)) = upload.poll(context)
+            && let Poll::Ready(Err(failed)) = upload.poll(context)
         {
-            return Poll::Ready(Err(SendErrorKind::RequestBody));
+            return Poll::Ready(Err(failed.into()));
         }
         input.poll_head(&wire, &upload.request, context)
     })
@@ -66,14 +70,39 @@ pub(super) async fn exchange(wire: Rc<Wire>, request: Box<Request<Body>>) -> Res
     }
 }
 
+impl From<BodyFailed> for SendErrorKind {
+    fn from(failed: BodyFailed) -> Self {
+        match failed {
+            BodyFailed::Broken => Self::RequestBody,
+            BodyFailed::Malformed(why) => Self::MalformedRequest(why),
+        }
+    }
+}
+
 /// What the peer says before the body of its response.
-#[derive(Default)]
 struct Input {
+    limits: HeadLimits,
+    /// What was read last; behind the head, once that was found.
     unread: Bytes,
+    /// What was read before that, while it is no whole head.
+    partial: Option<PartialHead>,
     is_begun: bool,
+    interim_responses: u32,
+    interim_bytes: usize,
 }
 
 impl Input {
+    fn new(limits: HeadLimits) -> Self {
+        Self {
+            limits,
+            unread: Bytes::new(),
+            partial: None,
+            is_begun: false,
+            interim_responses: 0,
+            interim_bytes: 0,
+        }
+    }
+
     fn poll_head(
         &mut self,
         wire: &Wire,
@@ -85,38 +114,39 @@ impl Input {
                 return Poll::Ready(Ok(head));
             }
             match wire.poll_read(context) {
-                Poll::Ready(Ok(bytes)) if !bytes.is_empty() => self.take(bytes),
+                Poll::Ready(Ok(bytes)) if !bytes.is_empty() => {
+                    self.is_begun = true;
+                    self.unread = bytes;
+                }
                 Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Err(SendErrorKind::Closed)),
                 Poll::Pending => return Poll::Pending,
             }
         }
     }
 
-    fn take(&mut self, bytes: Bytes) {
-        self.is_begun = true;
-        self.unread = if self.unread.is_empty() {
-            bytes
-        } else {
-            // Rare enough to be copied: a head that came in pieces.
-            let mut joined = BytesMut::with_capacity(self.unread.len() + bytes.len());
-            joined.extend_from_slice(&self.unread);
-            joined.extend_from_slice(&bytes);
-            joined.freeze()
-        };
-    }
-
     /// The head of the response, if it is whole. Interim responses before it are passed over: clients get those of our server only.
     fn take_head(&mut self, request: &Request<Body>) -> Result<Option<ResponseHead>, Malformed> {
-        while !self.unread.is_empty() {
-            let Some((head, length)) = read_response(&self.unread, request.method())? else {
-                let is_too_long = self.unread.len() > HEAD_BYTES_MAX;
-                return if is_too_long { Err(Malformed::HeadTooLarge) } else { Ok(None) };
+        while let Some(mut bytes) = self.gather()? {
+            // Some apps end a body with a line too many.
+            while bytes.starts_with(b"\r\n") {
+                bytes.advance(2);
+                self.pass_over(2)?;
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            let Some((head, length)) = read_response(&bytes, request.method(), self.limits)? else {
+                self.partial = Some(PartialHead::new(bytes));
+                self.check_length()?;
+                break;
             };
-            let _head = self.unread.split_to(length);
+            self.unread = bytes.slice(length..);
             let status = head.response.status();
             if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
                 return Ok(Some(head));
             }
+            self.interim_responses += 1;
+            self.pass_over(length)?;
             if status == StatusCode::CONTINUE
                 && let Some(OnContinue(tell)) = request.extensions().get()
             {
@@ -125,9 +155,37 @@ impl Input {
         }
         Ok(None)
     }
+
+    /// What was read, with what there was of the head; `None` if it need not be looked at yet.
+    fn gather(&mut self) -> Result<Option<Bytes>, Malformed> {
+        let fresh = std::mem::take(&mut self.unread);
+        if fresh.is_empty() {
+            return Ok(None);
+        }
+        let Some(mut partial) = self.partial.take() else { return Ok(Some(fresh)) };
+        if partial.add(&fresh) {
+            return Ok(Some(partial.into_bytes()));
+        }
+        self.partial = Some(partial);
+        self.check_length()?;
+        Ok(None)
+    }
+
+    fn check_length(&self) -> Result<(), Malformed> {
+        let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.len() > self.limits.bytes);
+        if is_too_long { Err(Malformed::HeadTooLarge(self.limits)) } else { Ok(()) }
+    }
+
+    /// So much came before the response. An app that goes on like that for ever would keep us busy for as long.
+    fn pass_over(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.interim_bytes += bytes;
+        let is_too_much =
+            self.interim_responses > INTERIM_RESPONSES_MAX || self.interim_bytes > INTERIM_BYTES_MAX;
+        if is_too_much { Err(Malformed::Interim) } else { Ok(()) }
+    }
 }
 
 fn malformed(why: Malformed) -> SendErrorKind {
     tracing::debug!(%why, "an upstream's answer cannot be forwarded");
-    SendErrorKind::Malformed
+    SendErrorKind::MalformedAnswer(why)
 }

@@ -8,7 +8,9 @@ use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as HttpBody;
 
 use crate::body::Body;
-use crate::http1::{Framing, HEADERS_MAX, Malformed, Said, number, read_headers, write_header, write_length};
+use crate::http1::{
+    Framing, HeadLimits, Malformed, Said, TransferCoding, number, read_headers, write_header, write_length,
+};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -17,6 +19,24 @@ pub(super) struct ResponseHead {
     pub(super) framing: Framing,
     /// Whether the connection may be used again after the body.
     pub(super) is_kept_alive: bool,
+    /// Set if there is no body, whatever the headers say.
+    pub(super) bodiless: Option<Bodiless>,
+}
+
+/// What the head of a response without a body says of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bodiless {
+    /// Nothing.
+    Silent,
+    /// That there would be one: with a length above zero, or chunks.
+    Announcing,
+}
+
+impl Bodiless {
+    fn of(said: &Said) -> Self {
+        let is_announcing = said.coding.is_some() || (said.lengths > 0 && said.length != Some(0));
+        if is_announcing { Self::Announcing } else { Self::Silent }
+    }
 }
 
 /// Writes the head of a request. Returns how its body is to be framed: as its own headers say, else by the length that is known, else in chunks.
@@ -59,16 +79,21 @@ fn request_framing(request: &Request<Body>) -> Framing {
 pub(super) fn read_response(
     bytes: &Bytes,
     method: &Method,
+    limits: HeadLimits,
 ) -> Result<Option<(ResponseHead, usize)>, Malformed> {
-    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let too_large = Malformed::HeadTooLarge(limits);
+    let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut headers) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_large),
         Err(_) => return Err(Malformed::Head),
     };
+    if length > limits.bytes || parsed.headers.len() > limits.headers {
+        return Err(too_large);
+    }
     let is_http10 = parsed.version == Some(0);
     let mut response = Response::new(());
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
@@ -78,23 +103,33 @@ pub(super) fn read_response(
     *response.headers_mut() = headers;
     let framing = response_framing(&mut response, method, &said)?;
     let is_kept_alive = framing != Framing::UntilClose && said.keeps_alive(is_http10);
-    Ok(Some((ResponseHead { response, framing, is_kept_alive }, length)))
+    let bodiless = is_bodiless(response.status(), method).then(|| Bodiless::of(&said));
+    Ok(Some((ResponseHead { response, framing, is_kept_alive, bodiless }, length)))
 }
 
-fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -> Result<Framing, Malformed> {
-    let status = response.status();
-    if *method == Method::HEAD
+/// Whether a response has no body, whatever its headers say (RFC 9112 §6.3).
+fn is_bodiless(status: StatusCode, method: &Method) -> bool {
+    *method == Method::HEAD
         || status.is_informational()
         || status == StatusCode::NO_CONTENT
         || status == StatusCode::NOT_MODIFIED
-    {
+}
+
+fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -> Result<Framing, Malformed> {
+    if is_bodiless(response.status(), method) {
         return Ok(Framing::Length(0));
     }
-    // What is not chunked at last ends with the connection.
-    if let Some(is_chunked) = said.is_chunked {
-        // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
-        response.headers_mut().remove(CONTENT_LENGTH);
-        return Ok(if is_chunked { Framing::Chunked } else { Framing::UntilClose });
+    match said.coding {
+        Some(TransferCoding::Chunked) => {
+            // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
+            response.headers_mut().remove(CONTENT_LENGTH);
+            return Ok(Framing::Chunked);
+        }
+        // The header ends here, and the client would take what is encoded for the body itself.
+        Some(TransferCoding::ChunkedAtLast | TransferCoding::Unknown) => {
+            return Err(Malformed::TransferEncoding);
+        }
+        None => {}
     }
     if said.is_length_ambiguous {
         return Err(Malformed::ContentLength);
@@ -111,7 +146,7 @@ mod tests {
     use super::*;
 
     fn read(head: &str) -> Result<Option<(ResponseHead, usize)>, Malformed> {
-        read_response(&Bytes::copy_from_slice(head.as_bytes()), &Method::GET)
+        read_response(&Bytes::copy_from_slice(head.as_bytes()), &Method::GET, HeadLimits::OUTER)
     }
 
     fn framing(headers: &str) -> Result<(Framing, bool), Malformed> {
@@ -130,8 +165,15 @@ mod tests {
             ("Content-Length: \r\n", Err(Malformed::ContentLength)),
             ("Content-Length: 99999999999999999999\r\n", Err(Malformed::ContentLength)),
             ("Transfer-Encoding: chunked\r\n", Ok((Framing::Chunked, true))),
-            ("Transfer-Encoding: gzip, Chunked\r\nContent-Length: 3\r\n", Ok((Framing::Chunked, true))),
-            ("Transfer-Encoding: gzip\r\n", Ok((Framing::UntilClose, false))),
+            ("Transfer-Encoding: Chunked\r\nContent-Length: 3\r\n", Ok((Framing::Chunked, true))),
+            ("Transfer-Encoding: gzip, chunked\r\n", Err(Malformed::TransferEncoding)),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                Err(Malformed::TransferEncoding),
+            ),
+            ("Transfer-Encoding: gzip\r\n", Err(Malformed::TransferEncoding)),
+            ("Transfer-Encoding: identity\r\n", Err(Malformed::TransferEncoding)),
+            ("Transfer-Encoding:\r\n", Err(Malformed::TransferEncoding)),
             ("", Ok((Framing::UntilClose, false))),
         ] {
             assert_eq!(framing(headers), expected, "{headers}");
@@ -152,7 +194,8 @@ mod tests {
             [("204 No Content", Method::GET), ("304 N", Method::GET), ("200 OK", Method::HEAD)]
         {
             let text = format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\n");
-            let head = read_response(&Bytes::from(text), &method).expect("legal").expect("whole").0;
+            let read = read_response(&Bytes::from(text), &method, HeadLimits::OUTER);
+            let head = read.expect("legal").expect("whole").0;
             assert_eq!((head.framing, head.is_kept_alive), (Framing::Length(0), true));
             assert_eq!(head.response.headers()[CONTENT_LENGTH], "7");
         }
@@ -173,8 +216,23 @@ mod tests {
             assert!(read(&text[..length]).expect("so far so good").is_none(), "{length} bytes");
         }
         assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n").expect_err("not HTTP"), Malformed::Head);
-        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1));
-        assert_eq!(read(&many).expect_err("too many"), Malformed::HeadTooLarge);
+    }
+
+    #[test]
+    fn a_hop_of_ours_may_say_more_than_an_app() {
+        for limits in [HeadLimits::OUTER, HeadLimits::HOP] {
+            let read = |text: String| read_response(&Bytes::from(text), &Method::GET, limits);
+            let counted = |count| format!("HTTP/1.1 204 N\r\n{}\r\n", "a: b\r\n".repeat(count));
+            assert!(read(counted(limits.headers)).expect("legal").is_some());
+            let too_large = Malformed::HeadTooLarge(limits);
+            assert_eq!(read(counted(limits.headers + 1)).expect_err("too many"), too_large);
+            let long = |bytes: usize| {
+                let around = "HTTP/1.1 204 N\r\na: \r\n\r\n".len();
+                format!("HTTP/1.1 204 N\r\na: {}\r\n\r\n", "b".repeat(bytes - around))
+            };
+            assert!(read(long(limits.bytes)).expect("legal").is_some());
+            assert_eq!(read(long(limits.bytes + 1)).expect_err("too long"), too_large);
+        }
     }
 
     #[test]

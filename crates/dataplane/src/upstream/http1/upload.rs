@@ -10,16 +10,33 @@ use http_body::Body as HttpBody;
 
 use super::head::write_request;
 use super::wire::Wire;
-use crate::body::Body;
-use crate::http1::{Outgoing, WrongLength, spare_buffer};
+use crate::body::{Body, BodyError};
+use crate::http1::{IncomingError, Malformed, Outgoing, WrongLength, spare_buffer};
 
-/// The request's own body failed, or is not as long as its head says.
-#[derive(Debug)]
-pub(super) struct BodyFailed;
+/// The request's own body failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BodyFailed {
+    /// It broke off, or is not as long as its head says.
+    Broken,
+    /// What the client sends is no body.
+    Malformed(Malformed),
+}
 
 impl From<WrongLength> for BodyFailed {
     fn from(_: WrongLength) -> Self {
-        Self
+        Self::Broken
+    }
+}
+
+impl From<BodyError> for BodyFailed {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Incoming(IncomingError::Malformed(why)) => Self::Malformed(why),
+            BodyError::Incoming(IncomingError::Io(_) | IncomingError::Truncated)
+            | BodyError::Stream(_)
+            | BodyError::Expired(_)
+            | BodyError::Source(_) => Self::Broken,
+        }
     }
 }
 
@@ -88,7 +105,7 @@ impl Upload {
             }
             let frame = frame.transpose().map_err(|error| {
                 tracing::debug!(%error, "the body of a request broke off");
-                BodyFailed
+                BodyFailed::from(error)
             })?;
             self.outgoing.take(frame)?;
         }

@@ -1,0 +1,287 @@
+//! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, Version};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use queue_proxy::{Config, Environment};
+use runtime::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use vocabulary::{HopKey, PodState, RequestTimeouts, Routing};
+
+use crate::world::{Autoscaler, HOP_KEY, HOST, World, assignment, within};
+
+/// The limits of the head of a message, as documented.
+const HEADERS_MAX: usize = 100;
+const HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Activator, queue-proxy and the links of both.
+struct Hops {
+    world: World,
+    _autoscaler: Autoscaler,
+    _link: (::link::Reader<::link::PodReport>, ::link::Writer<::link::PodOrder>),
+    _queue_proxy: DropGuard,
+}
+
+impl Hops {
+    async fn before(app: SocketAddr) -> Self {
+        Self::with_timeouts(app, RequestTimeouts::default()).await
+    }
+
+    async fn with_timeouts(app: SocketAddr, timeouts: RequestTimeouts) -> Self {
+        let (ports, stop) = start_queue_proxy(app);
+        let (reader, mut writer) = ::link::dial(vocabulary::LinkAddress {
+            socket: ([127, 0, 0, 1], ports.link).into(),
+            token: ports.link_token,
+        })
+        .await
+        .unwrap();
+        let hop_keys = vec![HopKey::new(HOP_KEY.to_owned())];
+        let settings = ::link::PodOrder::Settings {
+            surge_threshold: None,
+            routing: Routing::ThroughActivator,
+            hop_keys,
+        };
+        writer.send(&settings).await.unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], ports.requests));
+        within("the hop key is believed", async { while !is_believed(address).await {} }).await;
+        let world = World::start();
+        let mut assigned = assignment(1, &[("a", address, PodState::Ready)]);
+        assigned.timeouts = timeouts;
+        let autoscaler = world.synced(&[assigned]).await;
+        Self { world, _autoscaler: autoscaler, _link: (reader, writer), _queue_proxy: stop }
+    }
+
+    /// What a client gets for these bytes, to the end of the connection.
+    async fn raw(&self, request: &str) -> String {
+        raw(self.world.address, request).await
+    }
+}
+
+async fn raw(to: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    let exchange = async {
+        // Who is refused may be told so before everything is sent.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    };
+    within("the answer", exchange).await
+}
+
+/// A queue-proxy in a thread of its own, as its tasks cannot leave theirs.
+fn start_queue_proxy(app: SocketAddr) -> (queue_proxy::Announcement, DropGuard) {
+    let environment: Environment = [
+        ("SERVING_POD", "a"),
+        ("CONTAINER_CONCURRENCY", "0"),
+        ("QUEUE_SERVING_PORT", "0"),
+        ("EBB_ADMIN_PORT", "0"),
+        ("EBB_LINK_PORT", "0"),
+        ("EBB_STAT_PORT", "0"),
+        ("EBB_METRICS_PORT", "0"),
+        ("EBB_BIND", "127.0.0.1"),
+        ("EBB_DRAIN_LINGER", "0"),
+        ("REVISION_TIMEOUT_SECONDS", "300"),
+        ("USER_PORT", &app.port().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    let (config, _) = Config::read(&environment).unwrap();
+    let leaving = CancellationToken::new();
+    let stop = leaving.clone().drop_guard();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let bound = queue_proxy::bind(config, Clock::start()).unwrap();
+            sender.send(bound.announcement()).unwrap();
+            bound.run_until(leaving).await
+        })
+    });
+    (receiver.recv().unwrap(), stop)
+}
+
+/// Whether a queue-proxy has heard of the hop key.
+async fn is_believed(address: SocketAddr) -> bool {
+    let probe = format!(
+        "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nK-Network-Probe: probe\r\nK-Network-Hash: x\r\nebb-hop-key: {HOP_KEY}\r\n\r\n"
+    );
+    raw(address, &probe).await.contains("k-network-hash: x")
+}
+
+/// An app that answers each HTTP/1.1 request with `head` and the number of headers that it saw.
+async fn http1_app(head: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let head: Arc<str> = head.into();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head = Arc::clone(&head);
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                        return;
+                    }
+                }
+                stream.write_all(head.as_bytes()).await.unwrap();
+            });
+        }
+    });
+    address
+}
+
+const PLAIN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+
+/// A request with so many headers, `Host` among them, that is no longer than need be.
+fn request_with_headers(count: usize) -> String {
+    format!("GET / HTTP/1.1\r\nHost:{HOST}\r\nConnection:close\r\n{}\r\n", "a:b\r\n".repeat(count - 2))
+}
+
+/// A request whose head has so many bytes, some of which our hops add to.
+fn request_of_bytes(bytes: usize) -> String {
+    let head = format!(
+        "GET / HTTP/1.1\r\nHost:{HOST}\r\nConnection:close\r\nX-Forwarded-For:{}\r\nX-Forwarded-Proto:https\r\n",
+        ",".repeat(4_000)
+    );
+    let filling = bytes - head.len() - "a:\r\n\r\n".len();
+    format!("{head}a:{}\r\n\r\n", "b".repeat(filling))
+}
+
+#[tokio::test]
+async fn what_the_outer_hop_lets_through_the_inner_takes() {
+    let hops = Hops::before(http1_app(PLAIN.to_owned()).await).await;
+    for (request, status) in [
+        (request_with_headers(HEADERS_MAX), "200"),
+        (request_with_headers(HEADERS_MAX + 1), "431"),
+        (request_of_bytes(HEAD_BYTES_MAX), "200"),
+        (request_of_bytes(HEAD_BYTES_MAX + 1), "431"),
+    ] {
+        let answer = hops.raw(&request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_inner_hop_lets_through_of_an_answer_the_outer_takes() {
+    let counted = |count: usize| {
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length:2\r\nConnection:close\r\n{}\r\nok",
+            "a:b\r\n".repeat(count - 2)
+        )
+    };
+    let long = |bytes: usize| {
+        let around = "HTTP/1.1 200 OK\r\nContent-Length:2\r\nConnection:close\r\na:\r\n\r\n".len();
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length:2\r\nConnection:close\r\na:{}\r\n\r\nok",
+            "b".repeat(bytes - around)
+        )
+    };
+    for (answer, status) in [
+        (counted(HEADERS_MAX), "200"),
+        (counted(HEADERS_MAX + 1), "502"),
+        (long(HEAD_BYTES_MAX), "200"),
+        (long(HEAD_BYTES_MAX + 1), "502"),
+    ] {
+        let hops = Hops::before(http1_app(answer).await).await;
+        let request = format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
+        let got = hops.raw(&request).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {}", &got[..got.len().min(500)]);
+        if status == "200" {
+            assert!(got.ends_with("\r\n\r\nok"));
+        } else {
+            assert!(
+                got.contains("the head is longer than 262144 bytes or has more than 100 headers"),
+                "{got}"
+            );
+        }
+    }
+}
+
+/// An app that answers each HTTP/2 request with these headers.
+async fn http2_app(headers: Vec<(&'static str, String)>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let headers = headers.clone();
+            let service = hyper::service::service_fn(move |_request| {
+                let mut response = Response::new(Full::<Bytes>::from("ok"));
+                for (name, value) in &headers {
+                    response.headers_mut().append(*name, value.parse().unwrap());
+                }
+                async { Ok::<_, std::convert::Infallible>(response) }
+            });
+            tokio::spawn(async move {
+                let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                server.max_header_list_size(1 << 20).auto_date_header(false);
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    address
+}
+
+/// What a client gets over HTTP/2 for a request with these headers.
+async fn http2_get(hops: &Hops, headers: &[(&'static str, String)]) -> (u16, usize) {
+    let stream = TcpStream::connect(hops.world.address).await.unwrap();
+    let mut client = http2::Builder::new(TokioExecutor::new());
+    let shaken = client.max_header_list_size(1 << 20).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.unwrap();
+    tokio::spawn(connection);
+    let uri = format!("http://{HOST}/");
+    let mut request = Request::get(uri).version(Version::HTTP_2).body(Empty::<Bytes>::new()).unwrap();
+    for (name, value) in headers {
+        request.headers_mut().append(*name, value.parse().unwrap());
+    }
+    let response = within("the answer", sender.send_request(request)).await.unwrap();
+    let (status, count) = (response.status().as_u16(), response.headers().len());
+    within("the body", response.into_body().collect()).await.unwrap();
+    (status, count)
+}
+
+/// What a field costs (RFC 9113 §10.5.1).
+fn cost(name: &str, value: &str) -> usize {
+    name.len() + value.len() + 32
+}
+
+#[tokio::test]
+async fn over_http2_too_what_the_outer_hop_lets_through_the_inner_takes() {
+    let hops = Hops::before(http2_app(Vec::new()).await).await;
+    let target = [(":method", "GET"), (":scheme", "http"), (":authority", HOST), (":path", "/")];
+    let target: usize = target.iter().map(|(name, value)| cost(name, value)).sum();
+    let forwarded = ",".repeat(4_000);
+    let room = HEAD_BYTES_MAX - target - cost("x-forwarded-for", &forwarded) - cost("a", "");
+    for (more, status) in [(0, 200), (1, 431)] {
+        let headers = [("x-forwarded-for", forwarded.clone()), ("a", "b".repeat(room + more))];
+        assert_eq!(http2_get(&hops, &headers).await.0, status, "{more}");
+    }
+    for (count, status) in [(HEADERS_MAX, 200), (HEADERS_MAX + 1, 431)] {
+        let headers = vec![("a", "b".to_owned()); count];
+        assert_eq!(http2_get(&hops, &headers).await.0, status, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn over_http2_too_what_the_inner_hop_lets_through_of_an_answer_the_outer_takes() {
+    let fixed = cost(":status", "200") + cost("content-length", "2") + cost("a", "");
+    for (more, status) in [(0, 200), (1, 502)] {
+        let headers = vec![("a", "b".repeat(HEAD_BYTES_MAX - fixed + more))];
+        let hops = Hops::before(http2_app(headers).await).await;
+        assert_eq!(http2_get(&hops, &[]).await.0, status, "{more}");
+    }
+    // Its length is one more.
+    for (count, status) in [(HEADERS_MAX - 1, 200), (HEADERS_MAX, 502)] {
+        let hops = Hops::before(http2_app(vec![("a", "b".to_owned()); count]).await).await;
+        assert_eq!(http2_get(&hops, &[]).await.0, status, "{count}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Of heads we accept what a strict reader accepts, however they come.
+
+use http::Version;
+use proptest::prelude::*;
+
+use super::*;
+use crate::http1::Framing;
+use crate::http1::strict::{
+    self, BodyLength, ODD_BYTES, RequestHead, Verdict, check_accepted, pieces, spoil,
+};
+use crate::proxy::framing_problem;
+
+/// What we make of a head, and how many bytes of the text it is. `None` if it is not whole or refused.
+fn read(text: &[u8], sizes: &[usize]) -> Option<(RequestHead, usize)> {
+    let mut reader = HeadReader::new(ServerLimits::default());
+    let mut read = 0;
+    for piece in pieces(text, sizes) {
+        read += piece.len();
+        if let Some((next, rest)) = reader.take(Bytes::copy_from_slice(piece)).ok()? {
+            if next != Next::Request {
+                return None;
+            }
+            let head = reader.take_head()?;
+            // Some of what is ambiguous is refused by the service.
+            return framing_problem(&head.request).is_none().then(|| (seen(&head), read - rest.len()));
+        }
+    }
+    None
+}
+
+/// A head as the strict reader would tell it, but for the target.
+fn seen(head: &Head) -> RequestHead {
+    let request = &head.request;
+    RequestHead {
+        method: request.method().as_str().as_bytes().to_vec(),
+        target: request.uri().to_string().into_bytes(),
+        version: if request.version() == Version::HTTP_10 { b"HTTP/1.0" } else { b"HTTP/1.1" }.to_vec(),
+        fields: request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
+            .collect(),
+        body: match head.framing {
+            Framing::Length(length) => BodyLength::Bytes(length),
+            Framing::Chunked => BodyLength::Chunked,
+            Framing::UntilClose => panic!("a request does not end like that"),
+        },
+    }
+}
+
+/// Header maps keep the values of one name in order, and nothing else; a URI has a slash where an absolute target left it out, and its scheme and host in
+/// whatever case.
+fn comparable(mut head: RequestHead) -> RequestHead {
+    head.fields.sort_by(|one, other| one.0.cmp(&other.0));
+    let target = String::from_utf8_lossy(&head.target).into_owned();
+    if let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) {
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (host, path) = rest.split_at(end);
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        head.target = format!("{}://{}{slash}{path}", scheme.to_ascii_lowercase(), host).into_bytes();
+    }
+    head
+}
+
+fn head() -> impl Strategy<Value = Vec<u8>> {
+    let method = prop::sample::select(vec!["GET", "POST", "OPTIONS", "X-Y"]);
+    let target = prop_oneof![
+        "/[a-z/%2]{0,6}(\\?[a-z&=?/]{0,5})?".prop_map(|text| text.replace('%', "%2f")),
+        "http://[a-z.]{1,5}(:[0-9]{1,4})?(/[a-z]{0,3})?(\\?[a-z]{0,3})?",
+        Just("*".to_owned()),
+        Just("h:80".to_owned()),
+        Just("http://u@h/".to_owned()),
+        Just("/a#b".to_owned()),
+        Just("?x".to_owned()),
+    ];
+    let version = prop::sample::select(vec!["HTTP/1.1", "HTTP/1.1", "HTTP/1.0"]);
+    let line = prop_oneof![
+        "X-[a-z]{1,3}:[ \t]{0,2}[!-~]{0,4}[ \t]{0,2}",
+        Just("Content-Length: 5".to_owned()),
+        Just("Content-Length: 05".to_owned()),
+        Just("Transfer-Encoding: chunked".to_owned()),
+        Just("Transfer-Encoding: gzip, chunked".to_owned()),
+        Just("Connection: close, x".to_owned()),
+        Just("Host: other".to_owned()),
+        Just("X: \u{e9}\t \u{e9}".to_owned()),
+    ];
+    let host =
+        prop::sample::select(vec!["Host: h\r\n", "host:h:80 \r\n", "Host: [::1]:80\r\n", "Host:\r\n", ""]);
+    let before = prop::sample::select(vec!["", "", "\r\n", "\r\n\r\n"]);
+    (before, method, target, version, host, prop::collection::vec(line, 0..3), "[A-Z\r\n]{0,5}").prop_map(
+        |(before, method, target, version, host, lines, next)| {
+            let lines = lines.iter().map(|line| [line, "\r\n"].concat()).collect::<String>();
+            format!("{before}{method} {target} {version}\r\n{host}{lines}\r\n{next}").into_bytes()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// And what it accepts, we do: it is no stricter than the grammar.
+    #[test]
+    fn what_the_grammar_has_is_read_as_the_strict_reader_does(
+        text in head(),
+        sizes in prop::collection::vec(1..40_usize, 1..6),
+    ) {
+        let ours = read(&text, &sizes);
+        if let Verdict::Whole(head, length) = strict::request_head(&text) {
+            let shown = String::from_utf8_lossy(&text).into_owned();
+            let Some((seen, read)) = ours else { panic!("refused: {shown:?}") };
+            prop_assert_eq!((comparable(seen), read), (comparable(head), length), "{:?}", shown);
+        }
+    }
+
+    #[test]
+    fn what_is_accepted_is_accepted_by_the_strict_reader(
+        mut text in head(),
+        changes in prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..4),
+        sizes in prop::collection::vec(1..40_usize, 1..6),
+    ) {
+        spoil(&mut text, &changes);
+        let ours = read(&text, &sizes);
+        prop_assert_eq!(&ours, &read(&text, &[usize::MAX]));
+        if let Some((seen, read)) = ours {
+            let strict = match strict::request_head(&text) {
+                Verdict::Whole(head, length) => Verdict::Whole(comparable(head), length),
+                verdict @ (Verdict::Partial | Verdict::Refused(_)) => verdict,
+            };
+            check_accepted(&text, &(comparable(seen), read), strict);
+        }
+    }
+}
