@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{HeadLimits, LostRequests, UpstreamLimits, Upstreams};
+use dataplane::{HeadLimits, LateBodies, LostRequests, UpstreamLimits, Upstreams};
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -54,6 +54,7 @@ pub(crate) fn pool(clock: Clock) -> Upstreams {
         idle: IDLE,
         head: HeadLimits::HOP,
         lost_requests: LostRequests::Report,
+        late_bodies: LateBodies::Impossible,
         ..UpstreamLimits::default()
     };
     Upstreams::new(clock, limits)

@@ -46,5 +46,6 @@ pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use timers::{Activity, Expired, Timers};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams, on_continue,
+    LateBodies, LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
+    on_continue,
 };

@@ -27,7 +27,7 @@ pub use http1::on_continue;
 
 use crate::body::Body;
 use crate::http1::HeadLimits;
-use http1::Http1Connection;
+use http1::{Http1Connection, Manners};
 use http2::Http2Host;
 
 /// Which protocol a request is sent with.
@@ -57,6 +57,15 @@ pub enum LostRequests {
     Report,
 }
 
+/// Whether the peer may send a body behind a response that has none (to HEAD, or 204 or 304), a moment after its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateBodies {
+    /// It may: it is an app. After such a response its connection is used again only if the app has proved that it sends none.
+    Possible,
+    /// It does not: it is one of our own hops.
+    Impossible,
+}
+
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamLimits {
@@ -75,6 +84,8 @@ pub struct UpstreamLimits {
     pub stream_window: u32,
     /// What becomes of a request that its connection lost.
     pub lost_requests: LostRequests,
+    /// Whether bodies may come where there are none.
+    pub late_bodies: LateBodies,
 }
 
 impl Default for UpstreamLimits {
@@ -89,6 +100,7 @@ impl Default for UpstreamLimits {
             unread_window: 16 * 1024,
             stream_window: 256 * 1024,
             lost_requests: LostRequests::Repeat,
+            late_bodies: LateBodies::Possible,
         }
     }
 }
@@ -111,6 +123,8 @@ struct Host {
     /// Oldest first.
     idle: Vec<Http1Connection>,
     http2: Http2Host,
+    /// Whether the app sends bodies where there are none. Known for as long as the pool lives.
+    manners: Manners,
     /// Established and being established, both protocols.
     open: usize,
     /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any more.
@@ -119,7 +133,7 @@ struct Host {
 
 impl Host {
     fn is_unused(&self) -> bool {
-        self.idle.is_empty() && self.http2.is_unused() && self.open == 0
+        self.idle.is_empty() && self.http2.is_unused() && self.open == 0 && self.manners.is_unknown()
     }
 }
 
@@ -231,28 +245,31 @@ impl Pool {
     }
 
     /// The most recently used idle connection to `address`. Those before it that were idle for too long are closed by the sweep.
-    fn take_idle(&self, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
+    fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
         let oldest = now - self.limits.idle;
         loop {
             let connection = self.hosts.borrow_mut().get_mut(&address)?.idle.pop()?;
             if connection.idle_since >= oldest && connection.is_usable() {
                 return Some(connection);
             }
+            connection.discard(self, address);
         }
     }
 
     /// Closes what was idle for too long. Returns whether anything idle is left.
-    fn close_expired(&self) -> bool {
+    fn close_expired(self: &Rc<Self>) -> bool {
         let oldest = self.clock.now() - self.limits.idle;
         let mut expired = Vec::new();
         let mut is_any_left = false;
-        for host in self.hosts.borrow_mut().values_mut() {
+        for (&address, host) in self.hosts.borrow_mut().iter_mut() {
             let fresh_from = host.idle.partition_point(|connection| connection.idle_since < oldest);
-            expired.extend(host.idle.drain(..fresh_from));
+            expired.extend(host.idle.drain(..fresh_from).map(|connection| (address, connection)));
             is_any_left |= !host.idle.is_empty();
         }
-        // Dropping a connection touches the map.
-        drop(expired);
+        // Closing a connection touches the map.
+        for (address, connection) in expired {
+            connection.discard(self, address);
+        }
         is_any_left
     }
 }

@@ -6,6 +6,7 @@
 mod exchange;
 mod head;
 mod incoming;
+mod manners;
 mod upload;
 mod wire;
 
@@ -21,16 +22,19 @@ use http::{Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_idempotent};
+use super::{LateBodies, LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_idempotent};
 use crate::body::Body;
 use crate::http1::{Decoder, Framing};
 use crate::stream::Stream;
 use exchange::{Answered, Failed, exchange};
+use head::Bodiless;
+use manners::{Afterwards, note_body, watch};
 use upload::{Progress, Rest};
 use wire::Wire;
 
 pub use exchange::on_continue;
 pub(crate) use incoming::Incoming;
+pub(super) use manners::Manners;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
 /// busy elsewhere and had not asked the kernel. An app is not trusted for a moment with a request that cannot be repeated: one that answers without reading
@@ -46,11 +50,20 @@ pub(super) struct Http1Connection {
     pub(super) idle_since: Timestamp,
     /// See the host's.
     pub(super) generation: u64,
+    /// Whether its last response had no body, so that something may come for one.
+    is_after_bodiless: bool,
 }
 
 impl Http1Connection {
     pub(super) fn is_usable(&self) -> bool {
         self.wire.is_quiet()
+    }
+
+    /// Closes a connection that is not used again, and remembers it if the app sent a body where there is none.
+    pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
+        if self.is_after_bodiless && self.wire.has_unread_in_kernel() {
+            note_body(pool, address);
+        }
     }
 }
 
@@ -69,6 +82,8 @@ pub(crate) struct Http1Lease {
     address: SocketAddr,
     connection: Http1Connection,
     is_kept_alive: bool,
+    /// Set if the response has no body, whatever its head says.
+    bodiless: Option<Bodiless>,
     upload: Option<UploadTask>,
 }
 
@@ -84,9 +99,37 @@ impl Http1Lease {
 
     /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used again.
     fn end(self, rest: &Bytes) {
+        if let Some(bodiless) = self.bodiless {
+            return self.end_without_body(bodiless, rest);
+        }
+        if self.is_kept_alive && rest.is_empty() {
+            self.keep();
+        }
+    }
+
+    fn end_without_body(mut self, bodiless: Bodiless, rest: &Bytes) {
+        let Some(pool) = self.pool.upgrade() else { return };
+        let can_be_late = pool.limits.late_bodies == LateBodies::Possible;
+        if can_be_late && !rest.is_empty() {
+            note_body(&pool, self.address);
+        }
         if !self.is_kept_alive || !rest.is_empty() {
             return;
         }
+        if !can_be_late {
+            return self.keep();
+        }
+        self.connection.is_after_bodiless = true;
+        match pool.with_host(self.address, |host| host.manners.afterwards(bodiless)) {
+            Afterwards::Kept => self.keep(),
+            Afterwards::Watched => {
+                tokio::task::spawn_local(watch(self.pool, self.address, self.connection));
+            }
+            Afterwards::Closed => self.connection.discard(&pool, self.address),
+        }
+    }
+
+    fn keep(self) {
         match self.upload {
             Some(upload) => {
                 tokio::task::spawn_local(settle(self.pool, self.address, self.connection, upload));
@@ -125,15 +168,21 @@ pub(super) async fn send(
     let can_be_repeated = is_bodiless && is_idempotent(&request);
     let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
     let is_trusting = can_be_repeated || !is_repeating;
-    while let Some(connection) = take_live(pool, to, is_trusting).await {
+    while let Some(mut connection) = take_live(pool, to, is_trusting).await {
+        let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
         let failed = match exchange(Rc::clone(&connection.wire), request, pool.limits.head).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
+        // What came was no answer to this request, but what the app had left to say to the one before.
+        let is_late_body = is_after_bodiless && matches!(failed.kind, SendErrorKind::MalformedAnswer(_));
+        if is_late_body {
+            note_body(pool, to);
+        }
+        let is_lost = is_late_body || (failed.is_silent && failed.kind == SendErrorKind::Closed);
         if failed.progress == Progress::Whole {
             request = failed.request;
-        } else if failed.is_silent && failed.kind == SendErrorKind::Closed && is_repeating && can_be_repeated
-        {
+        } else if is_lost && is_repeating && can_be_repeated {
             return Box::pin(repeat(pool, to, failed.request)).await;
         } else {
             return Err(failed.into());
@@ -190,23 +239,28 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option
     loop {
         let connection = pool.take_idle(to, now)?;
         if now.saturating_since(connection.idle_since) <= TRUSTED_IDLE {
-            if is_trusting || connection.wire.is_quiet_in_kernel() {
+            let is_trusted = is_trusting && !connection.is_after_bodiless;
+            if is_trusted || connection.wire.is_quiet_in_kernel() {
                 return Some(connection);
             }
-            continue;
+        } else {
+            // Yielding lets the runtime ask the kernel for news.
+            tokio::task::yield_now().await;
+            if connection.is_usable()
+                && (!connection.is_after_bodiless || connection.wire.is_quiet_in_kernel())
+            {
+                return Some(connection);
+            }
         }
-        // Yielding lets the runtime ask the kernel for news.
-        tokio::task::yield_now().await;
-        if connection.is_usable() {
-            return Some(connection);
-        }
+        connection.discard(pool, to);
     }
 }
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
     let stream = dial::dial(to, pool.limits.connect).await?;
-    Ok(Http1Connection { wire: Rc::new(Wire::new(stream, opened)), idle_since: Timestamp::ZERO, generation })
+    let wire = Rc::new(Wire::new(stream, opened));
+    Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false })
 }
 
 /// The response with what its body is read from. A body that is here already frees its connection at once.
@@ -230,6 +284,7 @@ fn respond(
         address,
         connection,
         is_kept_alive: head.is_kept_alive,
+        bodiless: head.bodiless,
         upload,
     };
     let body = match head.framing {

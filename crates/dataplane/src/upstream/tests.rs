@@ -1,4 +1,5 @@
 mod heads;
+mod late_bodies;
 
 use std::cell::Cell;
 use std::convert::Infallible;

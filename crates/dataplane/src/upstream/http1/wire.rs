@@ -68,8 +68,22 @@ impl Wire {
 
     /// The same, as the kernel sees it now.
     pub(super) fn is_quiet_in_kernel(&self) -> bool {
-        let peeked = SockRef::from(&*self.stream.borrow()).peek(&mut [MaybeUninit::uninit(); 1]);
-        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        self.peek().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether the peer said something that was not read, as the kernel sees it now.
+    pub(super) fn has_unread_in_kernel(&self) -> bool {
+        matches!(self.peek(), Ok(1..))
+    }
+
+    fn peek(&self) -> io::Result<usize> {
+        SockRef::from(&*self.stream.borrow()).peek(&mut [MaybeUninit::uninit(); 1])
+    }
+
+    /// Tells the peer that no other request will come.
+    pub(super) fn end_writing(&self) {
+        // A failure means that it has ended already.
+        let _ = SockRef::from(&*self.stream.borrow()).shutdown(Shutdown::Write);
     }
 
     /// Ends both directions at once, for whoever still uses them.

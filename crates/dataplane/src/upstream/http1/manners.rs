@@ -1,0 +1,142 @@
+//! May a connection be used again after a response that has no body?
+//!
+//! Some apps send one all the same, behind the head of the answer to a HEAD, behind a 204 or a 304: a moment later, or when they come to it. What comes then
+//! stands before the next answer and is taken for its beginning, and since such a body is often made of what its client sent, that client would answer
+//! the next one's request. No look at the socket tells that nothing more will come, however late it is. So:
+//!
+//! * A head that speaks of a body (a length, chunks) is the last on its connection.
+//! * After one that does not, a connection is used again only if the app has proved that it sends none: the first [`SILENCES_NEEDED`] such connections are
+//!   closed on our side alone and read until the app closes its own, which nothing can come after.
+//! * An app that was ever seen to send such a body is never trusted again.
+//!
+//! What is left is an app that proves itself with some of its answers and sends bodies with others: of those the first can still be too late to be seen.
+
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use super::super::Pool;
+use super::Http1Connection;
+use super::head::Bodiless;
+
+/// So many connections have to end in silence before an app is trusted. They cost it as many connections once, and cover a handful of different handlers.
+const SILENCES_NEEDED: u32 = 20;
+
+/// As many connections to an app are watched at once, at most; others are closed.
+const WATCHED_MAX: u32 = 8;
+
+/// How long an app may take to close a connection that we closed. Silence for so long is as good.
+const WATCH_LIMIT: Duration = Duration::from_secs(2);
+
+/// What is known of an app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::upstream) enum Manners {
+    /// So many connections ended in silence, and so many are watched.
+    Unproven { silent: u32, watched: u32 },
+    /// It sends no bodies where there are none.
+    Proven,
+    /// It was seen to send one.
+    SendsBodies,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self::Unproven { silent: 0, watched: 0 }
+    }
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Afterwards {
+    Kept,
+    Watched,
+    Closed,
+}
+
+impl Manners {
+    /// What becomes of a connection after a response without a body. One that is to be watched counts until [`Manners::watched`].
+    pub(super) fn afterwards(&mut self, bodiless: Bodiless) -> Afterwards {
+        match (self, bodiless) {
+            (_, Bodiless::Announcing) | (Self::SendsBodies, Bodiless::Silent) => Afterwards::Closed,
+            (Self::Proven, Bodiless::Silent) => Afterwards::Kept,
+            (Self::Unproven { watched, .. }, Bodiless::Silent) if *watched >= WATCHED_MAX => {
+                Afterwards::Closed
+            }
+            (Self::Unproven { watched, .. }, Bodiless::Silent) => {
+                *watched += 1;
+                Afterwards::Watched
+            }
+        }
+    }
+
+    /// A watched connection has ended, in silence or not.
+    fn watched(&mut self, was_silent: bool) {
+        let Self::Unproven { silent, watched } = self else { return };
+        *watched = watched.saturating_sub(1);
+        *silent += u32::from(was_silent);
+        if *silent >= SILENCES_NEEDED {
+            *self = Self::Proven;
+        }
+    }
+
+    /// Whether nothing is known that is worth keeping.
+    pub(in crate::upstream) fn is_unknown(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// The app sent a body where there is none.
+pub(super) fn note_body(pool: &Rc<Pool>, address: SocketAddr) {
+    let before = pool.with_host(address, |host| std::mem::replace(&mut host.manners, Manners::SendsBodies));
+    if before != Manners::SendsBodies {
+        tracing::info!(%address, "the app sends bodies behind HEAD, 204 or 304; connections are not used again after those");
+    }
+}
+
+/// Closes our side of a connection and waits for the app to close its own.
+pub(super) async fn watch(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
+    let wire = connection.wire;
+    wire.end_writing();
+    let read = std::future::poll_fn(|context| wire.poll_read(context));
+    let has_sent = match tokio::time::timeout(WATCH_LIMIT, read).await {
+        Ok(Ok(bytes)) => !bytes.is_empty(),
+        // It broke the connection, or says nothing.
+        Ok(Err(_)) | Err(_) => false,
+    };
+    let Some(pool) = pool.upgrade() else { return };
+    pool.with_host(address, |host| host.manners.watched(!has_sent));
+    if has_sent {
+        note_body(&pool, address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_earned_by_silence_and_lost_for_good() {
+        let mut manners = Manners::default();
+        for _ in 0..SILENCES_NEEDED {
+            assert_eq!(manners.afterwards(Bodiless::Announcing), Afterwards::Closed);
+            assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+            manners.watched(true);
+        }
+        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Kept);
+        assert_eq!(manners.afterwards(Bodiless::Announcing), Afterwards::Closed);
+        manners = Manners::SendsBodies;
+        manners.watched(true);
+        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Closed);
+    }
+
+    #[test]
+    fn few_connections_are_watched_at_once() {
+        let mut manners = Manners::default();
+        for _ in 0..WATCHED_MAX {
+            assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+        }
+        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Closed);
+        manners.watched(false);
+        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+    }
+}
