@@ -10,6 +10,7 @@ use dataplane::{
 use http::{HeaderValue, Response};
 use vocabulary::{Routing, Slice, Timestamp, format_duration};
 
+use crate::app_refusals::AppRefusals;
 use crate::outgoing::{Outgoing, Sending, Way};
 use crate::revision::{Counted, Direct, Grant, Refused, Revision, Turn};
 use crate::stack::{AnswerBody, Stack};
@@ -23,6 +24,7 @@ pub(crate) struct Forwarding<'a> {
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
     pub(crate) has_waited: bool,
+    pub(crate) app_refusals: AppRefusals,
 }
 
 /// A pod that takes the next attempt.
@@ -42,6 +44,8 @@ enum AttemptOutcome {
     NotStarted,
     /// Nor did this one, which is well: others have filled it.
     NoRoom,
+    /// Nor did this one, whose app has it and does not want it.
+    RefusedByApp,
 }
 
 /// Where a request stands before an attempt.
@@ -91,6 +95,9 @@ impl Forwarding<'_> {
                 AttemptOutcome::Answer(response) => return self.respond(response, guard),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
                 AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
+                AttemptOutcome::RefusedByApp => {
+                    Box::pin(self.place_after_app_refusal(guard.into_seat())).await?
+                }
             }
         }
     }
@@ -130,6 +137,33 @@ impl Forwarding<'_> {
         }
     }
 
+    /// What an app refused leaves its slot to others while it waits, and then takes its turn again. It stays part of the load.
+    async fn place_after_app_refusal(&mut self, seat: Seat) -> Result<Place, Refusal> {
+        let wait = self.app_refusals.next_wait()?;
+        if wait.is_zero() {
+            return self.next_place(seat);
+        }
+        let counted = match seat {
+            Seat::Queue(grant, counted) => {
+                grant.not_started();
+                Some(counted)
+            }
+            Seat::Direct(direct) => {
+                direct.not_started();
+                None
+            }
+        };
+        let clock = self.stack.context.clock;
+        let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
+        resting.map_err(|expired| self.no_ready_pod(expired))?;
+        let again = match counted {
+            Some(counted) => self.revision.wait_again(self.arrived).map(|turn| (counted, turn)),
+            None => self.revision.rejoin(self.arrived),
+        };
+        let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
+        Ok(Place::Waits(turn, counted))
+    }
+
     async fn await_turn(&mut self, turn: Turn) -> Result<Grant, Refusal> {
         let waiting = match turn {
             Turn::Now(grant) => return Ok(grant),
@@ -160,8 +194,13 @@ impl Forwarding<'_> {
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
             Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
-                let is_full = way == Way::QueueAtOnce && names_reason(&response, Reason::QueueFull);
-                Ok(if is_full { AttemptOutcome::NoRoom } else { AttemptOutcome::NotStarted })
+                Ok(if way == Way::QueueAtOnce && names_reason(&response, Reason::QueueFull) {
+                    AttemptOutcome::NoRoom
+                } else if names_reason(&response, Reason::UpstreamReset) {
+                    AttemptOutcome::RefusedByApp
+                } else {
+                    AttemptOutcome::NotStarted
+                })
             }
             Ok(response) => {
                 guard.started();
@@ -207,13 +246,15 @@ impl Forwarding<'_> {
 
     /// No pod took the request in time.
     fn no_ready_pod(&self, expired: Expired) -> Refusal {
-        let detail = format!("{}; {}", self.limit_reached(expired), self.revision.waits_for());
+        let (limit, refusals) = (self.limit_reached(expired), self.app_refusals.so_far());
+        let detail = format!("{limit}; {}{refusals}", self.revision.waits_for());
         Refusal::new(Reason::NoReadyPod, detail).with_body(TIMEOUT_BODY)
     }
 
     /// A pod has it and does not answer.
     fn timed_out(&self, expired: Expired) -> Refusal {
-        Refusal::new(expired.into(), self.limit_reached(expired)).with_body(TIMEOUT_BODY)
+        let detail = self.limit_reached(expired) + &self.app_refusals.so_far();
+        Refusal::new(expired.into(), detail).with_body(TIMEOUT_BODY)
     }
 
     fn limit_reached(&self, expired: Expired) -> String {

@@ -5,6 +5,7 @@
 //! gone.
 
 mod agenda;
+mod app_refusals;
 mod assignments;
 mod backends;
 mod config;

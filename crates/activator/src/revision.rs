@@ -154,6 +154,17 @@ impl Revision {
         self.join(|throttler, _| Ok(throttler.rejoin(arrived)), &self.metrics.retries)
     }
 
+    /// A request that is part of the load already, but held no place while it rested, waits again.
+    pub(crate) fn wait_again(self: &Arc<Self>, arrived: Timestamp) -> Result<Turn, Refused> {
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        if state.is_gone {
+            return Err(Refused::Gone);
+        }
+        let ticket = state.throttler.rejoin(arrived);
+        self.turn(&mut state, ticket, now)
+    }
+
     /// A request takes the place in the queue that `queue` gives it, is part of the load from now on, and counts in `joined`.
     fn join(
         self: &Arc<Self>,

@@ -11,6 +11,7 @@ use dataplane::{
 };
 use http::{Request, Response};
 
+use crate::app_refusals::AppRefusals;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::forward::{Forwarding, Guard};
@@ -74,9 +75,18 @@ impl Stack {
         let upgrade = forwarded.upgrade.take();
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
         let outgoing = Outgoing::new(forwarded, connection.peer().ip(), &self.context);
-        Forwarding { stack: self, revision, outgoing, upgrade, timers, arrived, has_waited: false }
-            .run()
-            .await
+        Forwarding {
+            stack: self,
+            revision,
+            outgoing,
+            upgrade,
+            timers,
+            arrived,
+            has_waited: false,
+            app_refusals: AppRefusals::default(),
+        }
+        .run()
+        .await
     }
 
     /// A host that nobody knows is unknown only once the autoscaler has named everything.

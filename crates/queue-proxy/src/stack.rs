@@ -3,6 +3,7 @@
 
 mod expect;
 pub(crate) mod gate;
+mod patience;
 mod refusals;
 
 use std::cell::Cell;
@@ -27,6 +28,7 @@ use crate::health::Health;
 use crate::load::{Counted, LoadBook};
 use crate::metrics::{Metrics, Outcome};
 use crate::settings::Settings;
+use patience::Patience;
 
 /// Everything that a request meets on its way to the app.
 pub(crate) struct Stack {
@@ -187,13 +189,24 @@ impl Stack {
     #[expect(clippy::manual_async_fn, reason = "an async function would hold what was begun twice")]
     fn finish(self: Rc<Self>, mut begun: Begun) -> impl Future<Output = Result<Answer, Abort>> {
         async move {
+            let refusals = Cell::new(0);
             let exchange = async {
                 begun.in_flight.permit = self.admit(&begun.admission).await?;
-                self.send(begun.protocol, begun.request).await
+                match self.send(begun.protocol, begun.request).await {
+                    Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
+                        if begun.admission.sender == Sender::Client =>
+                    {
+                        Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
+                    }
+                    answered => answered.map_err(Failure::from),
+                }
             };
             let answered = match begun.timers.limit(exchange).await {
                 Ok(answered) => answered,
-                Err(expired) => Err(Failure::Refused(refusals::expired(expired, self.timeouts))),
+                Err(expired) => {
+                    let refusal = refusals::expired(expired, self.timeouts, refusals.get());
+                    Err(Failure::Refused(refusal))
+                }
             };
             drop(begun.expecting);
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
@@ -260,12 +273,29 @@ impl Stack {
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
+    /// Asks an app again that refused a request, until it does not, or for as often as it may be asked.
+    async fn ask_again(
+        &self,
+        protocol: Protocol,
+        mut request: Box<Request<Body>>,
+        refusals: &Cell<u32>,
+    ) -> Result<Response<Body>, Failure> {
+        let mut patience = Patience::new(refusals);
+        while patience.wait(self.clock).await {
+            request = match self.send(protocol, request).await {
+                Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. }) => request,
+                answered => return answered.map_err(Failure::from),
+            };
+        }
+        Err(Failure::Refused(refusals::refused(refusals.get())))
+    }
+
     /// Sends the request to the app, on whichever loopback address it listens.
     async fn send(
         &self,
         protocol: Protocol,
         mut request: Box<Request<Body>>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, SendError> {
         let usual = self.app.address.get();
         let mut to = usual;
         loop {
@@ -282,17 +312,15 @@ impl Stack {
                 {
                     unsent
                 }
-                SendError { kind: SendErrorKind::RequestBody, .. } => return Err(Failure::ClientGone),
                 // What the usual address said is what people want to read, unless the other one heard the request.
-                SendError { started: Started::No, .. } if to != usual => {
-                    return Err(Failure::Refused(refusals::unanswered(
-                        &SendErrorKind::ConnectRefused,
-                        Started::No,
-                    )));
+                SendError { started: Started::No, request, .. } if to != usual => {
+                    return Err(SendError {
+                        kind: SendErrorKind::ConnectRefused,
+                        started: Started::No,
+                        request,
+                    });
                 }
-                SendError { kind, started, .. } => {
-                    return Err(Failure::Refused(refusals::unanswered(&kind, started)));
-                }
+                error => return Err(error),
             };
             // Not the other one of what is usual by now: another request may have found out meanwhile, and this one would never get there.
             to = other_address(usual);
@@ -309,6 +337,15 @@ enum Failure {
     Refused(Refusal),
     /// The client broke its request off; there is nobody to answer.
     ClientGone,
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        if error.kind == SendErrorKind::RequestBody {
+            return Self::ClientGone;
+        }
+        Self::Refused(refusals::unanswered(&error.kind, error.started))
+    }
 }
 
 fn admission_of(sender: Sender, request: &Request<Body>) -> Admission {

@@ -135,6 +135,15 @@ impl Grant {
         self.wait_again(Throttler::requeue_for_want_of_room)
     }
 
+    /// The pod never started the request, which gives its slot back and rests.
+    pub(crate) fn not_started(self) {
+        self.revision.metrics.retries.inc();
+        if let Some(dispatch) = self.dispatch {
+            let now = self.revision.context.clock.now();
+            self.revision.state.lock().throttler.note_not_started(dispatch.pod, now);
+        }
+    }
+
     fn wait_again(
         mut self,
         requeue: impl FnOnce(&mut Throttler, &Dispatch, Timestamp),

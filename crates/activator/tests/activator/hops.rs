@@ -1,7 +1,9 @@
-//! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes.
+//! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes, and what an app refuses is asked for with patience.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -284,4 +286,84 @@ async fn over_http2_too_what_the_inner_hop_lets_through_of_an_answer_the_outer_t
         let hops = Hops::before(http2_app(vec![("a", "b".to_owned()); count]).await).await;
         assert_eq!(http2_get(&hops, &[]).await.0, status, "{count}");
     }
+}
+
+/// An app that refuses so many streams and answers the next ones; counts what it was asked.
+async fn refusing_app(refusals: usize) -> (SocketAddr, Arc<AtomicUsize>) {
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const ACK: u8 = 1;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let asked = Arc::clone(&counted);
+            tokio::spawn(async move {
+                let mut preface = [0; 24];
+                stream.read_exact(&mut preface).await?;
+                stream.write_all(&[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0]).await?;
+                loop {
+                    let mut head = [0; 9];
+                    stream.read_exact(&mut head).await?;
+                    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+                    let mut payload = vec![0; usize::try_from(length).unwrap()];
+                    stream.read_exact(&mut payload).await?;
+                    let (kind, flags, id) = (head[3], head[4], &head[5..]);
+                    if kind == SETTINGS && flags & ACK == 0 {
+                        stream.write_all(&[0, 0, 0, SETTINGS, ACK, 0, 0, 0, 0]).await?;
+                    } else if kind == HEADERS && asked.fetch_add(1, Ordering::SeqCst) < refusals {
+                        // RST_STREAM with REFUSED_STREAM.
+                        stream.write_all(&[&[0, 0, 4, 3, 0], id, &[0, 0, 0, 7]].concat()).await?;
+                    } else if kind == HEADERS {
+                        // `:status: 200`, and that is all.
+                        stream.write_all(&[&[0, 0, 1, HEADERS, 5], id, &[0x88]].concat()).await?;
+                    }
+                }
+                #[expect(unreachable_code, reason = "it says which errors end the connection")]
+                Ok::<(), std::io::Error>(())
+            });
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn an_app_that_refuses_for_a_while_is_asked_again() {
+    let (app, asked) = refusing_app(9).await;
+    let hops = Hops::before(app).await;
+    assert_eq!(http2_get(&hops, &[]).await.0, 200);
+    assert_eq!(asked.load(Ordering::SeqCst), 10);
+}
+
+#[tokio::test]
+async fn an_app_that_always_refuses_is_asked_at_growing_distances_and_its_client_told() {
+    let (app, asked) = refusing_app(usize::MAX).await;
+    let hops = Hops::before(app).await;
+    let caller = crate::world::Caller::http2(&hops.world);
+    let got = caller.get("/").await;
+    assert_eq!(got.status, 502);
+    let expected =
+        "upstream-reset; detail=\"the app refused the request (REFUSED_STREAM) in each of 12 attempts, ";
+    assert!(got.header("ebb-error").starts_with(expected), "{got:?}");
+    assert_eq!(got.header("ebb-not-started"), "");
+    // The queue-proxy asks twice, in case that what was in the way has gone.
+    assert_eq!(asked.load(Ordering::SeqCst), 24);
+}
+
+#[tokio::test]
+async fn a_client_whose_time_is_up_hears_of_the_refusals_until_then() {
+    let (app, _) = refusing_app(usize::MAX).await;
+    let timeouts = RequestTimeouts { request: Some(Duration::from_millis(300)), ..Default::default() };
+    let hops = Hops::with_timeouts(app, timeouts).await;
+    let got = crate::world::Caller::http2(&hops.world).get("/").await;
+    assert_eq!(got.status, 504);
+    let error = got.header("ebb-error");
+    assert!(
+        error.starts_with("no-ready-pod; detail=\"timeoutSeconds of default/service/hello is 300ms"),
+        "{error}"
+    );
+    assert!(error.contains("the app refused the request (REFUSED_STREAM)"), "{error}");
 }

@@ -14,8 +14,12 @@ use super::{Opened, Pool, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
 use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
-/// How many times a request that a peer has certainly not begun is sent again on another connection.
+/// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// How many times it is sent to a peer that refuses it and stays. A second time at once may find what was in the way gone; more often is for those to decide
+/// who can wait.
+const REFUSALS_MAX: u32 = 2;
 
 /// From how many streams on a connection the next ones get another one. The frames of a connection wait for one another at both ends: with many streams on one
 /// connection an app idles while we read, and we while it does. Measured with the benchmark `hop` (1,000 streams, 12 B), against one connection for 250: with a
@@ -74,7 +78,7 @@ pub(super) async fn send(
     mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
     *request.version_mut() = Version::HTTP_2;
-    let mut attempt = 1;
+    let (mut attempt, mut refusals) = (1, 0);
     loop {
         let session = match connection_with_room(pool, to).await {
             Ok(session) => session,
@@ -82,8 +86,17 @@ pub(super) async fn send(
         };
         request = match exchange(&session, request).await {
             Ok(response) => return Ok(response),
-            Err(SendError { request: Some(unsent), .. }) if attempt < ATTEMPTS_MAX => unsent,
-            Err(error) => return Err(error),
+            Err(error) => {
+                refusals += u32::from(error.kind == SendErrorKind::StreamRefused && !session.is_closed());
+                match error {
+                    SendError { request: Some(unsent), .. }
+                        if attempt < ATTEMPTS_MAX && refusals < REFUSALS_MAX =>
+                    {
+                        unsent
+                    }
+                    error => return Err(error),
+                }
+            }
         };
         attempt += 1;
     }

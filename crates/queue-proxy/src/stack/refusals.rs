@@ -22,8 +22,14 @@ pub(super) fn queue_full(container_concurrency: u32, sender: Sender) -> Refusal 
     }
 }
 
-/// A timer fired before the response began. The text for the request's own limit is Knative's.
-pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts) -> Refusal {
+/// The app refused the request as often as it may.
+pub(super) fn refused(attempts: u32) -> Refusal {
+    let detail = format!("the app refused the request (REFUSED_STREAM) in each of {attempts} attempts");
+    Refusal::new(Reason::UpstreamReset, detail)
+}
+
+/// A timer fired before the response began, after so many refusals of the app. The text for the request's own limit is Knative's.
+pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts, app_refusals: u32) -> Refusal {
     let (limit, field, body) = match expired {
         Expired::Request => (timeouts.request, "timeoutSeconds", "request timeout"),
         Expired::ResponseStart => {
@@ -32,8 +38,12 @@ pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts) -> Refusal {
         Expired::Idle => (timeouts.idle, "idleTimeoutSeconds", "idle timeout"),
     };
     let limit = format_duration(limit.unwrap_or_default());
-    Refusal::new(expired.into(), format!("{body} after {limit}, set by {field} of the revision"))
-        .with_body(body)
+    let detail = format!("{body} after {limit}, set by {field} of the revision");
+    let detail = match app_refusals {
+        0 => detail,
+        times => format!("{detail}; until then the app refused the request (REFUSED_STREAM) {times} times"),
+    };
+    Refusal::new(expired.into(), detail).with_body(body)
 }
 
 /// The app gave no answer.
