@@ -205,3 +205,66 @@ async fn a_grpc_call_keeps_its_messages_and_its_trailers_both_ways() {
     assert_eq!((trailers["grpc-status"].as_bytes(), trailers["x-sent"].as_bytes()), (&b"0"[..], &b"yes"[..]));
     assert_eq!(body.to_bytes(), "message");
 }
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A pod that sends back what it gets, as it gets it.
+async fn echo_pod() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let answering = hyper::service::service_fn(async |request: Request<Incoming>| {
+            Ok::<_, Infallible>(Response::new(request.into_body()))
+        });
+        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        let _ = server.serve_connection(TokioIo::new(socket), answering).await;
+    });
+    address
+}
+
+/// As gRPC does at both ends to find out how much a connection carries: with every piece a ping, and room for what came.
+#[tokio::test]
+async fn pings_with_every_piece_of_a_stream_break_nothing() {
+    const PIECE: &[u8] = b"a message";
+    let (data, ping, go_away) = (0, 6, 7);
+    let (world, pod) = (World::start(), echo_pod().await);
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
+    let mut socket = BufReader::new(TcpStream::connect(world.address).await.unwrap());
+    let mut head = Vec::new();
+    for text in [":method", "POST", ":scheme", "http", ":authority", HOST, ":path", "/"] {
+        if text.starts_with(':') {
+            head.push(0);
+        }
+        head.push(u8::try_from(text.len()).unwrap());
+        head.extend_from_slice(text.as_bytes());
+    }
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[]), &frame(1, 4, 1, &head)];
+    socket.write_all(&preface.concat()).await.unwrap();
+    let room = u32::try_from(PIECE.len()).unwrap().to_be_bytes();
+    let measured = [
+        frame(data, 0, 1, PIECE),
+        frame(ping, 0, 0, b"measured"),
+        frame(8, 0, 0, &room),
+        frame(8, 0, 1, &room),
+    ];
+    let measured = measured.concat().repeat(100);
+    for _ in 0..200 {
+        socket.write_all(&measured).await.unwrap();
+        let (mut bytes, mut answers) = (100 * PIECE.len(), 100);
+        while bytes + answers > 0 {
+            let mut head = [0; 9];
+            within("a frame", socket.read_exact(&mut head)).await.unwrap();
+            let mut payload = vec![0; usize::from(head[1]) * 256 + usize::from(head[2])];
+            within("its rest", socket.read_exact(&mut payload)).await.unwrap();
+            assert!(head[3] != go_away && head[3] != 3, "the stream or its connection ends: {payload:?}");
+            if head[3] == data {
+                bytes -= payload.len();
+            }
+            answers -= usize::from(head[3] == ping && payload == b"measured");
+        }
+    }
+}

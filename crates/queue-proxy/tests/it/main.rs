@@ -3,6 +3,7 @@
 
 mod breaker;
 mod drain;
+mod frames;
 mod headers;
 mod linked;
 mod pages;
