@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{HeadLimits, LateBodies, LostRequests, UpstreamLimits, Upstreams};
+use dataplane::{HeadLimits, LateBodies, LostRequests, MemoryBudget, UpstreamLimits, Upstreams};
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -49,9 +49,10 @@ impl Backends {
 }
 
 /// A pool for one worker.
-pub(crate) fn pool(clock: Clock) -> Upstreams {
+pub(crate) fn pool(clock: Clock, memory: &'static MemoryBudget) -> Upstreams {
     let limits = UpstreamLimits {
         idle: IDLE,
+        memory,
         head: HeadLimits::HOP,
         lost_requests: LostRequests::Report,
         late_bodies: LateBodies::Impossible,

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use dataplane::ConnectionBudget;
+use dataplane::{ConnectionBudget, MemoryBudget};
 use runtime::Clock;
 use vocabulary::{LinkToken, ReplicaName};
 
@@ -37,6 +37,8 @@ pub struct Limits {
     pub replay_bytes_in_all: usize,
     /// Bytes of one request's body kept for that.
     pub replay_bytes_per_request: usize,
+    /// What HTTP/2 connections may hold of what nobody has read. All activators of a process share it.
+    pub http2_memory: &'static MemoryBudget,
 }
 
 impl Default for Limits {
@@ -47,6 +49,7 @@ impl Default for Limits {
             waiting_in_all: 100_000,
             replay_bytes_in_all: 256 << 20,
             replay_bytes_per_request: 64 << 10,
+            http2_memory: <&MemoryBudget>::default(),
         }
     }
 }

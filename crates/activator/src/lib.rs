@@ -162,14 +162,16 @@ struct Worker {
 impl Worker {
     async fn run(self) {
         let drain = Drain::within(self.connections);
-        let upstreams = backends::pool(self.context.clock);
+        let memory = self.context.limits.http2_memory;
+        let upstreams = backends::pool(self.context.clock, memory);
         let stack = Rc::new(Stack {
             context: self.context,
             assignments: self.assignments,
             upstreams: upstreams.clone(),
             drain: drain.clone(),
         });
-        let serving = serve(self.listener, stack, drain.clone(), ServerLimits::default());
+        let limits = ServerLimits { memory, ..ServerLimits::default() };
+        let serving = serve(self.listener, stack, drain.clone(), limits);
         let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
         let obeying = backends::obey(self.orders, upstreams);
         let obeying = tokio::task::spawn_local(vital("the connections of the activator", obeying));

@@ -50,6 +50,7 @@ impl Metering {
             self.context.clock.sleep_until(self.context.beginning_of(open + 1)).await;
             self.close(open, self.context.clock.now());
             self.count_tasks(self.workers.iter().map(RuntimeMetrics::num_alive_tasks).sum());
+            self.context.metrics.note_memory(self.context.limits.http2_memory);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ::link::RefusedLinks;
-use dataplane::{ClosedIdleConnections, ConnectionBudget, Reason};
+use dataplane::{ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -45,6 +45,8 @@ pub struct Metrics {
     pub(crate) tasks: Gauge,
     connections_max: Gauge,
     closed_idle_connections: ClosedIdleConnections,
+    http2_memory: Gauge,
+    http2_memory_refusals: Counter,
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
@@ -70,6 +72,8 @@ impl Metrics {
             tasks: Gauge::default(),
             connections_max: Gauge::default(),
             closed_idle_connections: ClosedIdleConnections::default(),
+            http2_memory: Gauge::default(),
+            http2_memory_refusals: Counter::default(),
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
@@ -127,7 +131,23 @@ impl Metrics {
             "Requests answered by the activator itself, by reason",
             self.refused.clone(),
         );
+        registry.register(
+            "activator_http2_memory_bytes",
+            "What HTTP/2 connections hold of what nobody has read",
+            self.http2_memory.clone(),
+        );
+        registry.register(
+            "activator_http2_memory_refusals",
+            "Streams broken off because their connection held its part of that memory",
+            self.http2_memory_refusals.clone(),
+        );
         self.add_revision_metrics_to(registry);
+    }
+
+    /// Says what the process's HTTP/2 connections hold.
+    pub(crate) fn note_memory(&self, memory: &MemoryBudget) {
+        self.http2_memory.set(i64::try_from(memory.held()).unwrap_or(i64::MAX));
+        self.http2_memory_refusals.inc_by(memory.take_refusals());
     }
 
     fn add_revision_metrics_to(&self, registry: &mut Registry) {
@@ -265,7 +285,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 18);
+        assert_eq!(count, 20);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use anyhow::Context;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
+use dataplane::MemoryBudget;
 use runtime::{
     Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, in_plain_text, metrics_router,
     print_error, refuse_foreign, start_logs,
@@ -158,7 +159,10 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let activator_config = ActivatorConfig {
         name: config.name,
         workers: config.workers,
-        limits: Limits::default(),
+        limits: Limits {
+            http2_memory: MemoryBudget::of_process(runtime::memory_limit()),
+            ..Limits::default()
+        },
         clock: Clock::start(),
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,

@@ -29,6 +29,7 @@ use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
 use crate::http1::HeadLimits;
+use crate::memory::MemoryBudget;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
@@ -68,6 +69,8 @@ pub struct ServerLimits {
     pub stream_window: u32,
     /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a stream of HTTP/2.
     pub idle_time: Duration,
+    /// What HTTP/2 connections may hold of what nobody has read.
+    pub memory: &'static MemoryBudget,
 }
 
 impl Default for ServerLimits {
@@ -83,6 +86,7 @@ impl Default for ServerLimits {
             // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so that they close first and write nothing to a
             // connection that we are closing.
             idle_time: Duration::from_mins(15),
+            memory: <&MemoryBudget>::default(),
         }
     }
 }

@@ -27,6 +27,7 @@ pub use http1::on_continue;
 
 use crate::body::Body;
 use crate::http1::HeadLimits;
+use crate::memory::MemoryBudget;
 use http1::{Http1Connection, Manners};
 use http2::Http2Host;
 
@@ -82,6 +83,8 @@ pub struct UpstreamLimits {
     pub unread_window: u32,
     /// How much it accepts from then on.
     pub stream_window: u32,
+    /// What HTTP/2 connections may hold of what nobody has read.
+    pub memory: &'static MemoryBudget,
     /// What becomes of a request that its connection lost.
     pub lost_requests: LostRequests,
     /// Whether bodies may come where there are none.
@@ -99,6 +102,7 @@ impl Default for UpstreamLimits {
             // One frame, and most responses. 40 connections of clients that open 250 streams each and take nothing make us hold 160 MB.
             unread_window: 16 * 1024,
             stream_window: 256 * 1024,
+            memory: <&MemoryBudget>::default(),
             lost_requests: LostRequests::Repeat,
             late_bodies: LateBodies::Possible,
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::link::RefusedLinks;
-use dataplane::{ClosedIdleConnections, ConnectionBudget, Reason};
+use dataplane::{ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 use runtime::MetricsRegistry;
 use vocabulary::PodState;
 
@@ -45,6 +46,8 @@ pub(crate) struct Metrics {
     connections_max: Gauge,
     closed_idle_connections: ClosedIdleConnections,
     upgraded: Gauge,
+    http2_memory: Gauge,
+    http2_memory_refusals: Counter,
     ready: Gauge,
 }
 
@@ -54,6 +57,7 @@ pub(crate) struct Levels {
     pub(crate) waiting: u32,
     pub(crate) connections: usize,
     pub(crate) upgraded: usize,
+    pub(crate) memory: &'static MemoryBudget,
     pub(crate) state: PodState,
 }
 
@@ -90,6 +94,8 @@ impl Metrics {
             connections_max: Gauge::default(),
             closed_idle_connections: ClosedIdleConnections::default(),
             upgraded: Gauge::default(),
+            http2_memory: Gauge::default(),
+            http2_memory_refusals: Counter::default(),
             ready: Gauge::default(),
         };
         let concurrency = Gauge::<i64>::default();
@@ -127,9 +133,23 @@ impl Metrics {
                 metrics.connections.clone(),
             );
             registry.register("upgraded_streams", "WebSockets and the like", metrics.upgraded.clone());
+            metrics.add_memory_to(registry);
             registry.register("ready", "1 while the app passes its readiness probe", metrics.ready.clone());
         });
         Rc::new(metrics)
+    }
+
+    fn add_memory_to(&self, registry: &mut Registry) {
+        registry.register(
+            "http2_memory_bytes",
+            "What HTTP/2 connections hold of what nobody has read",
+            self.http2_memory.clone(),
+        );
+        registry.register(
+            "http2_memory_refusals",
+            "Streams broken off because their connection held its part of that memory",
+            self.http2_memory_refusals.clone(),
+        );
     }
 
     pub(crate) fn ended(&self, outcome: Outcome, after: Duration) {
@@ -167,6 +187,8 @@ impl Metrics {
         self.waiting.set(levels.waiting.into());
         self.connections.set(whole(levels.connections));
         self.upgraded.set(whole(levels.upgraded));
+        self.http2_memory.set(whole(levels.memory.held()));
+        self.http2_memory_refusals.inc_by(levels.memory.take_refusals());
         self.ready.set(i64::from(levels.state == PodState::Ready));
         self.registry.encode()
     }

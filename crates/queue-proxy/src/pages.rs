@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Abort, Body, Connection, Drain, Service};
+use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
@@ -107,6 +107,7 @@ pub(crate) struct MetricsPages {
     pub(crate) load: Rc<LoadBook>,
     pub(crate) health: Rc<Health>,
     pub(crate) drain: Drain,
+    pub(crate) memory: &'static MemoryBudget,
 }
 
 impl Service for MetricsPages {
@@ -125,6 +126,7 @@ impl Service for MetricsPages {
             waiting: self.load.waiting(),
             connections: self.drain.connections(),
             upgraded: self.drain.upgraded(),
+            memory: self.memory,
             state: self.health.state(),
         });
         let mut response = Response::new(Body::full(page));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{
-    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, PAGE_CONNECTIONS_MAX,
-    ServerLimits, Service, UpstreamLimits, Upstreams, serve,
+    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, MemoryBudget,
+    PAGE_CONNECTIONS_MAX, ServerLimits, Service, UpstreamLimits, Upstreams, serve,
 };
 use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,7 @@ struct Parts {
     settings: Rc<Settings>,
     metrics: Rc<Metrics>,
     drain: Drain,
+    memory: &'static MemoryBudget,
     leaving: CancellationToken,
     left: CancellationToken,
 }
@@ -180,6 +181,7 @@ impl Bound {
             settings: Rc::new(Settings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             metrics,
+            memory: MemoryBudget::of_process(runtime::memory_limit()),
             leaving,
             left: CancellationToken::new(),
         };
@@ -190,10 +192,11 @@ impl Bound {
         // The small servers end with the process, after everything else: what they tell matters most at the end.
         let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
         let beside = Drain::within(pages);
-        let _admin = Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside);
-        let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside);
-        let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside);
-        let _requests = Task::of_server(requests, stack, &parts.drain);
+        let _admin =
+            Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside, parts.memory);
+        let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside, parts.memory);
+        let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside, parts.memory);
+        let _requests = Task::of_server(requests, stack, &parts.drain, parts.memory);
         let _link = Task::new(async move { linked.serve(link).await });
         let load = Rc::clone(&parts.load);
         let _seconds = Task::new(async move { load.keep().await });
@@ -211,7 +214,8 @@ impl Bound {
             let limits = BreakerLimits { depth, capacity_max, capacity };
             AsyncBreaker::new(Breaker::new(limits).expect("depth and capacity are above zero"))
         });
-        let upstreams = Upstreams::new(self.clock, UpstreamLimits::default());
+        let limits = UpstreamLimits { memory: parts.memory, ..UpstreamLimits::default() };
+        let upstreams = Upstreams::new(self.clock, limits);
         Rc::new(Stack {
             clock: self.clock,
             timeouts,
@@ -302,6 +306,7 @@ impl Parts {
             load: Rc::clone(&self.load),
             health: Rc::clone(&self.health),
             drain: self.drain.clone(),
+            memory: self.memory,
         })
     }
 }
@@ -314,11 +319,16 @@ impl Task {
         Self(tokio::task::spawn_local(vital("a part of the queue-proxy", work)))
     }
 
-    fn of_server<S: Service>(listener: TcpListener, service: Rc<S>, drain: &Drain) -> Self {
+    fn of_server<S: Service>(
+        listener: TcpListener,
+        service: Rc<S>,
+        drain: &Drain,
+        memory: &'static MemoryBudget,
+    ) -> Self {
         let drain = drain.clone();
         Self::new(async move {
             // What an activator let through must pass here too, with what it adds; who else asks is anybody.
-            let limits = ServerLimits { head: HeadLimits::HOP, ..ServerLimits::default() };
+            let limits = ServerLimits { head: HeadLimits::HOP, memory, ..ServerLimits::default() };
             if let Err(error) = serve(listener, service, drain, limits).await {
                 tracing::error!(%error, "a listener could not be served");
             }

@@ -49,6 +49,11 @@ impl Sender {
         self.session.poll_room(&self.stream, wanted, context)
     }
 
+    /// Lets others go on that wait for room.
+    fn pass(&self) {
+        self.session.pass();
+    }
+
     fn data(&self, data: Bytes, is_end: bool) {
         self.session.send_data(&self.stream, data, is_end);
     }
@@ -120,7 +125,11 @@ impl Pump {
             if body.size_hint().lower() > 0 {
                 ready!(self.sender.poll_room(1, context)).map_err(|_| SendFailure::Stream)?;
             }
-            let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+            let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
+                // The room that was kept for this stream is for others.
+                self.sender.pass();
+                return Poll::Pending;
+            };
             self.has_begun = true;
             match frame {
                 Some(Ok(frame)) => match frame.into_data() {

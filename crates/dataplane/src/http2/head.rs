@@ -84,6 +84,11 @@ impl Head {
         is_allowed && self.headers.try_append(name, value).is_ok()
     }
 
+    /// How many bytes its fields count for.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether nothing can be made of it.
     pub(super) fn is_useless(&self) -> bool {
         self.problem.is_some()

@@ -5,6 +5,7 @@
 //! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
 
 mod ending;
+mod holding;
 mod receive;
 mod send;
 
@@ -27,6 +28,7 @@ use super::hpack::{Decoder, Encoder, encode_request};
 use super::input::Input;
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
+use crate::memory::{MemoryBudget, MemoryShare};
 use ending::Leaving;
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
@@ -74,6 +76,8 @@ pub(crate) struct SessionLimits {
     pub(crate) head_bytes: usize,
     /// How many headers it may have.
     pub(crate) headers: usize,
+    /// What all connections may hold of what nobody has read.
+    pub(crate) memory: &'static MemoryBudget,
 }
 
 /// A request that came.
@@ -121,6 +125,11 @@ struct Core {
     /// The last stream of which the kernel may have got something.
     last_written: u32,
     resets: VecDeque<u32>,
+    /// How many bytes of bodies nobody has read.
+    unread: usize,
+    memory: MemoryShare,
+    /// How often somebody has read.
+    reads: u64,
     peer: Settings,
     send_window: i64,
     /// Streams that wait for the connection's window or for room in the output, in their order.
@@ -193,6 +202,9 @@ impl Session {
             last_stream: 0,
             last_written: 0,
             resets: VecDeque::new(),
+            unread: 0,
+            memory: MemoryShare::new(limits.memory),
+            reads: 0,
             peer: Settings::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             blocked: VecDeque::new(),
@@ -260,9 +272,11 @@ impl Session {
     pub(super) fn read(&self, stream: &Stream, length: usize) {
         let mut core = self.0.borrow_mut();
         core.credit(length);
+        core.no_longer_unread(length);
+        core.reads += 1;
         let mut state = stream.state.borrow_mut();
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
-        if !std::mem::replace(&mut state.receiving.is_read, true) {
+        if std::mem::replace(&mut state.receiving.read_at, core.reads) == 0 {
             state.receiving.unreturned += core.limits.read_window.saturating_sub(core.limits.stream_window);
         }
         if state.receiving.unreturned >= core.limits.read_window / 2 && !state.receiving.is_ended {
@@ -271,6 +285,8 @@ impl Session {
             write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
             core.wake_transport();
         }
+        drop(state);
+        core.forget_if_over(stream);
     }
 
     /// Nobody will read more of a stream.
@@ -283,6 +299,8 @@ impl Session {
             (unread, state.receiving.is_ended, state.sending.is_gone)
         };
         core.credit(unread);
+        core.no_longer_unread(unread);
+        core.forget_if_over(stream);
         // A client that wants no answer wants nothing; a server answers without having read everything.
         if core.streams.find(stream.id).is_some() && !is_ended {
             match core.role {
@@ -407,13 +425,22 @@ impl Core {
 
     /// Breaks a stream off, open or not.
     fn reset(&mut self, id: u32, code: ErrorCode) {
-        if let Some(stream) = self.streams.find(id).cloned() {
+        self.break_off(id, code);
+        self.settle_memory();
+    }
+
+    fn break_off(&mut self, id: u32, code: ErrorCode) {
+        if let Some(stream) = self.streams.remove(id) {
             let mut state = stream.state.borrow_mut();
             let unread = state.receiving.data.clear();
+            if unread > 0 {
+                // Who reads must not take what is left for a whole message.
+                state.receiving.is_ended = false;
+            }
             state.fail(StreamError::Aborted(code));
             drop(state);
+            self.unread -= unread;
             self.credit(unread);
-            self.streams.remove(id);
         }
         if self.resets.len() == RESETS_REMEMBERED {
             self.resets.pop_front();

@@ -1,6 +1,6 @@
 //! One stream: what came on it and waits to be read, and what may be sent.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
@@ -44,10 +44,17 @@ impl StreamError {
     }
 }
 
+/// A head up to this size, which nearly all are, is not counted: 250 of them are a megabyte.
+const HEAD_BYTES_UNCOUNTED: usize = 4 * 1024;
+
 /// One stream of a session.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
+    /// How much its head takes, if that is much.
+    pub(super) head_bytes: usize,
+    /// Whether it only waits to be read.
+    is_over: Cell<bool>,
     pub(super) state: RefCell<State>,
 }
 
@@ -73,8 +80,8 @@ pub(super) struct Receiving {
     pub(super) is_ended: bool,
     /// How much the peer may still send.
     pub(super) window: i64,
-    /// Whether somebody has begun to read it.
-    pub(super) is_read: bool,
+    /// When somebody last read of it, in reads of the whole connection; 0 if nobody has.
+    pub(super) read_at: u64,
     /// How much was read since the peer was last told.
     pub(super) unreturned: u32,
     /// How much of a body of known length is still to come.
@@ -122,6 +129,8 @@ impl Stream {
     pub(super) fn new(id: u32, receive_window: u32, send_window: u32) -> Self {
         Self {
             id,
+            head_bytes: 0,
+            is_over: Cell::new(false),
             state: RefCell::new(State {
                 receiving: Receiving { window: i64::from(receive_window), ..Receiving::default() },
                 sending: Sending { window: i64::from(send_window), ..Sending::default() },
@@ -130,6 +139,13 @@ impl Stream {
                 error: None,
             }),
         }
+    }
+}
+
+impl Stream {
+    /// Notes that its head counts for so many bytes.
+    pub(super) fn with_head(self, bytes: usize) -> Self {
+        Self { head_bytes: if bytes > HEAD_BYTES_UNCOUNTED { bytes } else { 0 }, ..self }
     }
 }
 
@@ -165,41 +181,75 @@ impl Waiting {
     }
 }
 
-/// The open streams of a session, by their numbers. There are few, and new ones have the highest numbers.
+/// The open streams of a session and those that wait to be read, by their numbers. There are few, and new ones have the highest numbers.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Vec<Rc<Stream>>);
+pub(super) struct Streams {
+    list: Vec<Rc<Stream>>,
+    /// How many of them are over, and only wait to be read.
+    over: usize,
+    head_bytes: usize,
+}
 
 impl Streams {
+    /// How many are open.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.list.len() - self.over
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
+    }
+
+    /// Notes that one is open no more, though somebody still has to read what came of it.
+    pub(super) fn note_over(&mut self, id: u32) {
+        if let Some(stream) = self.find(id)
+            && !stream.is_over.replace(true)
+        {
+            self.over += 1;
+        }
+    }
+
+    /// How much the large ones of their heads take.
+    pub(super) fn head_bytes(&self) -> usize {
+        self.head_bytes
     }
 
     pub(super) fn find(&self, id: u32) -> Option<&Rc<Stream>> {
-        let at = self.0.binary_search_by_key(&id, |stream| stream.id).ok()?;
-        self.0.get(at)
+        let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
+        self.list.get(at)
     }
 
     /// Adds one with a higher number than all others.
     pub(super) fn open(&mut self, stream: Rc<Stream>) {
-        self.0.push(stream);
+        self.head_bytes += stream.head_bytes;
+        self.list.push(stream);
     }
 
-    pub(super) fn remove(&mut self, id: u32) {
-        if let Ok(at) = self.0.binary_search_by_key(&id, |stream| stream.id) {
-            self.0.remove(at);
-        }
+    pub(super) fn remove(&mut self, id: u32) -> Option<Rc<Stream>> {
+        let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
+        let stream = self.list.remove(at);
+        self.head_bytes -= stream.head_bytes;
+        self.over -= usize::from(stream.is_over.get());
+        Some(stream)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rc<Stream>> {
-        self.0.iter()
+        self.list.iter()
+    }
+
+    /// Of those that hold something, the one that was not read for the longest time; the oldest of those that were never read.
+    pub(super) fn least_recently_read(&self) -> Option<u32> {
+        let holds =
+            |stream: &&Rc<Stream>| stream.head_bytes > 0 || !stream.state.borrow().receiving.data.is_empty();
+        let holding = self.list.iter().filter(holds);
+        holding.min_by_key(|stream| stream.state.borrow().receiving.read_at).map(|stream| stream.id)
     }
 
     /// Takes all those above a number out.
     pub(super) fn take_above(&mut self, id: u32) -> Vec<Rc<Stream>> {
-        self.0.split_off(self.0.partition_point(|stream| stream.id <= id))
+        let taken = self.list.split_off(self.list.partition_point(|stream| stream.id <= id));
+        self.head_bytes -= taken.iter().map(|stream| stream.head_bytes).sum::<usize>();
+        self.over -= taken.iter().filter(|stream| stream.is_over.get()).count();
+        taken
     }
 }

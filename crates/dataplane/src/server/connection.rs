@@ -157,6 +157,7 @@ async fn run_http2<S: Service>(
         read_window: limits.stream_window,
         head_bytes: limits.head.bytes,
         headers: limits.head.headers,
+        memory: limits.memory,
     };
     http2::serve(stream, connection, service, drain, limits).await?;
     Ok(())

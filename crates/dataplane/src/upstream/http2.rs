@@ -223,6 +223,7 @@ impl Dialing {
             read_window: self.pool.limits.stream_window,
             head_bytes: self.pool.limits.head.bytes,
             headers: self.pool.limits.head.headers,
+            memory: self.pool.limits.memory,
         };
         let (session, running) = http2::connect(socket, limits, self.pool.clock);
         let opened = self.opened.take();

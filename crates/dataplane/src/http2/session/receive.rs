@@ -5,7 +5,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::super::account::{Benefit, Burden};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, Kind, WINDOW_MAX, write_frame};
 use super::super::input::Piece;
-use super::super::stream::{HeadProgress, Stream, StreamError};
+use super::super::stream::{HeadProgress, StreamError};
 use super::ending::{LEAVING_PING, Leaving};
 use super::{Arrived, Core, Received, Role};
 
@@ -114,9 +114,6 @@ impl Core {
         // Padding is never read by anybody, and neither is what nobody waits for.
         let unread = if is_gone { counts_for } else { counts_for - length };
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
-        if length > 0 && !is_gone {
-            state.receiving.data.push(bytes);
-        }
         let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);
             *left = rest.unwrap_or_default();
@@ -128,6 +125,9 @@ impl Core {
         }
         drop(state);
         self.credit(unread);
+        if length > 0 && !is_gone {
+            self.keep_unread(&stream, bytes);
+        }
         match (length, is_gone) {
             (0, _) if is_end => {}
             (0, _) => self.charge(Burden::Frame(counts_for))?,
@@ -139,12 +139,6 @@ impl Core {
         }
         self.forget_if_over(&stream);
         Ok(())
-    }
-
-    fn forget_if_over(&mut self, stream: &Stream) {
-        if stream.state.borrow().is_over() {
-            self.streams.remove(stream.id);
-        }
     }
 
     /// A frame for a stream that is not open: too early, or too late.

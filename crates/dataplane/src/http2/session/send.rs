@@ -75,6 +75,11 @@ impl Session {
         Poll::Pending
     }
 
+    /// A stream for which there was room has nothing to send.
+    pub(in crate::http2) fn pass(&self) {
+        self.0.borrow_mut().call_blocked();
+    }
+
     /// Sends a piece of a body for which there is room.
     pub(in crate::http2) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool) {
         let mut core = self.0.borrow_mut();
@@ -139,14 +144,8 @@ impl Core {
     /// Something was written on a stream.
     fn sent(&mut self, stream: &Stream, is_end: bool) {
         if is_end {
-            let is_over = {
-                let mut state = stream.state.borrow_mut();
-                state.sending.is_ended = true;
-                state.is_over()
-            };
-            if is_over {
-                self.streams.remove(stream.id);
-            }
+            stream.state.borrow_mut().sending.is_ended = true;
+            self.forget_if_over(stream);
         }
         self.wake_transport();
     }

@@ -7,6 +7,7 @@ use runtime::Clock;
 use super::super::session::{HasBody, Role, Session, SessionLimits};
 use super::super::transport::Transport;
 use super::*;
+use crate::memory::MemoryBudget;
 use crate::upstream::{LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};
 
 /// A pool, and a server that answers by hand.
@@ -85,6 +86,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
             read_window: 65_535,
             head_bytes: 65_535,
             headers: 100,
+            memory: <&MemoryBudget>::default(),
         };
         let session = Rc::new(Session::new(Role::Client, limits, Clock::start()));
         let mut transport = Transport::new(socket, Bytes::new(), Rc::clone(&session));

@@ -48,6 +48,7 @@ impl Service for Echo {
                 let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
                 Ok(Response::new(Body::custom(body)))
             }
+            "/stalled" => Ok(Response::new(Body::custom(Stalled))),
             "/unavailable" => {
                 Ok(Refusal::new(Reason::QueueFull, "on purpose").into_response(RequestKind::Plain))
             }
@@ -58,6 +59,25 @@ impl Service for Echo {
             }
             _ => Ok(Response::new(request.into_body())),
         }
+    }
+}
+
+/// A body of a known length that does not come.
+struct Stalled;
+
+impl http_body::Body for Stalled {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        std::task::Poll::Pending
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact(10)
     }
 }
 
@@ -217,6 +237,31 @@ fn a_stream_that_waits_is_not_overtaken() {
         assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 1000], false));
         assert_eq!(world.peer.settle().await, []);
+    });
+}
+
+#[test]
+fn a_stream_whose_turn_it_is_and_that_has_nothing_to_send_holds_up_no_other() {
+    run(async {
+        let mut world = World::start().await;
+        world.peer.write(&setting(4, 1_000_000)).await;
+        world.get(1, "/large").await;
+        let is_other = |got: &Got| !matches!(got, Got::Data { .. });
+        let mut received = 0;
+        while received < 65_535 {
+            let got = world.peer.next_but(is_other).await;
+            let Got::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
+            received += data.len();
+        }
+        // Both wait for the connection's window, in this order.
+        world.get(3, "/stalled").await;
+        world.peer.settle().await;
+        world.get(5, "/large").await;
+        world.peer.settle().await;
+        world.peer.frame(Kind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
+        world.peer.settle().await;
+        world.peer.frame(Kind::WindowUpdate, 0, 0, &1_000_u32.to_be_bytes()).await;
+        assert_eq!(world.peer.next_but(is_other).await, data(5, vec![b'x'; 1_000], false));
     });
 }
 

@@ -130,12 +130,14 @@ impl Core {
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
         }
         let malformed = Fault::Stream(id, ErrorCode::PROTOCOL_ERROR);
+        let head_bytes = head.bytes();
         let request = match head.into_request() {
             Ok(request) => Some(request),
             Err(Problem::TooLarge) => None,
             Err(Problem::Malformed) => return Err(malformed),
         };
         let stream = Stream::new(id, self.limits.stream_window, self.peer.stream_window);
+        let stream = stream.with_head(if request.is_some() { head_bytes } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
             state.receiving.head = HeadProgress::Here;
@@ -149,6 +151,7 @@ impl Core {
         }
         let stream = Rc::new(stream);
         self.streams.open(Rc::clone(&stream));
+        self.settle_memory();
         if request.is_some() {
             self.account.earn(Benefit::Head);
         }

@@ -1,0 +1,58 @@
+//! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of streams that are open.
+//!
+//! When it holds its part of the process's budget ([`crate::memory`]) and more comes, the stream is broken off that was not read for the longest time: who
+//! takes nothing loses first, be it a client that never reads its answers or one whose request waits for something that does not come.
+
+use bytes::Bytes;
+
+use super::super::frame::ErrorCode;
+use super::super::stream::Stream;
+use super::Core;
+
+/// While a connection holds more than this, large pieces are copied: where they lie they would keep what was read with them, up to eight times as much.
+const PIECES_IN_PLACE_BYTES: usize = 256 * 1024;
+
+impl Core {
+    /// Keeps a piece of a body until somebody reads it.
+    pub(super) fn keep_unread(&mut self, stream: &Stream, piece: Bytes) {
+        let piece = if self.unread > PIECES_IN_PLACE_BYTES { Bytes::copy_from_slice(&piece) } else { piece };
+        self.unread += piece.len();
+        stream.state.borrow_mut().receiving.data.push(piece);
+        self.settle_memory();
+    }
+
+    /// So many bytes were read, or will never be.
+    pub(super) fn no_longer_unread(&mut self, bytes: usize) {
+        self.unread -= bytes;
+        self.settle_memory();
+    }
+
+    /// A stream that both sides have ended is open no more. It is forgotten once what came of it was read: until then it holds something, and can be broken
+    /// off.
+    pub(super) fn forget_if_over(&mut self, stream: &Stream) {
+        let (is_over, is_read) = {
+            let state = stream.state.borrow();
+            (state.is_over(), state.receiving.data.is_empty())
+        };
+        match (is_over, is_read) {
+            (true, true) => drop(self.streams.remove(stream.id)),
+            (true, false) => self.streams.note_over(stream.id),
+            (false, _) => {}
+        }
+    }
+
+    /// Tells the budget what is held. Breaks streams off until that is allowed.
+    pub(super) fn settle_memory(&mut self) {
+        while self.memory.settle(self.held()).is_err() {
+            let Some(id) = self.streams.least_recently_read() else { return };
+            self.memory.count_refusal();
+            tracing::debug!(stream = id, "a stream is broken off that holds memory and is not read");
+            self.break_off(id, ErrorCode::ENHANCE_YOUR_CALM);
+        }
+    }
+
+    fn held(&self) -> usize {
+        let begun = self.block.as_ref().map_or(0, |block| block.fields.len());
+        self.unread + self.streams.head_bytes() + begun
+    }
+}

@@ -1,0 +1,185 @@
+//! How much memory may the HTTP/2 connections of a process take for what nobody has read?
+//!
+//! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections. So what is held is counted in a budget of the
+//! process, and a connection may hold a part of what is *free*: a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the
+//! more there are that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has to look for the one that holds
+//! most: it is the one that gets no more. What it does then is the session's affair (it breaks off the stream that was not read for the longest time).
+//!
+//! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request never touches what all threads share.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// As much as all connections may hold, where memory is not scarcer than that.
+const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// As much as one connection may hold, however much is free: 250 requests whose bodies nobody reads hold half of it.
+const CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What a connection holds without taking it from the budget.
+const UNCOUNTED_BYTES: usize = 16 * 1024;
+
+/// What a connection takes at once.
+const STEP_BYTES: usize = 16 * 1024;
+
+/// A connection may hold one part of so many of what is free.
+const FREE_PARTS: usize = 4;
+
+/// What the HTTP/2 connections of one process may hold, and what they do hold.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    bytes_max: usize,
+    held: AtomicUsize,
+    refusals: AtomicU64,
+}
+
+/// The budget of a process that says nothing else.
+static DEFAULT: MemoryBudget = MemoryBudget::new(BUDGET_BYTES_MAX);
+
+impl MemoryBudget {
+    const fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, held: AtomicUsize::new(0), refusals: AtomicU64::new(0) }
+    }
+
+    /// A budget for as long as the process lives: 256 MiB, or half of what the process may have if that is less.
+    pub fn of_process(memory_limit: Option<u64>) -> &'static Self {
+        let half = memory_limit.map_or(usize::MAX, |limit| usize::try_from(limit / 2).unwrap_or(usize::MAX));
+        Box::leak(Box::new(Self::new(half.min(BUDGET_BYTES_MAX))))
+    }
+
+    /// As much as may be held.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// How many bytes are held, but for the first few of each connection.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// How many streams were broken off since this was last asked, because their connection held its part of the budget.
+    pub fn take_refusals(&self) -> u64 {
+        self.refusals.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// Two are the same if what they count is.
+impl PartialEq for MemoryBudget {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for MemoryBudget {}
+
+impl Default for &'static MemoryBudget {
+    fn default() -> Self {
+        &DEFAULT
+    }
+}
+
+/// A connection holds its part of the budget, or the most that one may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverShare;
+
+/// What one connection holds. Gives it back when dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryShare {
+    budget: &'static MemoryBudget,
+    taken: usize,
+}
+
+impl MemoryShare {
+    pub(crate) fn new(budget: &'static MemoryBudget) -> Self {
+        Self { budget, taken: 0 }
+    }
+
+    /// From now on the connection holds so many bytes. If that is more than its part, nothing changes.
+    pub(crate) fn settle(&mut self, held: usize) -> Result<(), OverShare> {
+        let wanted = held.saturating_sub(UNCOUNTED_BYTES).next_multiple_of(STEP_BYTES);
+        if wanted <= self.taken {
+            if wanted < self.taken {
+                self.budget.held.fetch_sub(self.taken - wanted, Ordering::Relaxed);
+                self.taken = wanted;
+            }
+            return Ok(());
+        }
+        let more = wanted - self.taken;
+        // Two threads that ask at once may take a step too much each.
+        let free = self.budget.bytes_max.saturating_sub(self.budget.held()).saturating_sub(more);
+        if wanted > CONNECTION_BYTES_MAX || wanted > free / FREE_PARTS {
+            return Err(OverShare);
+        }
+        self.budget.held.fetch_add(more, Ordering::Relaxed);
+        self.taken = wanted;
+        Ok(())
+    }
+
+    /// A stream is broken off because the connection holds its part.
+    pub(crate) fn count_refusal(&self) {
+        self.budget.refusals.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[test]
+    fn the_budget_is_256_mib_or_half_of_what_there_is() {
+        for (limit, expected) in
+            [(None, 256 * MIB), (Some(1 << 40), 256 * MIB), (Some(64 << 20), 32 * MIB), (Some(0), 0)]
+        {
+            assert_eq!(MemoryBudget::of_process(limit).bytes_max(), expected, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_taken_in_steps_and_given_back() {
+        let budget = MemoryBudget::of_process(None);
+        let mut share = MemoryShare::new(budget);
+        for (held, taken) in
+            [(0, 0), (16 << 10, 0), ((16 << 10) + 1, 16 << 10), (1 << 20, 1008 << 10), (5, 0)]
+        {
+            assert_eq!(share.settle(held), Ok(()));
+            assert_eq!(budget.held(), taken, "{held}");
+        }
+        share.settle(1 << 20).expect("much is free");
+        drop(share);
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn one_connection_has_a_limit_of_its_own() {
+        let mut share = MemoryShare::new(MemoryBudget::of_process(None));
+        assert_eq!(share.settle(32 * MIB), Ok(()));
+        assert_eq!(share.settle(33 * MIB), Err(OverShare));
+    }
+
+    /// Whatever many take, one that holds little always finds room, and the sum stays within the budget.
+    #[test]
+    fn many_that_take_all_they_can_leave_room_for_others() {
+        for count in [1, 10, 100, 1_000] {
+            let budget = MemoryBudget::of_process(None);
+            let mut greedy: Vec<(MemoryShare, usize)> =
+                (0..count).map(|_| (MemoryShare::new(budget), 0)).collect();
+            for _ in 0..2_100 {
+                for (share, held) in &mut greedy {
+                    if share.settle(*held + STEP_BYTES).is_ok() {
+                        *held += STEP_BYTES;
+                    }
+                }
+            }
+            assert!(budget.held() <= 256 * MIB, "{count} hold {}", budget.held());
+            let mut other = MemoryShare::new(budget);
+            assert_eq!(other.settle(128 << 10), Ok(()), "beside {count}");
+        }
+    }
+}
