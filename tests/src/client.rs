@@ -127,6 +127,17 @@ pub struct Load {
     pool: Arc<Pool>,
 }
 
+/// One request, and everything that was answered to it as it came over the wire.
+pub async fn whole_answer(target: SocketAddr, host: &str, path: &str) -> std::io::Result<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = TcpStream::connect(target).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
 impl Load {
     /// Requests to the Host of `service` at `target`.
     pub fn new(target: SocketAddr, host: &str) -> Self {

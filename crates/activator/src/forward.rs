@@ -240,6 +240,7 @@ impl Forwarding<'_> {
             )
             .with_retry_after(std::time::Duration::from_secs(1)),
             Refused::ActivatorQueueFull { .. } => self.stack.queue_full(),
+            Refused::Held => Refusal::new(Reason::NoReadyPod, self.revision.held_because()),
             Refused::Gone => Refusal::new(Reason::NoSuchRevision, format!("{name} was removed")),
         }
     }

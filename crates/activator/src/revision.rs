@@ -34,6 +34,8 @@ pub(crate) enum Refused {
     RevisionQueueFull { limit: u32 },
     /// As many wait in the whole activator as may.
     ActivatorQueueFull { limit: u32 },
+    /// No pod is ready, and the autoscaler says that a wait would not help.
+    Held,
     /// The autoscaler took the revision away.
     Gone,
 }
@@ -70,7 +72,25 @@ struct State {
     shown: f64,
     /// How many tasks still close connections to pods that an earlier version took away.
     closing: u32,
+    /// Requests that no ready pod takes are refused.
+    is_held: bool,
     is_gone: bool,
+}
+
+impl State {
+    /// Whether whoever would have to wait is refused.
+    fn holds(&self) -> bool {
+        self.is_held && !self.throttler.has_ready_pod()
+    }
+
+    /// Why nobody may join the queue now, if so.
+    fn refuses_all(&self) -> Option<Refused> {
+        match (self.is_gone, self.holds()) {
+            (true, _) => Some(Refused::Gone),
+            (false, true) => Some(Refused::Held),
+            (false, false) => None,
+        }
+    }
 }
 
 impl Revision {
@@ -92,6 +112,7 @@ impl Revision {
                 paced_at: None,
                 shown: 0.0,
                 closing: 0,
+                is_held: assignment.hold.is_some(),
                 is_gone: false,
             }),
             metrics: context.metrics.of_revision(&assignment.revision),
@@ -115,8 +136,13 @@ impl Revision {
         if !lost.is_empty() {
             state.closing += 1;
         }
+        state.is_held = new.hold.is_some();
         self.settings.store(Arc::new(new));
         self.pump(&mut state, now);
+        if state.holds() {
+            // A dropped sender tells its waiter, which leaves the queue by itself.
+            state.waiters.clear();
+        }
         lost
     }
 
@@ -173,8 +199,8 @@ impl Revision {
     ) -> Result<(Counted, Turn), Refused> {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
-        if state.is_gone {
-            return Err(Refused::Gone);
+        if let Some(refused) = state.refuses_all() {
+            return Err(refused);
         }
         let ticket = queue(&mut state.throttler, now)?;
         self.activate(&mut state, now);
@@ -240,6 +266,11 @@ impl Revision {
         state.told_at = now;
         let oldest_arrival = state.throttler.counts().oldest_arrival;
         (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
+    }
+
+    /// Why nobody may wait, for people.
+    pub(crate) fn held_because(&self) -> String {
+        self.settings.load().hold.clone().unwrap_or_else(|| self.waits_for())
     }
 
     /// What a waiting request waits for, for people.

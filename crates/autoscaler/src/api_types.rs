@@ -93,6 +93,9 @@ pub struct RevisionDetail {
     pub pods: Vec<PodView>,
     /// Its last decisions, oldest first, at most 20.
     pub decisions: Vec<DecisionView>,
+    /// How a pod of it failed last, whatever has become of its successors; absent if none has.
+    #[serde(default)]
+    pub last_failure: Option<FailureView>,
     /// Configuration that was refused, of any revision or the cluster.
     pub problems: Vec<String>,
 }
@@ -126,6 +129,19 @@ pub struct PodView {
     pub trouble: Option<String>,
     /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
     pub details: BTreeMap<String, String>,
+}
+
+/// How a pod failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureView {
+    /// The pod.
+    pub pod: PodName,
+    /// How long ago.
+    pub age_ms: u64,
+    /// What happened ("the app exited with code 3").
+    pub reason: String,
+    /// The last lines of its standard error, oldest first.
+    pub last_lines: Vec<String>,
 }
 
 /// One decision: its inputs, and why.

@@ -91,8 +91,23 @@ pub(crate) fn assignment<'a>(
         timeouts: facts.timeouts,
         pods: assigned.collect(),
         hop_keys: facts.hop_keys.clone(),
-        waiting_for: waiting_for(wanted, pods),
+        waiting_for: waiting_for(wanted, pods.clone()),
+        hold: hold(pods),
     }
+}
+
+/// Why no request should wait, if the platform says so of every pod that stays and none is usable. A revision without pods holds nobody: the request that
+/// makes it start one deserves the attempt.
+pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a Heard)>) -> Option<String> {
+    let mut first = None;
+    for (pod, heard) in pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining) {
+        if pod_state(pod, heard) == PodState::Ready {
+            return None;
+        }
+        let why = pod.hold.as_ref()?;
+        first.get_or_insert(why);
+    }
+    first.cloned()
 }
 
 /// A pod's limit was fixed when it was made, so its own word on it is better than the revision's present one.

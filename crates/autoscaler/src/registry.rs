@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use link::PodOrder;
-use platform::{PodFacts, RevisionFacts};
+use platform::{PodFacts, PodFailure, RevisionFacts};
 use scaling::{PodFact, PodPhase, ScalingSpec};
 use vocabulary::{
     Assignment, Interner, PodCount, PodId, PodName, PodState, ReplicaId, ReplicaName, RevisionId,
@@ -59,6 +59,8 @@ pub(crate) struct Revision {
     pub(crate) through_since: Option<Version>,
     /// What the multiscaler was last told of the path's acknowledgement.
     pub(crate) path_acknowledged: bool,
+    /// How a pod of it failed last.
+    pub(crate) last_failure: Option<PodFailure>,
 }
 
 /// One pod.
@@ -86,6 +88,10 @@ pub(crate) enum Leaving {
 impl Registry {
     pub(crate) fn revision_id(&self, name: &RevisionName) -> Option<RevisionId> {
         self.revision_ids.id(name)
+    }
+
+    pub(crate) fn revision_mut(&mut self, name: &RevisionName) -> Option<&mut Revision> {
+        self.revisions.get_mut(&self.revision_ids.id(name)?)
     }
 
     pub(crate) fn activator_id(&self, name: &ReplicaName) -> Option<ReplicaId> {
@@ -215,6 +221,7 @@ impl Revision {
             assignment: None,
             through_since: None,
             path_acknowledged: false,
+            last_failure: None,
         }
     }
 

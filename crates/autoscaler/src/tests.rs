@@ -178,6 +178,7 @@ impl FakePod {
             link: Some(self.address.into()),
             outdated: false,
             trouble: None,
+            hold: None,
             details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
         }
     }

@@ -1,12 +1,13 @@
 //! What the API shows, made of what the loop knows.
 
+use platform::PodFailure;
 use scaling::{Decision, Inputs, Mode, Multiscaler, PodPhase, Reason, RevisionStatus, Sentence};
 use serde::Serialize;
 use vocabulary::{PodCount, RevisionId, Timestamp};
 
 use crate::api_types::{
-    API_VERSION, DecisionView, InputsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList,
-    RevisionSummary,
+    API_VERSION, DecisionView, FailureView, InputsView, PodView, ProblemList, ReasonView, RevisionDetail,
+    RevisionList, RevisionSummary,
 };
 use crate::assigner;
 use crate::registry::{Pod, Registry, Revision};
@@ -44,6 +45,7 @@ pub(crate) fn detail(
         max_scale: revision.spec.max_scale,
         pods,
         decisions: multiscaler.decisions(id).map(|decision| decision_view(decision, now)).collect(),
+        last_failure: revision.last_failure.as_ref().map(|failure| failure_view(failure, now)),
         problems: Vec::new(),
     })
 }
@@ -109,6 +111,15 @@ fn pod_view(pod: &Pod, now: Timestamp) -> PodView {
         link: facts.link.map(|link| link.socket),
         trouble: assigner::pod_trouble(facts, heard),
         details: facts.details.clone(),
+    }
+}
+
+fn failure_view(failure: &PodFailure, now: Timestamp) -> FailureView {
+    FailureView {
+        pod: failure.pod.clone(),
+        age_ms: age_ms(failure.at, now),
+        reason: failure.reason.clone(),
+        last_lines: failure.last_lines.clone(),
     }
 }
 

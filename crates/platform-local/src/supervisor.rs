@@ -4,6 +4,7 @@
 //! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
 //! the latest wins, so nobody ever waits for this task.
 
+mod failure;
 mod fleet;
 mod logs;
 mod outbox;
@@ -261,11 +262,12 @@ impl Supervisor {
                 self.processes.remove(pod);
                 self.starts.done(pod);
             }
-            PodNews::Said(PodMessage::Announced(_) | PodMessage::Failed { .. }) => self.starts.done(pod),
-            PodNews::Said(PodMessage::Started { .. }) | PodNews::Spawned(_) => {}
-        }
-        if let PodNews::Said(PodMessage::Failed { reason }) = news {
-            tracing::warn!(%pod, reason, "a pod failed");
+            PodNews::Said(PodMessage::Announced(_)) => self.starts.done(pod),
+            PodNews::Failed(failure) => {
+                self.starts.done(pod);
+                tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
+            }
+            PodNews::Said(PodMessage::Started { .. } | PodMessage::Failed { .. }) | PodNews::Spawned(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
     }

@@ -159,8 +159,10 @@ impl World {
                 self.pods.insert(revision, pods);
             }
             PlatformEvent::ProblemsChanged(problems) => self.problems = problems,
-            PlatformEvent::ConfigChanged(_) | PlatformEvent::ActivatorsChanged(_) | PlatformEvent::Synced => {
-            }
+            PlatformEvent::ConfigChanged(_)
+            | PlatformEvent::ActivatorsChanged(_)
+            | PlatformEvent::PodFailed { .. }
+            | PlatformEvent::Synced => {}
         }
     }
 

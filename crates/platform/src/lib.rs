@@ -10,7 +10,7 @@ use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use vocabulary::{
-    HopKey, LinkAddress, PodCount, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
+    HopKey, LinkAddress, PodCount, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Timestamp,
 };
 
 /// What runs the pods.
@@ -40,6 +40,13 @@ pub enum PlatformEvent {
         revision: RevisionName,
         /// In the order of their names.
         pods: Vec<PodFacts>,
+    },
+    /// How a pod of a revision failed last; said again to every new subscriber, until the revision is gone.
+    PodFailed {
+        /// Whose.
+        revision: RevisionName,
+        /// How.
+        failure: PodFailure,
     },
     /// The activators that exist.
     ActivatorsChanged(Vec<ActivatorFacts>),
@@ -89,8 +96,23 @@ pub struct PodFacts {
     pub outdated: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").
     pub trouble: Option<String>,
+    /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait may help.
+    pub hold: Option<String>,
     /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
     pub details: BTreeMap<String, String>,
+}
+
+/// How a pod failed: what people look for when its successor runs already, or nothing does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFailure {
+    /// The pod.
+    pub pod: PodName,
+    /// When.
+    pub at: Timestamp,
+    /// What happened ("the app exited with code 3").
+    pub reason: String,
+    /// The last lines of its standard error, oldest first; empty where the platform has none.
+    pub last_lines: Vec<String>,
 }
 
 /// An activator as the platform knows it.

@@ -29,6 +29,8 @@ pub struct Assignment {
     pub hop_keys: Vec<HopKey>,
     /// What the revision waits for while no pod is usable, for people ("the app exits at once: exit code 3").
     pub waiting_for: String,
+    /// Set while no wait would help: requests that no ready pod takes are refused at once, with this text for people.
+    pub hold: Option<String>,
 }
 
 /// One pod of an [`Assignment`].

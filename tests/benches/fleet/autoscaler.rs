@@ -129,6 +129,7 @@ fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
         link: Some(address.into()),
         outdated: false,
         trouble: None,
+        hold: None,
         details: BTreeMap::new(),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tests::client::Outcome;
+use tests::client::{Outcome, whole_answer};
 use tests::ebb::signal_process;
 use tests::relay::{Mood, Relay};
 use tests::{ConfigMap, Ebb, Service, eventually};
@@ -87,6 +87,32 @@ async fn an_app_that_exits_at_once_is_restarted_with_back_off_and_named() {
     let tally = ebb.load("exits").one().await;
     assert_eq!(tally.refused(), 1, "{:?}", tally.outcomes);
     ebb.load("fine").steady(50, Duration::from_secs(2)).await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failure() {
+    let service = Service::running("crashes", &["sh", "-c", "echo no database at db:5432 >&2; exit 3"])
+        .scaling("initial-scale", "0");
+    let ebb = Ebb::up(&[service.clone()], &ConfigMap::short().set("allow-zero-initial-scale", "true")).await;
+    ebb.until_pods("crashes", 0).await;
+    // The request that wakes it waits for three attempts, far less than its five minutes; the next one does not wait at all.
+    for attempt in ["the waking request", "the next one"] {
+        let host = service.host();
+        let answer = whole_answer(ebb.requests, &host, "/");
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+        let answer =
+            answer.unwrap_or_else(|_| panic!("{attempt} waits: {}", ebb.output())).expect("it is answered");
+        assert!(answer.starts_with("HTTP/1.1 504 "), "{attempt}: {answer}");
+        for text in ["ebb-error: no-ready-pod", "failures in a row", "the app exited with code 3"] {
+            assert!(answer.contains(text), "{attempt}: {text:?} is missing in {answer}");
+        }
+    }
+    let revision = ebb.revision("crashes").await.expect("ebb answers");
+    assert_eq!(revision.field("last_failure")["reason"], "the app exited with code 3", "{revision:?}");
+    // What is mended serves again, without anybody doing more than that.
+    ebb.rewrite(&service.command(&[&tests::ebb::test_app()]));
+    ebb.until("crashes", "a pod that works", |revision| revision.ready() == 1).await;
+    ebb.load("crashes").one().await.assert_all_answered();
 }
 
 #[tokio::test]

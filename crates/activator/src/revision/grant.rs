@@ -61,7 +61,10 @@ impl Waiting {
 
     /// Waits for a pod. Dropping the future leaves the queue.
     pub(crate) async fn granted(mut self) -> Result<Grant, Refused> {
-        let dispatch = (&mut self.receiver).await.map_err(|_| Refused::Gone)?;
+        let Ok(dispatch) = (&mut self.receiver).await else {
+            let is_gone = self.revision.state.lock().is_gone;
+            return Err(if is_gone { Refused::Gone } else { Refused::Held });
+        };
         self.is_over = true;
         let waited = self.revision.context.clock.now().saturating_since(self.since);
         self.revision.metrics.waits.observe(waited.as_secs_f64());
@@ -154,9 +157,9 @@ impl Grant {
         let now = revision.context.clock.now();
         let mut state = revision.state.lock();
         requeue(&mut state.throttler, &dispatch, now);
-        if state.is_gone {
+        if let Some(refused) = state.refuses_all() {
             state.throttler.abandon(dispatch.ticket);
-            return Err(Refused::Gone);
+            return Err(refused);
         }
         revision.turn(&mut state, dispatch.ticket, now)
     }

@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     /// Proves to the pods' queue-proxies who sends.
     pub(crate) hop_key: Option<HeaderValue>,
     pub(crate) waiting_for: String,
+    /// Why no request that no ready pod takes should wait.
+    pub(crate) hold: Option<String>,
     /// Where idle connections may be kept: at pods that are named and not on their way out.
     pub(crate) kept: BTreeSet<SocketAddr>,
 }
@@ -35,6 +37,7 @@ impl Settings {
             timeouts: assignment.timeouts,
             hop_key,
             waiting_for: assignment.waiting_for.clone(),
+            hold: assignment.hold.clone(),
             kept: stays.map(|pod| pod.address).collect(),
         }
     }

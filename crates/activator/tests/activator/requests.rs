@@ -55,6 +55,27 @@ async fn the_pod_sees_who_sent_the_request_and_nothing_a_client_made_up() {
 }
 
 #[tokio::test]
+async fn a_hold_refuses_who_waits_and_who_comes_until_a_pod_is_ready() {
+    let (world, pod) = (World::start(), Pod::start().await);
+    let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
+    let waiting = Caller::http1(&world).start("/");
+    until("the request waits", || world.metric("activator_waiting_requests") > 0.0).await;
+    let text = "3 pods in a row failed: the app exited with code 3";
+    let held = |counter, state| {
+        let pods = [("a", pod.address, state)];
+        vocabulary::Assignment { hold: Some(text.to_owned()), ..assignment(counter, &pods) }
+    };
+    autoscaler.assign(&held(2, PodState::Starting)).await;
+    let refused = waiting.await.unwrap();
+    assert_eq!(refused.status.as_u16(), 504);
+    assert_eq!(refused.header("ebb-error"), format!("no-ready-pod; detail=\"{text}\""));
+    assert_eq!(Caller::http1(&world).get("/").await.header("ebb-error"), refused.header("ebb-error"));
+    until("nobody waits", || world.metric("activator_waiting_requests") == 0.0).await;
+    autoscaler.assign(&held(3, PodState::Ready)).await;
+    assert_eq!(Caller::http1(&world).get("/").await.status, 200);
+}
+
+#[tokio::test]
 async fn with_one_slot_two_never_run_at_once_and_order_is_kept() {
     let (world, pod) = (World::start(), Pod::held().await);
     let ready = with_concurrency(assignment(1, &[("a", pod.address, PodState::Ready)]), 1);

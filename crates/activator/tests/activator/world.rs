@@ -215,6 +215,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
             .collect(),
         hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],
         waiting_for: "the app exits at once: exit code 3".to_owned(),
+        hold: None,
     }
 }
 

@@ -79,6 +79,12 @@ fn detail() -> RevisionDetail {
             activators: PodCount::ONE,
             why_not_zero: None,
         }],
+        last_failure: Some(FailureView {
+            pod: PodName::new("p"),
+            age_ms: 3,
+            reason: "the app exited with code 3".to_owned(),
+            last_lines: vec!["no such table".to_owned()],
+        }),
         problems: Vec::new(),
     }
 }

@@ -30,6 +30,7 @@ fn pod(name: &str) -> PodFacts {
         link: None,
         outdated: false,
         trouble: None,
+        hold: None,
         details: BTreeMap::new(),
     }
 }
@@ -135,6 +136,22 @@ fn what_a_revision_waits_for_is_the_worst_that_is_known() {
     assert_eq!(text(2, &[starting(), crashed.clone()]), "pod b: the app exited with code 3");
     assert_eq!(text(1, &[blocked]), "pod c: the autoscaler has no link to it: cannot connect");
     assert_eq!(text(2, &[crashed, (pod("d"), heard(PodState::Ready))]), "", "one that serves is enough");
+}
+
+#[test]
+fn requests_are_held_off_only_if_no_pod_that_stays_deserves_the_wait() {
+    let held = |pods: &[(PodFacts, Heard)]| hold(pods.iter().map(|(pod, heard)| (pod, heard)));
+    let hopeless = || PodFacts { hold: Some("it failed 3 times in a row".to_owned()), ..pod("a") };
+    assert_eq!(held(&[]), None, "nothing failed yet");
+    assert_eq!(held(&[(pod("a"), heard(PodState::Starting))]), None);
+    let text = Some("it failed 3 times in a row".to_owned());
+    assert_eq!(held(&[(hopeless(), Heard::default())]), text);
+    let leaving = PodFacts { leaving: true, ..pod("b") };
+    assert_eq!(held(&[(hopeless(), Heard::default()), (leaving, heard(PodState::Ready))]), text);
+    for other in [PodState::Starting, PodState::Ready] {
+        assert_eq!(held(&[(hopeless(), Heard::default()), (pod("b"), heard(other))]), None, "{other:?}");
+    }
+    assert_eq!(held(&[(hopeless(), heard(PodState::Ready))]), None, "it works after all");
 }
 
 #[test]

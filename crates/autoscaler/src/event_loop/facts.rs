@@ -23,6 +23,11 @@ impl EventLoop {
             }
             PlatformEvent::RevisionRemoved(name) => self.revision_removed(&name, now),
             PlatformEvent::PodsChanged { revision, pods } => self.pods_changed(&revision, pods, now),
+            PlatformEvent::PodFailed { revision, failure } => {
+                if let Some(revision) = self.registry.revision_mut(&revision) {
+                    revision.last_failure = Some(failure);
+                }
+            }
             PlatformEvent::ActivatorsChanged(activators) => self.activators_changed(activators, now),
             PlatformEvent::Synced => self.synced(now),
         }

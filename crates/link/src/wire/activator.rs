@@ -185,6 +185,7 @@ impl From<&Assignment> for proto::Assignment {
                 .collect(),
             hop_keys: fields::hop_keys_out(&assignment.hop_keys),
             waiting_for: fields::cut_detail(&assignment.waiting_for),
+            hold: assignment.hold.as_deref().map(fields::cut_detail),
         }
     }
 }
@@ -212,6 +213,7 @@ impl TryFrom<proto::Assignment> for Assignment {
             pods: pods.collect::<Result<_, WireError>>()?,
             hop_keys: fields::hop_keys("assign.hop_keys", assignment.hop_keys)?,
             waiting_for: fields::detail("assign.waiting_for", assignment.waiting_for)?,
+            hold: assignment.hold.map(|text| fields::detail("assign.hold", text)).transpose()?,
         })
     }
 }

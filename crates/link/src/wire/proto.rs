@@ -285,6 +285,8 @@ pub(crate) struct Assignment {
     pub hop_keys: Vec<String>,
     #[prost(string, tag = "9")]
     pub waiting_for: String,
+    #[prost(string, optional, tag = "10")]
+    pub hold: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

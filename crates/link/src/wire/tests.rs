@@ -302,13 +302,13 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
     );
     let identity = (any_revision(), any_version(), proptest::collection::vec(any_name(), 0..3));
     let limits = (any_routing(), any::<u32>(), any_timeouts());
-    (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), "\\PC{0,80}").prop_map(
+    (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), any_texts()).prop_map(
         |(
             (revision, version, hosts),
             (routing, container_concurrency, timeouts),
             pods,
             hop_keys,
-            waiting_for,
+            (waiting_for, hold),
         )| {
             Assignment {
                 revision,
@@ -320,9 +320,14 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 pods,
                 hop_keys,
                 waiting_for,
+                hold,
             }
         },
     )
+}
+
+fn any_texts() -> impl Strategy<Value = (String, Option<String>)> {
+    ("\\PC{0,80}", proptest::option::of("\\PC{0,80}"))
 }
 
 fn any_activator_order() -> impl Strategy<Value = ActivatorOrder> {

@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use platform::{PodFacts, RevisionFacts};
+use platform::{PodFacts, PodFailure, RevisionFacts};
 use scaling::ClusterConfig;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::manifest::{Loaded, Service};
 use crate::pod::PodMessage;
+use crate::supervisor::failure::Failure;
 use crate::supervisor::revision::{Action, PodNames, Revision, Surroundings};
 
 /// Under which a single Service is reached too.
@@ -22,6 +23,8 @@ pub(crate) enum PodNews {
     Spawned(u32),
     /// It said something.
     Said(PodMessage),
+    /// Its app or queue-proxy ended by itself, or could not be started.
+    Failed(Failure),
     /// It is gone, with everything that came from it. How, as the end of a sentence.
     Ended(String),
 }
@@ -33,6 +36,8 @@ pub(crate) struct Changes {
     pub(crate) revisions: BTreeSet<RevisionName>,
     /// The pods of these may have changed.
     pub(crate) pods: BTreeSet<RevisionName>,
+    /// Pods of these may have failed.
+    pub(crate) failures: BTreeSet<RevisionName>,
     /// These are gone.
     pub(crate) removed: BTreeSet<RevisionName>,
 }
@@ -154,7 +159,10 @@ impl Fleet {
         let Some(name) = self.owner_of(pod) else { return };
         let revision = self.revisions.get_mut(&name).expect("it owns the pod");
         match news {
-            PodNews::Ended(how) => revision.note_end(pod, how, now),
+            PodNews::Ended(how) => {
+                revision.note_end(pod, how, now);
+                self.changes.failures.insert(name.clone());
+            }
             PodNews::Spawned(pid) => {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note_pid(*pid);
@@ -164,9 +172,10 @@ impl Fleet {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note(message);
                 }
-                if let PodMessage::Failed { reason } = message {
-                    revision.note_failure(pod, reason, now);
-                }
+            }
+            PodNews::Failed(failure) => {
+                revision.note_failure(pod, failure, now);
+                self.changes.failures.insert(name.clone());
             }
         }
         self.look_at(&name, now);
@@ -238,6 +247,7 @@ impl Fleet {
             self.revisions.remove(name);
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
+            self.changes.failures.remove(name);
             self.changes.removed.insert(name.clone());
         } else {
             self.changes.pods.insert(name.clone());
@@ -272,6 +282,11 @@ impl Fleet {
     /// Its pods as the platform's users see them.
     pub(crate) fn pods(&self, name: &RevisionName) -> Option<Vec<PodFacts>> {
         self.revisions.get(name).map(Revision::pod_facts)
+    }
+
+    /// How a pod of it failed last.
+    pub(crate) fn last_failure(&self, name: &RevisionName) -> Option<&PodFailure> {
+        self.revisions.get(name).and_then(Revision::last_failure)
     }
 
     fn owner_of(&self, pod: &PodName) -> Option<RevisionName> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use platform::{ActivatorFacts, PlatformEvent, PodFacts};
+use platform::{ActivatorFacts, PlatformEvent, PodFacts, PodFailure};
 use scaling::ClusterConfig;
 use tokio::sync::mpsc;
 use vocabulary::RevisionName;
@@ -42,18 +42,21 @@ pub(crate) struct Outbox {
     topics: BTreeSet<Topic>,
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
+    said_failures: BTreeMap<RevisionName, PodFailure>,
 }
 
 impl Outbox {
     /// Begins anew with a subscriber who knows nothing.
     pub(crate) fn subscribe(&mut self, subscriber: mpsc::Sender<PlatformEvent>, fleet: &Fleet) {
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();
-        let changes = Changes { revisions: all.clone(), pods: all, removed: BTreeSet::new() };
+        let changes =
+            Changes { revisions: all.clone(), pods: all.clone(), failures: all, removed: BTreeSet::new() };
         *self = Self {
             subscriber: Some(subscriber),
             topics: [Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced].into(),
             changes,
             said_pods: BTreeMap::new(),
+            said_failures: BTreeMap::new(),
         };
     }
 
@@ -72,11 +75,14 @@ impl Outbox {
         for name in &changes.removed {
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
+            self.changes.failures.remove(name);
             self.said_pods.remove(name);
+            self.said_failures.remove(name);
         }
         self.changes.removed.extend(changes.removed);
         self.changes.revisions.extend(changes.revisions);
         self.changes.pods.extend(changes.pods);
+        self.changes.failures.extend(changes.failures);
     }
 
     /// Says as much as fits; true if something is left to be said when there is room.
@@ -125,6 +131,15 @@ impl Outbox {
             if let Some(pods) = pods.filter(|pods| self.said_pods.get(&revision) != Some(pods)) {
                 self.said_pods.insert(revision.clone(), pods.clone());
                 return Some(PlatformEvent::PodsChanged { revision, pods });
+            }
+        }
+        while let Some(revision) = self.changes.failures.pop_first() {
+            let failure = fleet.last_failure(&revision);
+            if let Some(failure) =
+                failure.filter(|failure| self.said_failures.get(&revision) != Some(failure))
+            {
+                self.said_failures.insert(revision.clone(), failure.clone());
+                return Some(PlatformEvent::PodFailed { revision, failure: failure.clone() });
             }
         }
         Some(match self.topics.pop_first()? {

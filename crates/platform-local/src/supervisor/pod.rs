@@ -106,7 +106,8 @@ impl Pod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
-            PodMessage::Failed { reason } => self.trouble = Some(reason.clone()),
+            // It becomes a [`PodNews::Failed`](super::fleet::PodNews), with the last words.
+            PodMessage::Failed { .. } => {}
         }
     }
 
@@ -120,8 +121,8 @@ impl Pod {
         Life { started: self.started, ready_since: self.ready_since }
     }
 
-    /// The pod as the platform's users see it.
-    pub(crate) fn facts(&self, present_template: TemplateNumber) -> PodFacts {
+    /// The pod as the platform's users see it. `hold` says why no request should wait for one of its template.
+    pub(crate) fn facts(&self, present_template: TemplateNumber, hold: Option<&str>) -> PodFacts {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let phase = match self.stage {
             Stage::Waiting { .. } => PodPhase::Pending,
@@ -140,6 +141,7 @@ impl Pod {
                 .map(|ports| LinkAddress { socket: local(ports.link), token: ports.link_token }),
             outdated: self.template != present_template,
             trouble: self.trouble.clone(),
+            hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),
             details: self.details.clone(),
         }
     }

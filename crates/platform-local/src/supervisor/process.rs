@@ -14,6 +14,7 @@ use vocabulary::PodName;
 use crate::executable::this_executable;
 use crate::lines::Lines;
 use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
+use crate::supervisor::failure::Failure;
 use crate::supervisor::fleet::PodNews;
 use crate::supervisor::logs::{LogSink, PodLog};
 
@@ -126,7 +127,7 @@ impl Process {
                         let mut said = Vec::new();
                         lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
                         for message in said {
-                            self.tell(PodNews::Said(message)).await;
+                            self.tell(news_of(message)).await;
                         }
                     }
                 },
@@ -161,6 +162,13 @@ impl Process {
 
     async fn tell(&self, news: PodNews) {
         let _ = self.news.send((self.pod.clone(), news)).await;
+    }
+}
+
+fn news_of(message: PodMessage) -> PodNews {
+    match message {
+        PodMessage::Failed { reason } => PodNews::Failed(Failure::without_words(&reason)),
+        PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
     }
 }
 

@@ -12,6 +12,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the first one again.
 const HEALTHY: Duration = Duration::from_secs(10);
 
+/// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and the second comes of it.
+const HOPELESS: u32 = 3;
+
 /// The failures of one template.
 #[derive(Clone, Debug)]
 pub(crate) struct Restarts {
@@ -22,6 +25,10 @@ pub(crate) struct Restarts {
     last_new: Option<Timestamp>,
     /// Why its new pods are watched with suspicion; until one gets ready.
     reason: Option<String>,
+    /// Failures since a pod was ready, as many as lengthened the wait.
+    in_a_row: u32,
+    /// Why no request should wait for the next attempt.
+    hold: Option<String>,
 }
 
 /// The life of a pod that failed.
@@ -41,6 +48,8 @@ impl Default for Restarts {
             last: None,
             last_new: None,
             reason: None,
+            in_a_row: 0,
+            hold: None,
         }
     }
 }
@@ -61,12 +70,22 @@ impl Restarts {
             let wait = self.backoff.next_wait();
             self.not_before = now + wait;
             self.reason = Some(format!("{reason}; it is started again {wait:?} later"));
+            self.in_a_row += 1;
+            let failures = self.in_a_row;
+            self.hold = (failures >= HOPELESS).then(|| format!("{failures} failures in a row: {reason}"));
         }
     }
 
     /// A pod of the template is ready: it can work.
     pub(crate) fn note_ready(&mut self) {
         self.reason = None;
+        self.in_a_row = 0;
+        self.hold = None;
+    }
+
+    /// Why no request should wait for a pod of the template, if it fails time and again.
+    pub(crate) fn hold(&self) -> Option<&str> {
+        self.hold.as_deref()
     }
 
     /// When the next pod may start.
@@ -126,6 +145,24 @@ mod tests {
         }
         // One of the two pods lengthens the wait each time.
         assert_eq!(restarts.not_before(), at(15_700));
+    }
+
+    #[test]
+    fn the_third_failure_in_a_row_is_one_too_many_until_a_pod_is_ready() {
+        let mut restarts = Restarts::default();
+        let mut hold_after = |start, end| {
+            restarts.note_failure("exited", started(start), at(end));
+            restarts.hold().map(str::to_owned)
+        };
+        assert_eq!(hold_after(0, 10), None);
+        assert_eq!(hold_after(0, 11), None, "started together, failed together");
+        assert_eq!(hold_after(110, 120), None);
+        assert_eq!(hold_after(320, 330).as_deref(), Some("3 failures in a row: exited"));
+        assert_eq!(hold_after(730, 740).as_deref(), Some("4 failures in a row: exited"));
+        restarts.note_ready();
+        assert_eq!(restarts.hold(), None);
+        restarts.note_failure("exited", started(2000), at(2010));
+        assert_eq!(restarts.hold(), None);
     }
 
     #[test]

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use platform::{PodFacts, RevisionFacts};
+use platform::{PodFacts, PodFailure, RevisionFacts};
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use crate::manifest::Service;
 use crate::pod::{APP_GRACE, PodSpec, Template};
+use crate::supervisor::failure::Failure;
 use crate::supervisor::pod::{Pod, Stage, TemplateNumber};
 use crate::supervisor::restarts::Restarts;
 
@@ -82,6 +83,7 @@ pub(crate) struct Revision {
     restarts: BTreeMap<TemplateNumber, Restarts>,
     pods: BTreeMap<PodName, Pod>,
     end_first: Vec<PodName>,
+    last_failure: Option<PodFailure>,
 }
 
 impl Revision {
@@ -100,6 +102,7 @@ impl Revision {
             restarts: BTreeMap::new(),
             pods: BTreeMap::new(),
             end_first: Vec::new(),
+            last_failure: None,
         }
     }
 
@@ -117,8 +120,11 @@ impl Revision {
         self.forget_templates();
     }
 
-    /// The order to have `count` pods, and which to end first if some must end.
+    /// The order to have `count` pods, and which to end first if some must end. Who wakes it from zero deserves an attempt at once, whatever happened before.
     pub(crate) fn scale_to(&mut self, count: PodCount, end_first: Vec<PodName>) {
+        if self.wanted == PodCount::ZERO && count > PodCount::ZERO {
+            self.restarts.remove(&self.present);
+        }
         self.wanted = count;
         self.end_first = end_first;
     }
@@ -155,13 +161,16 @@ impl Revision {
     }
 
     /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
-    pub(crate) fn note_failure(&mut self, name: &PodName, reason: &str, now: Timestamp) {
+    pub(crate) fn note_failure(&mut self, name: &PodName, failure: &Failure, now: Timestamp) {
         let kill_at = now + self.drain_limit();
         let Some(pod) = self.pods.get_mut(name) else { return };
         if pod.is_wanted() {
             let restarts = self.restarts.entry(pod.template).or_default();
-            restarts.note_failure(&format!("{name} failed: {reason}"), pod.life(), now);
+            restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
+            let Failure { reason, last_lines } = failure.clone();
+            self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
         }
+        pod.trouble = Some(failure.in_short());
         pod.ready_since = None;
         if pod.stage != Stage::Killed {
             pod.stage = Stage::Ending { until: kill_at };
@@ -171,7 +180,7 @@ impl Revision {
     /// A pod's process is gone, with everything that came from it.
     pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
         if self.pods.get(name).is_some_and(Pod::is_wanted) {
-            self.note_failure(name, status, now);
+            self.note_failure(name, &Failure::without_words(status), now);
         }
         self.pods.remove(name);
         self.forget_templates();
@@ -260,7 +269,13 @@ impl Revision {
 
     /// Its pods as the platform's users see them.
     pub(crate) fn pod_facts(&self) -> Vec<PodFacts> {
-        self.pods.values().map(|pod| pod.facts(self.present)).collect()
+        let hold = |pod: &Pod| self.restarts.get(&pod.template).and_then(Restarts::hold);
+        self.pods.values().map(|pod| pod.facts(self.present, hold(pod))).collect()
+    }
+
+    /// How a pod failed last.
+    pub(crate) fn last_failure(&self) -> Option<&PodFailure> {
+        self.last_failure.as_ref()
     }
 
     /// Forgets templates that no pod runs and none will.

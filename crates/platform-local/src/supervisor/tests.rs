@@ -93,7 +93,10 @@ impl World {
 
     fn fails(&mut self, pod: &PodName) {
         let reason = "the app exited with code 3".to_owned();
-        self.note(pod, &PodNews::Said(PodMessage::Failed { reason }));
+        self.note(
+            pod,
+            &PodNews::Failed(failure::Failure { reason, last_lines: vec!["no database".to_owned()] }),
+        );
         self.ends(pod);
     }
 
@@ -224,7 +227,9 @@ fn a_failed_pod_is_replaced_with_growing_patience_and_the_reason_stays_until_one
     assert_eq!(successor.phase, PodPhase::Pending);
     assert_eq!(
         successor.trouble.as_deref(),
-        Some("app-00001-0001 failed: the app exited with code 3; it is started again 100ms later")
+        Some(
+            "app-00001-0001 failed: the app exited with code 3: no database; it is started again 100ms later"
+        )
     );
     assert_eq!(world.done(), [""; 0]);
     world.pass(Duration::from_millis(99));
@@ -241,6 +246,33 @@ fn a_failed_pod_is_replaced_with_growing_patience_and_the_reason_stays_until_one
     );
     world.ready(&pod(1, 3));
     assert_eq!(world.facts(&pod(1, 3)).trouble, None);
+}
+
+/// What its pods say of waiting for them.
+fn hold(world: &World) -> Option<String> {
+    world.pods().iter().find_map(|pod| pod.hold.clone())
+}
+
+#[test]
+fn nobody_should_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attempt() {
+    let mut world = World::with_pods(0);
+    world.scale(1, &[]);
+    for number in 2..4 {
+        world.fails(&pod(1, number));
+        assert_eq!(hold(&world), None, "failure {number}");
+        world.pass(SECOND);
+    }
+    world.fails(&pod(1, 4));
+    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3: no database";
+    assert_eq!(hold(&world).as_deref(), Some(text));
+    world.pass(SECOND);
+    assert_eq!(hold(&world).as_deref(), Some(text), "the next one is on trial");
+    world.scale(0, &[]);
+    world.done();
+    world.scale(1, &[]);
+    assert_eq!((hold(&world), world.done().len()), (None, 1), "a wake starts one at once");
+    let failed = world.fleet.last_failure(&revision("app")).map(|failure| failure.pod.clone());
+    assert_eq!(failed, Some(pod(1, 4)), "and the failure is not forgotten");
 }
 
 #[test]
@@ -396,6 +428,7 @@ mod telling {
                 PlatformEvent::PodsChanged { revision, pods } => {
                     format!("pods of {}: {}", revision.name(), pods.len())
                 }
+                PlatformEvent::PodFailed { failure, .. } => format!("failure of {}", failure.pod),
                 PlatformEvent::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
                 PlatformEvent::Synced => "synced".to_owned(),
             });
@@ -424,6 +457,11 @@ mod telling {
         outbox.note(world.fleet.take_changes());
         outbox.say(&world.fleet, &surface);
         assert_eq!(kinds(&mut events), ["pods of app: 2"], "an order is not told back");
+
+        world.fails(&pod(1, 1));
+        outbox.note(world.fleet.take_changes());
+        outbox.say(&world.fleet, &surface);
+        assert_eq!(kinds(&mut events), ["pods of app: 2", "failure of app-00001-0001"]);
     }
 
     #[test]

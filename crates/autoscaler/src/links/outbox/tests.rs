@@ -17,6 +17,7 @@ fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
         pods: Vec::new(),
         hop_keys: Vec::new(),
         waiting_for: String::new(),
+        hold: None,
     })
 }
 

@@ -1,0 +1,52 @@
+//! How a pod failed, and what it had to say before.
+
+/// How long a failure in one line may be: with the pod's name it fits what links say of a revision (512 bytes).
+const IN_SHORT_MAX: usize = 400;
+
+/// How a pod failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What happened ("the app exited with code 3").
+    pub(crate) reason: String,
+    /// The last lines of its standard error, oldest first.
+    pub(crate) last_lines: Vec<String>,
+}
+
+impl Failure {
+    /// One of a pod that printed nothing, or of which nobody knows what it printed.
+    pub(crate) fn without_words(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), last_lines: Vec::new() }
+    }
+
+    /// The reason and the last words in one line.
+    pub(crate) fn in_short(&self) -> String {
+        let words: Vec<&str> =
+            self.last_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        if words.is_empty() {
+            return self.reason.clone();
+        }
+        let mut text = format!("{}: {}", self.reason, words.join(" / "));
+        if text.len() > IN_SHORT_MAX {
+            text.truncate(text.floor_char_boundary(IN_SHORT_MAX));
+            text.push('…');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_follow_the_reason_in_one_line_of_bounded_length() {
+        let failure = |lines: &[&str]| Failure {
+            reason: "the app exited with code 1".to_owned(),
+            last_lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        assert_eq!(failure(&["", "  "]).in_short(), "the app exited with code 1");
+        assert_eq!(failure(&["a", " b"]).in_short(), "the app exited with code 1: a / b");
+        let long = failure(&["ä".repeat(1000).as_str()]).in_short();
+        assert!(long.len() <= IN_SHORT_MAX + '…'.len_utf8() && long.ends_with("ä…"), "{long}");
+    }
+}
