@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
@@ -26,21 +28,51 @@ pub(crate) enum Command {
     Lint(LintOptions),
     /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
     Restart(RestartOptions),
+    /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next written.
+    Delete(DeleteOptions),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// One pod; started by `ebb up`.
     #[command(hide = true)]
-    Pod,
+    Pod(PodOptions),
     /// The proxy beside one app; started by `ebb pod`.
     #[command(hide = true)]
-    QueueProxy,
+    QueueProxy(PodOptions),
+}
+
+/// What lists of processes show of a pod's processes.
+#[derive(Debug, Args)]
+pub(crate) struct PodOptions {
+    /// Whose process it is; for people.
+    pub(crate) pod: Option<String>,
+}
+
+/// Which manifests, and how they are understood.
+#[derive(Debug, Args)]
+pub(crate) struct ManifestOptions {
+    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. A directory means all *.yaml, *.yml and *.json in it, "-" standard input.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// What follows NAME.NAMESPACE. in the hosts.
+    #[arg(long, default_value = "example.com", value_parser = domain)]
+    pub(crate) domain: String,
+    /// Skip, with a warning, what ebb does not run: Deployments, other ConfigMaps and so on.
+    #[arg(long)]
+    pub(crate) ignore_foreign: bool,
+}
+
+impl ManifestOptions {
+    /// Reads standard input if it was named.
+    pub(crate) fn source(&self) -> anyhow::Result<ManifestSource> {
+        let foreign = if self.ignore_foreign { ForeignKinds::Skipped } else { ForeignKinds::Refused };
+        ManifestSource::new(self.files.clone(), &self.domain, foreign).context("reading standard input")
+    }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UpOptions {
-    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. Changes take effect at once.
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
-    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifests: ManifestOptions,
     /// Where requests are taken; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
@@ -51,9 +83,6 @@ pub(crate) struct UpOptions {
     /// names, and from web pages of other origins, are refused.
     #[arg(long, value_name = "NAME", env = "EBB_TRUSTED_HOSTS", value_delimiter = ',')]
     pub(crate) trusted_host: Vec<TrustedHost>,
-    /// What follows NAME.NAMESPACE. in the hosts.
-    #[arg(long, default_value = "example.com", value_parser = domain)]
-    pub(crate) domain: String,
     /// What is logged: a level (error, warn, info, debug, trace), also per part, such as "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
     pub(crate) log: String,
@@ -123,9 +152,16 @@ pub(crate) struct Asking {
     /// How to show it.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: OutputFormat,
-    /// The API of the autoscaler to ask.
-    #[arg(long, value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
-    pub(crate) api: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
+}
+
+/// Which `ebb up` is meant.
+#[derive(Debug, Args)]
+pub(crate) struct ApiOptions {
+    /// The API of the running `ebb up`.
+    #[arg(long = "api", value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
+    pub(crate) url: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -138,21 +174,24 @@ pub(crate) enum OutputFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct LintOptions {
-    /// Manifests, read as `ebb up` would.
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
-    pub(crate) files: Vec<PathBuf>,
-    /// What follows NAME.NAMESPACE. in the hosts.
-    #[arg(long, default_value = "example.com", value_parser = domain)]
-    pub(crate) domain: String,
+    #[command(flatten)]
+    pub(crate) manifests: ManifestOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
     /// Which part.
     pub(crate) part: Part,
-    /// The API of the running `ebb up`.
-    #[arg(long, value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
-    pub(crate) api: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -13,9 +13,9 @@ use crate::{client, output};
 /// Shows one revision with its pods and its last decisions, newest last.
 pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     let detail: RevisionDetail = crate::up::runtime()?.block_on(async {
-        let list: RevisionList = client::get(&options.asking.api, "/v1/revisions").await?;
+        let list: RevisionList = client::get(&options.asking.api.url, "/v1/revisions").await?;
         let name = &choose(&list, &options.revision)?.name;
-        client::get(&options.asking.api, &format!("/v1/revisions/{name}")).await
+        client::get(&options.asking.api.url, &format!("/v1/revisions/{name}")).await
     })?;
     if options.asking.output == OutputFormat::Json {
         output::print_json(&detail)?;

@@ -41,7 +41,7 @@ fn is_terminal() -> bool {
 }
 
 async fn ask(asking: &Asking, wanted: Option<&str>) -> anyhow::Result<RevisionList> {
-    let mut list: RevisionList = client::get(&asking.api, "/v1/revisions").await?;
+    let mut list: RevisionList = client::get(&asking.api.url, "/v1/revisions").await?;
     if let Some(wanted) = wanted {
         let chosen = choose(&list, wanted)?.name.clone();
         list.revisions.retain(|revision| revision.name == chosen);

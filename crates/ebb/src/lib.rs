@@ -5,6 +5,7 @@
 
 mod cli;
 mod client;
+mod delete;
 mod explain;
 mod get;
 mod lint;
@@ -25,13 +26,14 @@ use cli::{Cli, Command};
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match Cli::parse_from(arguments).command {
         // These three start with every pod, so they come before anything that costs time.
-        Command::Pod => return platform_local::pod_main(),
-        Command::QueueProxy => return queue_proxy::main_from_env(),
+        Command::Pod(_) => return platform_local::pod_main(),
+        Command::QueueProxy(_) => return queue_proxy::main_from_env(),
         Command::SampleApp => sample_app::run().map(|()| ExitCode::SUCCESS),
         Command::Up(options) => up::run(options),
-        Command::Lint(options) => Ok(lint::run(&options)),
+        Command::Lint(options) => lint::run(&options),
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
+        Command::Delete(options) => delete::run(&options),
         Command::Restart(options) => restart::run(&options),
     };
     done.unwrap_or_else(|error| {

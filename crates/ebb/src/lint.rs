@@ -1,31 +1,37 @@
-//! `ebb lint`: says what `ebb up` would say of these files, without running them.
+//! `ebb lint`: says what `ebb up` would say of these files, without running them, and whether this machine has what they want to run.
 
 use std::process::ExitCode;
+
+use platform_local::Findings;
 
 use crate::cli::LintOptions;
 use crate::output;
 
 /// Exit code 0 if the files can be used (warnings allowed), 2 if not.
-pub(crate) fn run(options: &LintOptions) -> ExitCode {
-    match platform_local::load(&options.files, &options.domain) {
-        Ok(loaded) => {
-            for warning in &loaded.warnings {
-                output::print_warning(&warning.to_string());
-            }
-            anstream::println!(
-                "{} can be used",
-                if options.files.len() == 1 { "the file" } else { "the files" }
-            );
-            ExitCode::SUCCESS
-        }
-        Err(troubles) => refuse(&troubles),
+pub(crate) fn run(options: &LintOptions) -> anyhow::Result<ExitCode> {
+    let files = &options.manifests.files;
+    let loaded = match platform_local::load(&options.manifests.source()?) {
+        Ok(loaded) => loaded,
+        Err(findings) => return Ok(refuse(&findings)),
+    };
+    if !loaded.absences.is_empty() {
+        return Ok(refuse(&Findings { problems: loaded.absences, warnings: loaded.warnings }));
     }
+    for warning in &loaded.warnings {
+        output::print_warning(&warning.to_string());
+    }
+    let is_one = files.len() == 1 && !files[0].is_dir();
+    output::print_line(if is_one { "the file can be used" } else { "the files can be used" })?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Prints every trouble; the exit code for input that cannot be used.
-pub(crate) fn refuse(troubles: &[platform_local::Trouble]) -> ExitCode {
-    for trouble in troubles {
-        output::print_problem(&trouble.to_string());
+/// Prints everything there is to say; the exit code for input that cannot be used.
+pub(crate) fn refuse(findings: &Findings) -> ExitCode {
+    for problem in &findings.problems {
+        output::print_problem(&problem.to_string());
+    }
+    for warning in &findings.warnings {
+        output::print_warning(&warning.to_string());
     }
     ExitCode::from(2)
 }

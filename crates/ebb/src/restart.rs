@@ -11,7 +11,7 @@ use crate::client;
 pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<ExitCode> {
     let part = name(options.part);
     crate::up::runtime()?.block_on(client::ask(
-        &options.api,
+        &options.api.url,
         Method::POST,
         &format!("/v1/restart/{part}"),
     ))?;

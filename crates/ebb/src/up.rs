@@ -19,8 +19,8 @@ use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, UpOptions};
 use crate::{lint, output};
-use api::RestartOrder;
-use parts::Parts;
+use api::{Orders, RestartOrder};
+use parts::{Manifests, Parts};
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -29,11 +29,12 @@ const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
-    let loaded = match platform_local::load(&options.files, &options.domain) {
+    let source = options.manifests.source()?;
+    let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
-        Err(troubles) => return Ok(lint::refuse(&troubles)),
+        Err(findings) => return Ok(lint::refuse(&findings)),
     };
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().chain(&loaded.absences) {
         output::print_warning(&warning.to_string());
     }
     let sockets = match Sockets::bind(&options) {
@@ -48,7 +49,7 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let descriptors = runtime::raise_descriptor_limit();
-    runtime()?.block_on(serve(options, loaded, sockets, descriptors))
+    runtime()?.block_on(serve(options, Manifests { source, loaded }, sockets, descriptors))
 }
 
 /// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
@@ -96,7 +97,7 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
 
 async fn serve(
     options: UpOptions,
-    loaded: platform_local::Loaded,
+    manifests: Manifests,
     sockets: Sockets,
     descriptors: DescriptorLimit,
 ) -> anyhow::Result<ExitCode> {
@@ -104,7 +105,8 @@ async fn serve(
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
-    let mut parts = Parts::start(&options, loaded, sockets.requests, descriptors).await?;
+    let mut parts = Parts::start(&options, manifests, sockets.requests, descriptors).await?;
+    let orders = Orders { restarts: orders, platform: parts.platform() };
     let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));

@@ -6,10 +6,13 @@
 
 mod config_map;
 mod container;
+mod existence;
 mod fields;
 mod probe;
 mod reading;
+mod security;
 mod service;
+mod source;
 mod yaml;
 
 #[cfg(test)]
@@ -23,8 +26,9 @@ use std::sync::Arc;
 use scaling::ClusterConfig;
 use vocabulary::RevisionName;
 
-pub(crate) use crate::manifest::reading::Reading;
+pub(crate) use crate::manifest::reading::{Item, Reading};
 pub(crate) use crate::manifest::service::Service;
+pub use crate::manifest::source::{ForeignKinds, ManifestSource};
 
 /// Something in a file that is refused, or accepted with a word of warning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +60,8 @@ pub struct Loaded {
     pub(crate) cluster_file: Option<PathBuf>,
     /// Accepted, but worth a word.
     pub warnings: Vec<Trouble>,
+    /// Commands and directories that this machine does not have: their pods will fail.
+    pub absences: Vec<Trouble>,
     /// The Services, each with the file that it stands in.
     pub(crate) services: BTreeMap<RevisionName, Placed>,
 }
@@ -81,19 +87,35 @@ pub(crate) struct Placed {
     pub(crate) service: Service,
 }
 
-/// Reads all files. `domain` is what follows `NAME.NAMESPACE.` in the hosts. Fails with every problem of every file, in their order.
-pub fn load(files: &[PathBuf], domain: &str) -> Result<Loaded, Vec<Trouble>> {
-    let reading = Reading::of(files, domain, &Loaded::default());
-    let empty = reading.empty.iter().map(|file| Trouble {
+/// What is said of files that cannot be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Refused.
+    pub problems: Vec<Trouble>,
+    /// Accepted, but worth a word.
+    pub warnings: Vec<Trouble>,
+}
+
+/// Reads everything. Fails with every problem of every file, in their order, and with what else there is to say.
+pub fn load(source: &ManifestSource) -> Result<Loaded, Findings> {
+    let mut reading = Reading::of(source, &Loaded::default());
+    let whole = |file: &PathBuf, message: &str| Trouble {
         file: file.clone(),
         place: None,
-        message: "holds no manifest".to_owned(),
-    });
-    let mut troubles: Vec<Trouble> = reading.troubles.iter().cloned().chain(empty).collect();
-    if troubles.is_empty() {
+        message: message.to_owned(),
+    };
+    let empty = reading.empty.iter().map(|file| whole(file, "holds no manifest"));
+    let absent = reading.absent.iter().map(|file| whole(file, "cannot be read: there is no such file"));
+    let mut problems: Vec<Trouble> = reading.troubles.iter().cloned().chain(empty).chain(absent).collect();
+    let bare = source.bare_directories();
+    problems.extend(bare.iter().map(|bare| whole(bare, "holds no manifest (*.yaml, *.yml, *.json)")));
+    if problems.is_empty() {
         return Ok(reading.over(&Loaded::default()));
     }
+    let files = source.files().0;
     let order = |file: &Path| files.iter().position(|named| named == file);
-    troubles.sort_by_key(|trouble| (order(&trouble.file), trouble.place));
-    Err(troubles)
+    problems.sort_by_key(|trouble| (order(&trouble.file), trouble.place));
+    let mut warnings = std::mem::take(&mut reading.warnings);
+    warnings.append(&mut reading.absences);
+    Err(Findings { problems, warnings })
 }

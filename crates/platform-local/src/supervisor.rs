@@ -4,6 +4,7 @@
 //! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
 //! the latest wins, so nobody ever waits for this task.
 
+mod edits;
 mod failure;
 mod fleet;
 mod logs;
@@ -26,12 +27,12 @@ use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
 
 use crate::executable::is_this_executable;
-use crate::manifest::{Loaded, Reading, Trouble};
+use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
 use crate::pod::PodMessage;
 use crate::watch::Watched;
 use fleet::{Fleet, PodNews};
@@ -50,9 +51,7 @@ const NEWS_WAITING: usize = 256;
 #[derive(Clone, Debug)]
 pub struct LocalConfig {
     /// The manifests, watched for changes.
-    pub files: Vec<PathBuf>,
-    /// What follows `NAME.NAMESPACE.` in the hosts.
-    pub domain: String,
+    pub manifests: ManifestSource,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
     /// This process's clock.
@@ -83,7 +82,20 @@ struct Orders {
     scale: BTreeMap<RevisionName, (PodCount, Vec<PodName>)>,
     release: BTreeSet<PodName>,
     states: BTreeMap<PodName, PodState>,
+    delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
     end: Wish,
+}
+
+/// What became of the order to remove a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its pods drain. It comes back when this file is written again and still holds it.
+    Begun {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There is no such Service, or everything ends anyway.
+    Unknown,
 }
 
 impl LocalPlatform {
@@ -94,8 +106,8 @@ impl LocalPlatform {
         let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
         let (readings_in, readings) = mpsc::channel(1);
         let watched = Watched {
-            files: config.files.clone(),
-            domain: config.domain.clone(),
+            source: Arc::new(config.manifests),
+            clock: config.clock,
             last_good: last_good_to_read,
             readings: readings_in,
         };
@@ -111,7 +123,8 @@ impl LocalPlatform {
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
             last_good,
             troubles: Vec::new(),
-            warnings: loaded.warnings.clone(),
+            warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
+            deleted: BTreeMap::new(),
             loaded,
             logs: LogSink::start(std::io::stdout()),
             starts: Starts::default(),
@@ -125,6 +138,13 @@ impl LocalPlatform {
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
         self.order(|orders| orders.activators = Some(activators));
+    }
+
+    /// Removes a Service as if it stood in no file any more.
+    pub async fn delete(&self, service: RevisionName) -> Deletion {
+        let (reply, outcome) = oneshot::channel();
+        self.order(|orders| orders.delete.push((service, reply)));
+        outcome.await.unwrap_or(Deletion::Unknown)
     }
 
     /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
@@ -189,6 +209,8 @@ struct Supervisor {
     /// What is wrong with the files as they are.
     troubles: Vec<Trouble>,
     warnings: Vec<Trouble>,
+    /// What a person removed, with the file that says otherwise until it is written again.
+    deleted: BTreeMap<RevisionName, PathBuf>,
     logs: LogSink,
     starts: Starts,
     processes: BTreeMap<PodName, watch::Sender<Wish>>,
@@ -249,6 +271,10 @@ impl Supervisor {
         for pod in orders.release {
             self.fleet.release(&pod, now);
         }
+        for (service, reply) in orders.delete {
+            // Whoever asked may have gone away; it is removed all the same.
+            let _ = reply.send(self.delete(&service));
+        }
         match orders.end {
             Wish::Run => {}
             Wish::Terminate => self.fleet.drain(now),
@@ -270,36 +296,6 @@ impl Supervisor {
             PodNews::Said(PodMessage::Started { .. } | PodMessage::Failed { .. }) | PodNews::Spawned(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
-    }
-
-    fn take_reading(&mut self, mut reading: Reading) {
-        let troubles = std::mem::take(&mut reading.troubles);
-        if self.troubles != troubles {
-            for trouble in &troubles {
-                tracing::warn!("{trouble}; what applied before still does");
-            }
-            if troubles.is_empty() {
-                tracing::info!("the files are flawless again");
-            }
-            self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
-            self.troubles = troubles;
-            self.outbox.note_topic(Topic::Problems);
-        }
-        if self.warnings != reading.warnings {
-            self.warnings.clone_from(&reading.warnings);
-            for warning in &self.warnings {
-                tracing::warn!("{warning}");
-            }
-        }
-        let loaded = Arc::new(reading.over(&self.loaded));
-        if loaded.cluster != self.loaded.cluster {
-            tracing::info!("the ConfigMap changed");
-            self.surface.cluster = loaded.cluster.clone();
-            self.outbox.note_topic(Topic::Config);
-        }
-        self.fleet.apply(&loaded, self.clock.now());
-        self.last_good.send_replace(Arc::clone(&loaded));
-        self.loaded = loaded;
     }
 
     /// Carries out what the fleet decided.

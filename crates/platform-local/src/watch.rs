@@ -2,21 +2,27 @@
 //!
 //! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are watched, not the files.
 //! Some file systems report nothing, so the files' metadata are looked at now and then too. Neither says that a writer is done, so a
-//! change counts once the metadata have not changed for a moment.
+//! change counts once the metadata have not changed for a moment. What is gone counts later still: many tools remove a file before they
+//! write it anew.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
+use runtime::Clock;
 use tokio::sync::{Notify, mpsc, watch};
+use vocabulary::Timestamp;
 
-use crate::manifest::{Loaded, Reading};
+use crate::manifest::{Item, Loaded, ManifestSource, Reading};
 
 /// How long the files must be left alone before they are read.
 const QUIET: Duration = Duration::from_millis(50);
-/// How long a file must hold nothing before that is believed: many writers empty a file first.
+/// How long a file must hold nothing before that is said: many writers empty a file first.
 const EMPTY_QUIET: Duration = Duration::from_secs(1);
+/// How long something must stand in no file before it counts as removed.
+const REMOVED_AFTER: Duration = Duration::from_secs(2);
 /// How often metadata are looked at, for file systems that report nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -24,41 +30,50 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Watched {
     /// The files.
-    pub(crate) files: Vec<PathBuf>,
-    /// See [`crate::load`].
-    pub(crate) domain: String,
+    pub(crate) source: Arc<ManifestSource>,
+    /// This process's clock.
+    pub(crate) clock: Clock,
     /// What applies.
     pub(crate) last_good: watch::Receiver<Arc<Loaded>>,
     /// Who wants to know what the files say after a change.
     pub(crate) readings: mpsc::Sender<Reading>,
 }
 
+/// What is in no file any more, and since when.
+type Missing = BTreeMap<Item, Timestamp>;
+
 impl Watched {
     /// Reads the files after each change, until nobody wants to know any more.
     pub(crate) async fn run(self) {
         let changed = Arc::new(Notify::new());
-        let _watcher = watch_directories(&self.files, &changed);
+        let _watcher = watch_directories(self.source.named(), &changed);
         let mut seen = self.look().await;
+        let mut missing = Missing::new();
         // What was written between the first reading and now is found by this look.
-        let mut is_new = true;
+        let mut is_due = true;
         loop {
-            if !is_new {
+            if !is_due {
+                let counts_at = missing.values().min().map(|since| *since + REMOVED_AFTER);
                 tokio::select! {
                     () = changed.notified() => {}
                     () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = self.clock.sleep_until(counts_at.unwrap_or_default()), if counts_at.is_some() => is_due = true,
                     () = self.readings.closed() => return,
                 }
-                is_new = self.look().await != seen;
+                is_due = is_due || self.look().await != seen;
             }
-            if is_new {
-                seen = self.settled().await;
-                is_new = false;
+            if is_due {
+                is_due = false;
+                let before = std::mem::replace(&mut seen, self.settled().await);
                 let mut reading = self.read().await;
                 if !reading.empty.is_empty() {
                     tokio::time::sleep(EMPTY_QUIET).await;
                     seen = self.look().await;
                     reading = self.read().await;
+                    reading.refuse_empty();
                 }
+                reading.written = written(&before, &seen);
+                self.count_removals(&mut reading, &mut missing);
                 if self.readings.send(reading).await.is_err() {
                     return;
                 }
@@ -66,8 +81,22 @@ impl Watched {
         }
     }
 
+    /// Whatever stands in no file for long enough counts as removed.
+    fn count_removals(&self, reading: &mut Reading, missing: &mut Missing) {
+        let now = self.clock.now();
+        let gone = reading.missing(&self.last_good.borrow());
+        missing.retain(|item, _| gone.contains(item));
+        for item in gone {
+            missing.entry(item).or_insert(now);
+        }
+        let is_removed = |since: Timestamp| now.saturating_since(since) >= REMOVED_AFTER;
+        reading.removed =
+            missing.iter().filter(|(_, since)| is_removed(**since)).map(|(item, _)| item.clone()).collect();
+        missing.retain(|_, since| !is_removed(*since));
+    }
+
     /// The files' metadata once they have not changed for a moment.
-    async fn settled(&self) -> Vec<Seen> {
+    async fn settled(&self) -> Looks {
         let mut last = self.look().await;
         loop {
             tokio::time::sleep(QUIET).await;
@@ -79,18 +108,29 @@ impl Watched {
         }
     }
 
-    async fn look(&self) -> Vec<Seen> {
-        let files = self.files.clone();
-        let look = move || files.iter().map(|file| Seen::at(file)).collect();
+    async fn look(&self) -> Looks {
+        let source = Arc::clone(&self.source);
+        let look = move || {
+            let (files, _) = source.files();
+            files.into_iter().map(|file| (file.clone(), Seen::at(&file))).collect()
+        };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     async fn read(&self) -> Reading {
-        let (files, domain) = (self.files.clone(), self.domain.clone());
+        let source = Arc::clone(&self.source);
         let last_good = self.last_good.borrow().clone();
-        let read = move || Reading::of(&files, &domain, &last_good);
-        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || Reading::of(&source, &last_good)).await.unwrap_or_default()
     }
+}
+
+type Looks = BTreeMap<PathBuf, Seen>;
+
+/// The files that are there and were not so before.
+fn written(before: &Looks, after: &Looks) -> BTreeSet<PathBuf> {
+    let is_new =
+        |(file, seen): &(&PathBuf, &Seen)| **seen != Seen::Missing && before.get(*file) != Some(seen);
+    after.iter().filter(is_new).map(|(file, _)| file.clone()).collect()
 }
 
 /// By which a change of a file is noticed.
@@ -139,10 +179,11 @@ fn no_watcher(error: &notify::Error) {
     tracing::debug!(%error, "files are looked at every two seconds instead of being watched");
 }
 
-/// Where the file is named, and where it is if that name is a link.
+/// Where the file is named, and where it is if that name is a link; of a directory, itself too.
 fn directories_of(file: &Path) -> Vec<PathBuf> {
+    let itself = file.is_dir().then(|| file.to_owned());
     let named =
         file.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let real = file.canonicalize().ok().and_then(|real| real.parent().map(Path::to_owned));
-    named.map(Path::to_owned).into_iter().chain(real).collect()
+    named.map(Path::to_owned).into_iter().chain(real).chain(itself).collect()
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use platform::{Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
-use platform_local::{LocalConfig, LocalPlatform, load};
+use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, ManifestSource, load};
 use scaling::PodPhase;
 use tokio::sync::mpsc;
 use vocabulary::{PodCount, PodName, PodState, RevisionName};
@@ -81,10 +81,11 @@ fn supervise(file: &Path) -> ExitCode {
 }
 
 fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
-    let loaded = load(files, "example.com").unwrap_or_else(|troubles| panic!("{troubles:?}"));
+    let manifests = ManifestSource::new(files.to_vec(), "example.com", ForeignKinds::Refused);
+    let manifests = manifests.expect("standard input is not read");
+    let loaded = load(&manifests).unwrap_or_else(|findings| panic!("{findings:?}"));
     let config = LocalConfig {
-        files: files.to_vec(),
-        domain: "example.com".to_owned(),
+        manifests,
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
         app_descriptors: None,

@@ -3,6 +3,7 @@
 mod bad_input;
 mod descriptors;
 mod faults;
+mod files;
 mod lifecycle;
 mod main_job;
 mod no_lost_request;

@@ -128,8 +128,8 @@ async fn edits_take_effect_while_it_runs() {
     ebb.configure(&ConfigMap::short().set("container-concurrency-target-default", "40"));
     ebb.until("edited", "a target of 28", |revision| revision.field("target_per_pod").as_f64() == Some(28.0))
         .await;
-    // A Service that is removed from its file drains and stops.
-    ebb.write("edited.yaml", "# nothing any more\n");
+    // A Service that is removed with its file drains and stops.
+    std::fs::remove_file(ebb.folder().join("edited.yaml")).expect("it is there");
     tests::eventually("the service is gone", Duration::from_secs(30), || async {
         let json = ebb.json(&["get", "-o", "json"]).await?;
         if json["revisions"].as_array().map(Vec::len) == Some(1) { Ok(()) } else { Err(json.to_string()) }

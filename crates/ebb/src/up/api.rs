@@ -7,14 +7,16 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use platform_local::{Deletion, LocalPlatform};
 use runtime::TrustedHosts;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
+use vocabulary::RevisionName;
 
 use crate::cli::Part;
 
@@ -22,6 +24,12 @@ use crate::cli::Part;
 pub(super) struct RestartOrder {
     pub(super) part: Part,
     pub(super) done: oneshot::Sender<Result<(), String>>,
+}
+
+/// What a person may order.
+pub(super) struct Orders {
+    pub(super) restarts: mpsc::Sender<RestartOrder>,
+    pub(super) platform: Arc<LocalPlatform>,
 }
 
 /// The router of the autoscaler that is at work now.
@@ -42,7 +50,7 @@ impl CurrentRouter {
 pub(super) fn serve(
     listener: TcpListener,
     current: CurrentRouter,
-    orders: mpsc::Sender<RestartOrder>,
+    orders: Orders,
     trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
     let listener = tokio::net::TcpListener::from_std(listener).context("listening for the API")?;
@@ -54,20 +62,52 @@ pub(super) fn serve(
 }
 
 /// Browsers are kept out here, in front of everything, so that no page can be forgotten.
-fn router(current: CurrentRouter, orders: mpsc::Sender<RestartOrder>, trusted: TrustedHosts) -> Router {
+fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Router {
+    let front = Front { current, platform: orders.platform };
     let router = Router::new()
         .route("/v1/restart/{part}", post(restart))
-        .with_state(orders)
+        .with_state(orders.restarts)
         .fallback(forward)
-        .with_state(current);
+        .with_state(front);
     runtime::refuse_foreign(router, trusted, |status, error| {
         (status, Json(ApiError { version: API_VERSION, error })).into_response()
     })
 }
 
-async fn forward(State(current): State<CurrentRouter>, request: Request) -> Response {
-    let router = Router::clone(&current.0.load());
+/// What answers everything that has no route here.
+#[derive(Clone)]
+struct Front {
+    current: CurrentRouter,
+    platform: Arc<LocalPlatform>,
+}
+
+/// For the autoscaler, but the order to remove what it tells about. (Not a route with parameters: they would add up with those of its own routes.)
+async fn forward(State(front): State<Front>, request: Request) -> Response {
+    let name = request.uri().path().strip_prefix("/v1/revisions/");
+    if let Some(name) = name.filter(|_| request.method() == Method::DELETE) {
+        return delete_service(name, &front.platform).await.into_response();
+    }
+    let router = Router::clone(&front.current.0.load());
     router.oneshot(request).await.into_response()
+}
+
+async fn delete_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
+    let name = match RevisionName::parse(name) {
+        Ok(name) => name,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    match platform.delete(name.clone()).await {
+        Deletion::Begun { file } => (
+            StatusCode::OK,
+            format!(
+                "{name} is removed: its pods drain; it comes back when {} is written again\n",
+                file.display()
+            ),
+        ),
+        Deletion::Unknown => {
+            (StatusCode::NOT_FOUND, format!("there is no Service {name}, or everything ends already\n"))
+        }
+    }
 }
 
 async fn restart(

@@ -10,7 +10,7 @@ use axum::Router;
 use dataplane::ConnectionBudget;
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform};
-use platform_local::{Loaded, LocalConfig, LocalPlatform};
+use platform_local::{Loaded, LocalConfig, LocalPlatform, ManifestSource};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName};
@@ -39,6 +39,14 @@ pub(super) struct Parts {
     autoscaler: Option<Autoscaler>,
     epoch: u64,
     api: CurrentRouter,
+}
+
+/// What is to run.
+pub(super) struct Manifests {
+    /// Where it stands.
+    pub(super) source: ManifestSource,
+    /// What it said at the start.
+    pub(super) loaded: Loaded,
 }
 
 struct RunningActivator {
@@ -85,7 +93,7 @@ impl Parts {
     /// Starts the supervisor, an activator and an autoscaler.
     pub(super) async fn start(
         options: &UpOptions,
-        loaded: Loaded,
+        manifests: Manifests,
         requests: TcpListener,
         descriptors: DescriptorLimit,
     ) -> anyhow::Result<Self> {
@@ -97,13 +105,12 @@ impl Parts {
         let ebb = std::env::current_exe().context("finding this executable")?;
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
-            files: options.files.clone(),
-            domain: options.domain.clone(),
+            manifests: manifests.source,
             ebb,
             clock,
             app_descriptors: Some(descriptors.found),
         };
-        let platform = LocalPlatform::start(config, loaded);
+        let platform = LocalPlatform::start(config, manifests.loaded);
         let mut starter = ActivatorStarter {
             requests,
             clock,
@@ -140,6 +147,11 @@ impl Parts {
             epoch,
             api,
         })
+    }
+
+    /// What runs the pods.
+    pub(super) fn platform(&self) -> Arc<LocalPlatform> {
+        Arc::clone(&self.platform)
     }
 
     /// The API of whichever autoscaler is at work.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::yaml::Node;
+use crate::manifest::{existence, security};
 use crate::pod::{Probes, Template};
 
 const REFUSED: &[Refusal] = &[
@@ -12,7 +13,6 @@ const REFUSED: &[Refusal] = &[
     ("lifecycle", "the pod drains by itself"),
     ("restartPolicy", "a pod that fails is always replaced"),
     ("resizePolicy", "processes share the machine"),
-    ("securityContext", "the app runs as the user that started ebb"),
     ("startupPolicy", "there is one container"),
     ("stdin", "the app reads from /dev/null"),
     ("stdinOnce", "the app reads from /dev/null"),
@@ -32,6 +32,10 @@ pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &
     template.command = command(&mut container, report);
     template.env = env(&mut container, report);
     template.directory = directory(&mut container, report);
+    if let Some(written) = container.take("command") {
+        existence::look_for_command(template, written.place, report);
+    }
+    security::read(&mut container, report);
     let app = ports(&mut container, report);
     template.probes = Probes {
         readiness: Some(
@@ -41,7 +45,7 @@ pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &
         liveness: probe::read(&mut container, ProbeKind::Liveness, app, report),
         startup: probe::read(&mut container, ProbeKind::Startup, app, report),
     };
-    container.warn_of("resources", "processes share the machine without limits", report);
+    container.warn_unless_empty("resources", "processes share the machine without limits", report);
     container.warn_of("imagePullPolicy", "no image is run", report);
     container.finish(REFUSED, report);
 }
@@ -108,11 +112,19 @@ fn variable(item: &Node, path: String, report: &mut Report) -> Option<(String, S
     Some((name?, value))
 }
 
-/// A relative directory means one beside the manifest, so that a manifest works from wherever `ebb` is started.
+/// Everything relative is beside the manifest, so that a manifest works from wherever `ebb` is started: the directory that is written, or, if none
+/// is, whatever the command and its arguments name.
 fn directory(container: &mut Fields<'_>, report: &mut Report) -> Option<PathBuf> {
-    let written = container.text("workingDir", report).filter(|text| !text.is_empty())?;
+    let written = container.text("workingDir", report).filter(|text| !text.is_empty());
     let beside = report.file().parent().unwrap_or(Path::new(""));
-    Some(beside.join(written))
+    let directory = std::path::absolute(beside.join(written.unwrap_or("."))).ok()?;
+    let place = container.take("workingDir").map_or(container.place, |node| node.place);
+    if written.is_some() && !directory.is_dir() {
+        let path = container.path_of("workingDir");
+        report
+            .miss(place, format!("{path} is {}, which is no directory of this machine", directory.display()));
+    }
+    Some(directory)
 }
 
 fn ports<'n>(container: &mut Fields<'n>, report: &mut Report) -> AppPort<'n> {

@@ -13,12 +13,14 @@ pub(crate) struct Report {
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
     pub(crate) warnings: Vec<Trouble>,
+    /// Commands and directories that this machine does not have.
+    pub(crate) absences: Vec<Trouble>,
 }
 
 impl Report {
     /// About this file, as the user named it.
     pub(crate) fn about(file: &Path) -> Self {
-        Self { file: file.to_owned(), troubles: Vec::new(), warnings: Vec::new() }
+        Self { file: file.to_owned(), troubles: Vec::new(), warnings: Vec::new(), absences: Vec::new() }
     }
 
     /// Notes a refusal.
@@ -29,6 +31,11 @@ impl Report {
     /// Notes something that was accepted.
     pub(crate) fn warn(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
         self.warnings.push(self.trouble(place.into(), message.into()));
+    }
+
+    /// Notes something that this machine does not have.
+    pub(crate) fn miss(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
+        self.absences.push(self.trouble(place.into(), message.into()));
     }
 
     /// The file that this is about.
@@ -95,6 +102,13 @@ impl<'n> Fields<'n> {
     pub(crate) fn warn_of(&mut self, name: &'static str, why: &str, report: &mut Report) {
         if let Some(node) = self.take(name) {
             report.warn(node.place, format!("{} has no effect: {why}", self.path_of(name)));
+        }
+    }
+
+    /// The same, but an empty mapping says nothing.
+    pub(crate) fn warn_unless_empty(&mut self, name: &'static str, why: &str, report: &mut Report) {
+        if self.take(name).is_some_and(|node| node.value != Value::Map(Vec::new())) {
+            self.warn_of(name, why, report);
         }
     }
 

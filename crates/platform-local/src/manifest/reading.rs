@@ -1,9 +1,9 @@
 //! What all files say at one moment, flawless or not, and what applies of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use scaling::ClusterConfig;
 use scaling::config::CONFIG_MAP_NAME;
@@ -11,11 +11,9 @@ use vocabulary::RevisionName;
 
 use crate::manifest::fields::{Report, did_you_mean};
 use crate::manifest::service::{self, Surroundings};
-use crate::manifest::yaml::{self, Node};
+use crate::manifest::source::{ForeignKinds, ManifestSource};
+use crate::manifest::yaml::{self, Node, Place, Value};
 use crate::manifest::{Loaded, Placed, Trouble, config_map};
-
-/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait for it to be read.
-const LARGEST_FILE: u64 = 4 << 20;
 
 const SERVICES: &str = "serving.knative.dev/v1";
 
@@ -26,14 +24,40 @@ pub(crate) struct Reading {
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
     pub(crate) warnings: Vec<Trouble>,
+    /// What this machine does not have.
+    pub(crate) absences: Vec<Trouble>,
     /// Files that hold nothing.
     pub(crate) empty: BTreeSet<PathBuf>,
+    /// Files that are not there, in directories that are.
+    pub(crate) absent: BTreeSet<PathBuf>,
+    /// What has stood in no file for so long that it counts as removed.
+    pub(crate) removed: BTreeSet<Item>,
+    /// Files that were written since they were read last.
+    pub(crate) written: BTreeSet<PathBuf>,
     services: BTreeMap<RevisionName, Placed>,
     /// Services that stand in a file but were refused.
     refused: BTreeSet<RevisionName>,
     /// Files with parts of which nobody can say what they are about.
     unclear: BTreeSet<PathBuf>,
     config: ConfigMap,
+}
+
+/// Something that stands in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Item {
+    /// The ConfigMap `config-autoscaler`.
+    ConfigMap,
+    /// A Service.
+    Service(RevisionName),
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
+            Self::Service(name) => write!(formatter, "the Service {name}"),
+        }
+    }
 }
 
 /// The ConfigMap in the files.
@@ -59,75 +83,126 @@ struct Document<'f> {
 enum Kind {
     Service,
     ConfigMap,
+    /// Something for a cluster, skipped.
+    Foreign,
     Unknown,
 }
 
 impl Reading {
     /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of `last_good`.
-    pub(crate) fn of(files: &[PathBuf], domain: &str, last_good: &Loaded) -> Self {
+    pub(crate) fn of(source: &ManifestSource, last_good: &Loaded) -> Self {
         let mut reading = Self::default();
-        let mut named = BTreeSet::new();
-        let once = files.iter().filter(|file| named.insert(file.as_path()));
-        let documents: Vec<Document<'_>> = once.flat_map(|file| reading.read_file(file)).collect();
-        let kinds: Vec<Kind> = documents.iter().map(|document| reading.sort(document)).collect();
+        let (files, failures) = source.files();
+        for (directory, error) in failures {
+            reading.refuse_whole(&directory, None, format!("cannot be read: {error}"));
+        }
+        let documents: Vec<Document<'_>> =
+            files.iter().flat_map(|file| reading.read_file(source, file)).collect();
+        let kinds: Vec<Kind> =
+            documents.iter().map(|document| reading.sort(document, source.foreign)).collect();
         let of_kind = |kind| {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
         reading.read_config_maps(of_kind(Kind::ConfigMap));
         let cluster = reading.config_over(last_good).0;
-        reading.read_services(of_kind(Kind::Service), Surroundings { cluster: &cluster, domain });
+        let around = Surroundings { cluster: &cluster, domain: &source.domain };
+        reading.read_services(of_kind(Kind::Service), around);
         reading
     }
 
-    /// What applies from now on: everything flawless, and the last good version of what is not. A Service is gone only if no file can
-    /// still hold it.
+    /// These were removed by a person, whatever the files say.
+    pub(crate) fn leave_out(&mut self, deleted: &BTreeMap<RevisionName, PathBuf>) {
+        self.services.retain(|name, _| !deleted.contains_key(name));
+    }
+
+    /// While ebb runs, a file without a manifest is an edit that is refused: somebody writes it again, maybe slowly.
+    pub(crate) fn refuse_empty(&mut self) {
+        let message = "holds no manifest; to remove a Service, remove its file or use `ebb delete`";
+        let trouble =
+            |file: &PathBuf| Trouble { file: file.clone(), place: None, message: message.to_owned() };
+        let troubles: Vec<Trouble> = self.empty.iter().map(trouble).collect();
+        self.troubles.extend(troubles);
+    }
+
+    /// What of `last_good` stands in no file now. Whether it was removed for good, time will tell; and what a file that cannot be understood
+    /// still holds, nobody can say.
+    pub(crate) fn missing(&self, last_good: &Loaded) -> BTreeSet<Item> {
+        let is_unclear = |file: &PathBuf| {
+            // A directory that cannot be read may hold what it held.
+            self.empty.contains(file) || self.unclear.iter().any(|unclear| file.starts_with(unclear))
+        };
+        let is_missing =
+            |name: &RevisionName| !self.services.contains_key(name) && !self.refused.contains(name);
+        let services = last_good.services.iter();
+        let services = services.filter(|(name, placed)| is_missing(name) && !is_unclear(&placed.file));
+        let config = last_good.cluster_file.as_ref();
+        let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
+        let services = services.map(|(name, _)| Item::Service(name.clone()));
+        config.map(|_| Item::ConfigMap).into_iter().chain(services).collect()
+    }
+
+    /// What applies from now on: everything flawless, and the last good version of what is not. What stood in a file is gone only when it
+    /// counts as removed.
     pub(crate) fn over(self, last_good: &Loaded) -> Loaded {
         let (cluster, cluster_file) = self.config_over(last_good);
-        let Self { services, refused, unclear, .. } = self;
+        let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, Placed> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
         for (name, placed) in &last_good.services {
-            let may_be_there = unclear.contains(&placed.file) && !services.contains_key(name);
-            if may_be_there || refused.contains(name) {
+            let stays = !services.contains_key(name) && !removed.contains(&Item::Service(name.clone()));
+            if stays || refused.contains(name) {
                 services.insert(name.clone(), placed.clone());
             }
         }
-        Loaded { cluster, cluster_file, warnings: self.warnings, services }
+        Loaded { cluster, cluster_file, warnings: self.warnings, absences: self.absences, services }
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
     fn config_over(&self, last_good: &Loaded) -> (Arc<ClusterConfig>, Option<PathBuf>) {
-        let may_be_hidden = last_good.cluster_file.as_ref().is_some_and(|file| self.unclear.contains(file));
         match &self.config {
             ConfigMap::Flawless { config, file } => (Arc::clone(config), Some(file.clone())),
-            ConfigMap::Absent if !may_be_hidden => (Arc::default(), None),
+            ConfigMap::Absent if self.removed.contains(&Item::ConfigMap) => (Arc::default(), None),
             ConfigMap::Absent | ConfigMap::Refused => {
                 (Arc::clone(&last_good.cluster), last_good.cluster_file.clone())
             }
         }
     }
 
-    fn read_file<'f>(&mut self, file: &'f Path) -> Vec<Document<'f>> {
-        let (place, message) = match read_regular(file) {
-            Ok(text) => match yaml::read_documents(&text) {
-                Ok(nodes) => {
-                    if nodes.is_empty() {
-                        self.empty.insert(file.to_owned());
-                    }
-                    return nodes.into_iter().map(|node| Document { file, node }).collect();
-                }
-                Err(error) => (error.place, format!("is not YAML: {}", error.message)),
-            },
-            Err(error) => (None, format!("cannot be read: {error}")),
+    fn read_file<'f>(&mut self, source: &ManifestSource, file: &'f Path) -> Vec<Document<'f>> {
+        let text = match source.read(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_in_a_directory(file) => {
+                self.absent.insert(file.to_owned());
+                return Vec::new();
+            }
+            Err(error) => {
+                self.refuse_whole(file, None, format!("cannot be read: {error}"));
+                return Vec::new();
+            }
         };
-        self.unclear.insert(file.to_owned());
-        self.troubles.push(Trouble { file: file.to_owned(), place, message });
-        Vec::new()
+        match yaml::read_documents(&text) {
+            Ok(nodes) => {
+                if nodes.is_empty() {
+                    self.empty.insert(file.to_owned());
+                }
+                nodes.into_iter().flat_map(items).map(|node| Document { file, node }).collect()
+            }
+            Err(error) => {
+                self.refuse_whole(file, error.place, format!("is not YAML: {}", error.message));
+                Vec::new()
+            }
+        }
     }
 
-    fn sort(&mut self, document: &Document<'_>) -> Kind {
+    /// Nobody can say what the file holds.
+    fn refuse_whole(&mut self, file: &Path, place: Option<Place>, message: String) {
+        self.unclear.insert(file.to_owned());
+        self.troubles.push(Trouble { file: file.to_owned(), place, message });
+    }
+
+    fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> Kind {
         let mut report = Report::about(document.file);
-        let kind = kind_of(&document.node, &mut report);
+        let kind = kind_of(&document.node, foreign, &mut report);
         if kind == Kind::Unknown || (kind == Kind::Service && service::name_of(&document.node).is_none()) {
             self.unclear.insert(document.file.to_owned());
         }
@@ -196,19 +271,27 @@ impl Reading {
     fn take(&mut self, report: Report) {
         self.troubles.extend(report.troubles);
         self.warnings.extend(report.warnings);
+        self.absences.extend(report.absences);
     }
 }
 
-/// A file that can be read again and again, as an edit needs it: a pipe would be empty the second time.
-fn read_regular(file: &Path) -> io::Result<String> {
-    let metadata = std::fs::metadata(file)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+/// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
+fn items(document: Node) -> Vec<Node> {
+    if document.field("kind").and_then(Node::text) != Some("List") {
+        return vec![document];
     }
-    if metadata.len() > LARGEST_FILE {
-        return Err(io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
+    let Value::Map(entries) = document.value else { return Vec::new() };
+    let mut items = entries.into_iter().filter(|(key, _)| key.text == "items").map(|(_, items)| items.value);
+    match items.next() {
+        Some(Value::List(items)) => items,
+        Some(_) | None => Vec::new(),
     }
-    std::fs::read_to_string(file)
+}
+
+/// If not even the directory is there, somebody took away more than a file: a mount, maybe.
+fn is_in_a_directory(file: &Path) -> bool {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).is_dir()
 }
 
 fn place_of(document: &Document<'_>) -> String {
@@ -216,7 +299,7 @@ fn place_of(document: &Document<'_>) -> String {
     format!("{}:{line}:{column}", document.file.display())
 }
 
-fn kind_of(document: &Node, report: &mut Report) -> Kind {
+fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind {
     let text = |name| document.field(name).and_then(Node::text);
     let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else {
         report.refuse(
@@ -228,28 +311,40 @@ fn kind_of(document: &Node, report: &mut Report) -> Kind {
         );
         return Kind::Unknown;
     };
+    let name_of = || document.field("metadata")?.field("name")?.text();
     match (version, kind) {
         (SERVICES, "Service") => Kind::Service,
-        ("v1", "ConfigMap") => Kind::ConfigMap,
-        (_, "Service") => {
-            let place = document.field("apiVersion").map(|node| node.place);
-            report.refuse(
-                place,
-                format!("apiVersion is {version:?}; a Service that ebb can run has apiVersion: {SERVICES}"),
-            );
-            Kind::Unknown
+        ("v1", "ConfigMap") if foreign == ForeignKinds::Refused || name_of() == Some(CONFIG_MAP_NAME) => {
+            Kind::ConfigMap
+        }
+        _ if foreign == ForeignKinds::Skipped => {
+            let name = name_of().unwrap_or("without a name");
+            report.warn(document.place, format!("{kind} {name} of {version} is skipped"));
+            Kind::Foreign
         }
         (_, kind) => {
-            let place = document.field("kind").map(|node| node.place);
-            let near = did_you_mean(kind, ["Service", "ConfigMap"].into_iter());
-            report.refuse(
-                place,
-                format!(
-                    "kind is {kind} of {version}; what can be read is Service of {SERVICES} and \
-                     ConfigMap of v1{near}"
-                ),
-            );
+            refuse_foreign(document, version, kind, report);
             Kind::Unknown
         }
     }
+}
+
+fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Report) {
+    let place_of = |field| document.field(field).map(|node| node.place);
+    if kind == "Service" {
+        report.refuse(
+            place_of("apiVersion"),
+            format!("apiVersion is {version:?}; a Service that ebb can run has apiVersion: {SERVICES}"),
+        );
+        return;
+    }
+    let near = did_you_mean(kind, ["Service", "ConfigMap"].into_iter());
+    let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
+    report.refuse(
+        place_of("kind"),
+        format!(
+            "kind is {kind} of {version}; what can be read is Service of {SERVICES} and \
+             ConfigMap of v1{advice}"
+        ),
+    );
 }

@@ -9,9 +9,9 @@ use scaling::config::{
 use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{RequestTimeouts, RevisionName};
 
-use crate::manifest::container;
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::yaml::{Key, Node, Place, Value};
+use crate::manifest::{container, security};
 use crate::pod::Template;
 
 /// One Service, checked.
@@ -65,7 +65,6 @@ const POD_REFUSED: &[Refusal] = &[
     ("automountServiceAccountToken", "there are no service accounts"),
     ("dnsConfig", "the app uses this machine's name resolution"),
     ("dnsPolicy", "the app uses this machine's name resolution"),
-    ("enableServiceLinks", "there are no service links"),
     ("hostAliases", "the app uses this machine's name resolution"),
     ("hostIPC", "the app is a process of this machine"),
     ("hostNetwork", "the app is a process of this machine"),
@@ -77,7 +76,6 @@ const POD_REFUSED: &[Refusal] = &[
     ("restartPolicy", "a pod that fails is always replaced"),
     ("runtimeClassName", "no container is run"),
     ("schedulerName", "there is one machine"),
-    ("securityContext", "the app runs as the user that started ebb"),
     ("terminationGracePeriodSeconds", "a pod drains for as long as its requests may take"),
     ("tolerations", "there is one machine"),
     ("topologySpreadConstraints", "there is one machine"),
@@ -285,6 +283,11 @@ fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) 
         spec.integer("containerConcurrency", 0..=MOST_CONTAINER_CONCURRENCY, report).unwrap_or(0);
     template.timeouts = timeouts(&mut spec, report);
     spec.warn_of("serviceAccountName", "there are no service accounts", report);
+    // Knative writes `false` into every Service.
+    if spec.take("enableServiceLinks").is_some_and(|node| node.value != Value::Bool(false)) {
+        spec.warn_of("enableServiceLinks", "there are no service links", report);
+    }
+    security::read(&mut spec, report);
     let containers = spec.list("containers", report);
     match containers.as_deref() {
         Some([(path, one)]) => {

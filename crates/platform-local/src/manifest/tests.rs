@@ -40,19 +40,37 @@ impl Files {
     }
 
     fn load(&self) -> Result<Loaded, Vec<String>> {
-        load(&self.files, "example.com").map_err(|troubles| self.messages(&troubles))
+        load(&self.source()).map_err(|findings| self.messages(&findings.problems))
     }
 
     fn read_over(&self, last_good: &Loaded) -> (Loaded, Vec<String>) {
-        let reading = Reading::of(&self.files, "example.com", last_good);
+        let mut reading = Reading::of(&self.source(), last_good);
+        reading.refuse_empty();
         let messages = self.messages(&reading.troubles);
         (reading.over(last_good), messages)
+    }
+
+    /// The same, two seconds later.
+    fn read_later(&self, last_good: &Loaded) -> (Loaded, Vec<String>) {
+        let mut reading = Reading::of(&self.source(), last_good);
+        reading.refuse_empty();
+        reading.removed = reading.missing(last_good);
+        let messages = self.messages(&reading.troubles);
+        (reading.over(last_good), messages)
+    }
+
+    fn source(&self) -> ManifestSource {
+        named(&self.files, ForeignKinds::Refused)
     }
 
     fn messages(&self, troubles: &[Trouble]) -> Vec<String> {
         let prefix = format!("{}/", self.directory.path().display());
         troubles.iter().map(|trouble| trouble.to_string().replace(&prefix, "")).collect()
     }
+}
+
+fn named(paths: &[PathBuf], foreign: ForeignKinds) -> ManifestSource {
+    ManifestSource::new(paths.to_vec(), "example.com", foreign).expect("standard input is not read")
 }
 
 fn the_service(text: &str) -> (Service, Vec<String>) {
@@ -98,12 +116,12 @@ fn table(rows: &[(&str, String)]) -> String {
     let mut table = String::new();
     for (row, text) in rows {
         let files = Files::with(&[text]);
-        let messages = match files.load() {
-            Ok(loaded) => {
-                files.messages(&loaded.warnings).into_iter().map(|text| format!("(warning) {text}")).collect()
-            }
-            Err(messages) => messages,
+        let (problems, warnings) = match load(&files.source()) {
+            Ok(loaded) => (Vec::new(), [loaded.warnings, loaded.absences].concat()),
+            Err(findings) => (findings.problems, findings.warnings),
         };
+        let warnings = files.messages(&warnings).into_iter().map(|text| format!("(warning) {text}"));
+        let messages = files.messages(&problems).into_iter().chain(warnings);
         writeln!(table, "{row}").expect("a string");
         for message in messages {
             writeln!(table, "    {message}").expect("a string");
@@ -406,7 +424,7 @@ fn a_file_that_is_named_twice_is_read_once() {
 fn the_samples_are_flawless() {
     let samples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/samples");
     for sample in ["autoscale-go.yaml", "scale-bounds.yaml", "hard-limit.yaml", "rps.yaml"] {
-        let loaded = load(&[samples.join(sample)], "example.com").expect(sample);
+        let loaded = load(&named(&[samples.join(sample)], ForeignKinds::Refused)).expect(sample);
         assert_eq!(loaded.warnings, [], "{sample}");
         let host = format!("{}.default.example.com", sample.trim_end_matches(".yaml"));
         assert_eq!(loaded.hosts().collect::<Vec<_>>(), [host]);
@@ -452,7 +470,7 @@ mod while_running {
             .replacen("sample-app\"]", "sample-app\"]\n          lifecycle: {}", 1)
             .replace("name: other", "name: third");
         files.write(0, &edited);
-        let (now, messages) = files.read_over(&good);
+        let (now, messages) = files.read_later(&good);
         assert_eq!(messages.len(), 1, "{messages:?}");
         let names: Vec<&str> = now.services().map(RevisionName::as_str).collect();
         assert_eq!(names, ["default/service/hello", "default/service/third"]);
@@ -472,6 +490,10 @@ mod while_running {
         }
         std::fs::remove_file(&files.files[0]).expect("removing");
         assert_eq!(files.read_over(&good).0.services.len(), 2);
+        assert_eq!(files.read_later(&good).0.services.len(), 0, "two seconds later it counts");
+        std::fs::remove_dir(files.directory.path()).expect("removing");
+        let (now, messages) = files.read_later(&good);
+        assert_eq!((now.services.len(), messages.len()), (2, 1), "a mount that is gone removes nothing");
     }
 
     #[test]
@@ -479,9 +501,23 @@ mod while_running {
         let (files, good) = running(&[&two()]);
         files.write(0, MINIMAL);
         let (now, messages) = files.read_over(&good);
+        assert_eq!((now.services.len(), messages), (2, vec![]), "maybe it is being written anew");
+        let (now, messages) = files.read_later(&good);
         assert_eq!((now.services.len(), messages), (1, vec![]));
-        files.write(0, "");
-        assert_eq!(files.read_over(&good).0.services.len(), 0);
+    }
+
+    #[test]
+    fn a_file_that_became_empty_is_refused_and_removes_nothing_however_long_that_lasts() {
+        let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-autoscaler}\ndata: {stable-window: 10s}\n";
+        let (files, good) = running(&[&two(), config]);
+        for text in ["", "# a comment\n", "---\n", "---\n---\n# x\n"] {
+            files.write(0, text);
+            files.write(1, text);
+            let (now, messages) = files.read_later(&good);
+            assert_eq!((now.services.len(), messages.len()), (2, 2), "{text:?}");
+            assert_eq!(now.cluster.stable_window.as_secs(), 10);
+            assert!(messages[0].contains("ebb delete"), "{messages:?}");
+        }
     }
 
     #[test]
@@ -516,19 +552,99 @@ mod while_running {
             let (now, messages) = files.read_over(&good);
             assert_eq!((now.cluster.stable_window.as_secs(), messages.len()), (10, 1), "{bad}");
         }
-        files.write(1, "# none\n");
-        assert_eq!(files.read_over(&good).0.cluster.as_ref(), &ClusterConfig::default());
+        files.write(1, &MINIMAL.replace("hello", "another"));
+        assert_eq!(files.read_over(&good).0.cluster.stable_window.as_secs(), 10);
+        assert_eq!(files.read_later(&good).0.cluster.as_ref(), &ClusterConfig::default());
     }
 }
 
 #[test]
 fn only_a_file_that_can_be_read_again_is_read() {
+    let findings = load(&named(&["/dev/zero".into()], ForeignKinds::Refused)).expect_err("not a file");
+    assert_eq!(findings.problems[0].message, "cannot be read: it is not a regular file");
+}
+
+#[test]
+fn an_export_of_kubectl_goes_in_as_it_is() {
+    let export = include_str!("tests/export.yaml");
+    let (service, warnings) = the_service(export);
+    assert_eq!(
+        (service.host.as_str(), service.template.container_concurrency),
+        ("hello.default.example.com", 0)
+    );
+    assert_eq!(service.template.command, ["ebb", "sample-app"]);
+    insta::assert_snapshot!("warnings_of_export", warnings.join("\n"));
+    let list = format!(
+        "apiVersion: v1\nkind: List\nmetadata: {{resourceVersion: \"\"}}\nitems:\n- {}",
+        indented(export, 2).trim_start()
+    );
+    let mut item = the_service(&list).0;
+    item.template.directory.clone_from(&service.template.directory);
+    assert_eq!(item, service, "as an item of a List");
+}
+
+#[test]
+fn a_directory_means_the_manifests_that_lie_in_it() {
+    let files = Files::with(&[MINIMAL, &MINIMAL.replace("hello", "other")]);
+    std::fs::write(files.directory.path().join("notes.txt"), "no manifest").expect("writing");
+    std::fs::write(files.directory.path().join(".hidden.yaml"), "a: [").expect("writing");
+    let directory = named(&[files.directory.path().to_owned()], ForeignKinds::Refused);
+    let loaded = load(&directory).expect("flawless");
+    assert_eq!(loaded.services.len(), 2);
+    std::fs::remove_file(&files.files[1]).expect("removing");
+    let mut reading = Reading::of(&directory, &loaded);
+    assert_eq!(reading.missing(&loaded), [Item::Service(name("default/service/other"))].into());
+    reading.removed = reading.missing(&loaded);
+    assert_eq!(reading.over(&loaded).services.len(), 1);
+    std::fs::remove_file(&files.files[0]).expect("removing");
+    let findings = load(&directory).expect_err("nothing is left");
+    assert!(findings.problems[0].message.contains("*.yaml"), "{findings:?}");
+}
+
+#[test]
+fn foreign_kinds_are_skipped_with_a_warning_where_that_is_asked_for() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+    let other_config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n";
+    let files = Files::with(&[&format!("{MINIMAL}---\n{deployment}---\n{other_config}")]);
+    assert_eq!(files.load().expect_err("refused").len(), 2);
+    let loaded = load(&named(&files.files, ForeignKinds::Skipped)).expect("skipped");
+    assert_eq!((loaded.services.len(), loaded.warnings.len()), (1, 2));
+    let warnings = files.messages(&loaded.warnings);
+    assert!(warnings[0].contains("Deployment web of apps/v1 is skipped"), "{warnings:?}");
+}
+
+#[test]
+fn problems_and_warnings_are_told_together() {
+    let files = Files::with(&[&in_pod("serviceAccountName: robot\nvolumes: []")]);
+    let findings = load(&files.source()).expect_err("volumes are refused");
+    assert_eq!((findings.problems.len(), findings.warnings.len()), (1, 1));
+}
+
+#[test]
+fn what_this_machine_does_not_have_is_said() {
     let files = Files::with(&[MINIMAL]);
-    for (file, reason) in [
-        (files.directory.path().to_owned(), "it is not a regular file"),
-        (PathBuf::from("/dev/zero"), "it is not a regular file"),
-    ] {
-        let troubles = load(std::slice::from_ref(&file), "example.com").expect_err("not a file");
-        assert_eq!(troubles[0].message, format!("cannot be read: {reason}"), "{}", file.display());
-    }
+    let here = files.directory.path();
+    std::fs::write(here.join("plain"), "").expect("writing");
+    let said = |command: &str, more: &str| {
+        files.write(0, &format!("{}{more}", MINIMAL.replace("[\"ebb\", \"sample-app\"]", command)));
+        let absences = load(&files.source()).expect("it can be read").absences;
+        files.messages(&absences).join("\n")
+    };
+    assert_eq!(said("[sh, -c, exit]", ""), "");
+    assert_eq!(said("[\"$(SHELL)\"]", ""), "");
+    assert!(
+        said("[no-such-command]", "")
+            .starts_with("0.yaml:9:20: the command \"no-such-command\" is not in PATH")
+    );
+    assert!(said("[./nowhere]", "").contains("does not exist"));
+    assert!(said("[./plain]", "").contains("is not executable"));
+    assert!(said("[sh]", "          workingDir: nowhere\n").contains("is no directory"));
+}
+
+#[test]
+fn what_is_relative_is_beside_the_manifest() {
+    let files = Files::with(&[MINIMAL]);
+    let loaded = files.load().expect("flawless");
+    let placed = loaded.services.values().next().expect("one Service");
+    assert_eq!(placed.service.template.directory.as_deref(), Some(files.directory.path()));
 }

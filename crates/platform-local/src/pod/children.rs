@@ -21,7 +21,9 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     command.args(arguments).envs(variables).stdin(Stdio::null()).stdout(logs()?).stderr(Stdio::inherit());
     enter_directory(&mut command, spec);
     command.spawn().map_err(|error| {
-        let place = spec.template.directory.as_ref().map(|path| format!(" in {}", path.display()));
+        let is_relative = program.contains('/') && !program.starts_with('/');
+        let directory = spec.template.directory.as_ref().filter(|_| is_relative);
+        let place = directory.map(|path| format!(" in {}", path.display()));
         io::Error::other(format!("{program:?}{}: {error}", place.unwrap_or_default()))
     })
 }
@@ -29,7 +31,12 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
 /// Starts the queue-proxy, which announces its ports on its standard output.
 pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let mut command = command_of("ebb");
-    command.arg("queue-proxy").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+        .arg("queue-proxy")
+        .arg(spec.full_name())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
     // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it refuses.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_setting(name)) {
         command.env_remove(name);

@@ -23,6 +23,13 @@ pub(crate) struct PodSpec {
     pub(crate) descriptors: Option<u64>,
 }
 
+impl PodSpec {
+    /// `NAMESPACE/POD`, for lists of processes.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.pod)
+    }
+}
+
 /// The part of a manifest that is fixed when a pod is made. Two templates that are equal need no new pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {

@@ -56,7 +56,7 @@ pub(crate) struct Start {
 pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
     let Start { ebb, pod, spec, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
-    let how = match spawn(&ebb) {
+    let how = match spawn(&ebb, &spec) {
         Ok(child) => {
             let mut process = Process { pod: pod.clone(), news: news.clone(), wish };
             process.follow(child, &spec, logs.of_pod(&pod)).await
@@ -67,10 +67,12 @@ pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
 }
 
 /// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole.
-fn spawn(ebb: &Path) -> std::io::Result<Child> {
+/// Whose pod it is stands in its arguments, for whoever looks at a list of processes.
+fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<Child> {
     Command::new(ebb)
         .arg0("ebb")
         .arg("pod")
+        .arg(spec.full_name())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

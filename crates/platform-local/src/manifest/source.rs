@@ -1,0 +1,116 @@
+//! Where do manifests come from? Files, directories of files, and standard input, as a user named them.
+//!
+//! A directory means the manifests that lie in it at the moment it is looked at; standard input is read once, when ebb starts.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// How standard input is named.
+const STANDARD_INPUT: &str = "-";
+/// What a manifest in a directory is called.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait for it to be read.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Where manifests come from, and how they are understood.
+#[derive(Clone, Debug, Default)]
+pub struct ManifestSource {
+    named: Vec<PathBuf>,
+    standard_input: Option<String>,
+    pub(crate) domain: String,
+    pub(crate) foreign: ForeignKinds,
+}
+
+/// What becomes of manifests that mean nothing here, such as a `Deployment`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForeignKinds {
+    /// They are refused.
+    #[default]
+    Refused,
+    /// They are skipped with a warning.
+    Skipped,
+}
+
+impl ManifestSource {
+    /// Files, directories, or `-`, which is read now. `domain` is what follows `NAME.NAMESPACE.` in the hosts.
+    pub fn new(named: Vec<PathBuf>, domain: &str, foreign: ForeignKinds) -> io::Result<Self> {
+        let mut standard_input = None;
+        if named.iter().any(|path| is_standard_input(path)) {
+            let mut text = String::new();
+            io::stdin().lock().take(LARGEST_FILE).read_to_string(&mut text)?;
+            standard_input = Some(text);
+        }
+        Ok(Self { named, standard_input, domain: domain.to_owned(), foreign })
+    }
+
+    /// The files that there are now, each once, in the order named; with those that cannot be looked for, and why.
+    pub(crate) fn files(&self) -> (Vec<PathBuf>, Vec<(PathBuf, io::Error)>) {
+        let (mut files, mut failures) = (Vec::new(), Vec::new());
+        for named in &self.named {
+            if named.is_dir() {
+                match manifests_in(named) {
+                    Ok(found) => files.extend(found),
+                    Err(error) => failures.push((named.clone(), error)),
+                }
+            } else {
+                files.push(named.clone());
+            }
+        }
+        let mut seen = BTreeSet::new();
+        files.retain(|file| seen.insert(file.clone()));
+        (files, failures)
+    }
+
+    /// Directories that were named and hold no manifest.
+    pub(crate) fn bare_directories(&self) -> Vec<PathBuf> {
+        let is_bare = |named: &&PathBuf| {
+            named.is_dir() && manifests_in(named).is_ok_and(|manifests| manifests.is_empty())
+        };
+        self.named.iter().filter(is_bare).cloned().collect()
+    }
+
+    /// What was named.
+    pub(crate) fn named(&self) -> &[PathBuf] {
+        &self.named
+    }
+
+    /// The text of a file, or what standard input said.
+    pub(crate) fn read(&self, file: &Path) -> io::Result<String> {
+        match &self.standard_input {
+            Some(text) if is_standard_input(file) => Ok(text.clone()),
+            Some(_) | None => read_regular(file),
+        }
+    }
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT)
+}
+
+fn manifests_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_manifest =
+            path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known));
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if is_manifest && !is_hidden && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A file that can be read again and again, as an edit needs it: a pipe would be empty the second time.
+fn read_regular(file: &Path) -> io::Result<String> {
+    let metadata = std::fs::metadata(file)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
+    }
+    std::fs::read_to_string(file)
+}

@@ -1,0 +1,96 @@
+//! What changes in the files, and what a person removes, takes effect here; each change is a line in the log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use vocabulary::RevisionName;
+
+use super::outbox::Topic;
+use super::{Deletion, Supervisor};
+use crate::manifest::{Loaded, Placed, Reading, Trouble};
+
+impl Supervisor {
+    /// What the files say now.
+    pub(super) fn take_reading(&mut self, mut reading: Reading) {
+        self.note_troubles(std::mem::take(&mut reading.troubles));
+        self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());
+        self.deleted.retain(|_, file| !reading.written.contains(file));
+        reading.leave_out(&self.deleted);
+        self.adopt(reading.over(&self.loaded));
+    }
+
+    /// Removes a Service, whatever its file says until it is written again.
+    pub(super) fn delete(&mut self, name: &RevisionName) -> Deletion {
+        let mut loaded = Loaded::clone(&self.loaded);
+        let Some(placed) = loaded.services.remove(name).filter(|_| !self.fleet.is_ending()) else {
+            return Deletion::Unknown;
+        };
+        self.deleted.insert(name.clone(), placed.file.clone());
+        self.adopt(loaded);
+        Deletion::Begun { file: placed.file }
+    }
+
+    /// Lets something else apply than before.
+    fn adopt(&mut self, loaded: Loaded) {
+        let loaded = Arc::new(loaded);
+        if loaded.cluster != self.loaded.cluster {
+            tracing::info!("the ConfigMap changed");
+            self.surface.cluster = loaded.cluster.clone();
+            self.outbox.note_topic(Topic::Config);
+        }
+        log_edits(&self.loaded, &loaded);
+        self.fleet.apply(&loaded, self.clock.now());
+        self.last_good.send_replace(Arc::clone(&loaded));
+        self.loaded = loaded;
+    }
+
+    fn note_troubles(&mut self, troubles: Vec<Trouble>) {
+        if self.troubles == troubles {
+            return;
+        }
+        for trouble in &troubles {
+            tracing::warn!("{trouble}; what applied before still does");
+        }
+        if troubles.is_empty() {
+            tracing::info!("the files are flawless again");
+        }
+        self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
+        self.troubles = troubles;
+        self.outbox.note_topic(Topic::Problems);
+    }
+
+    fn note_warnings(&mut self, warnings: Vec<Trouble>) {
+        for warning in warnings.iter().filter(|warning| !self.warnings.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
+        self.warnings = warnings;
+    }
+}
+
+fn log_edits(before: &Loaded, after: &Loaded) {
+    for (name, placed) in &before.services {
+        if !after.services.contains_key(name) {
+            tracing::info!(revision = %name, file = shown(&placed.file), "removed: its pods drain");
+        }
+    }
+    for (name, placed) in &after.services {
+        let Some(change) = change(before.services.get(name), placed) else { continue };
+        tracing::info!(revision = %name, file = shown(&placed.file), "{change}");
+    }
+}
+
+/// What is new about a Service, if anything is.
+fn change(before: Option<&Placed>, after: &Placed) -> Option<&'static str> {
+    match before {
+        None => Some("added"),
+        Some(before) if before.service == after.service => None,
+        Some(before) if before.service.template == after.service.template => {
+            Some("edited: it applies to the pods that run")
+        }
+        Some(_) => Some("edited: new pods take over"),
+    }
+}
+
+fn shown(file: &Path) -> String {
+    file.display().to_string()
+}
