@@ -141,12 +141,24 @@ impl Ebb {
         (Self::spawn(command, files, Stdio::from(writer)).await, reader)
     }
 
-    async fn spawn(mut command: Command, files: TempDir, stderr: Stdio) -> Self {
+    /// The same, started by another program (`nohup`, `setsid`) with this standard input.
+    pub async fn up_under(wrapper: &[&str], stdin: Stdio, services: &[Service], config: &ConfigMap) -> Self {
+        let (plain, files) = prepare(&executable(), services, config, &[]);
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(plain.as_std().get_program()).args(plain.as_std().get_args());
+        Self::spawn_with(command, files, stdin, Stdio::piped()).await
+    }
+
+    async fn spawn(command: Command, files: TempDir, stderr: Stdio) -> Self {
+        Self::spawn_with(command, files, Stdio::null(), stderr).await
+    }
+
+    async fn spawn_with(mut command: Command, files: TempDir, stdin: Stdio, stderr: Stdio) -> Self {
         let mut child = command
             // Ours, not the product's, which refuses settings that it does not know.
             .env_remove("EBB_EXECUTABLE")
             .env_remove("EBB_TEST_APP")
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
             .kill_on_drop(true)

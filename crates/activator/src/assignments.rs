@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use vocabulary::{Assignment, RevisionName, Routing, Version};
 
 use crate::context::Context;
+use crate::held::HeldRequests;
 use crate::revision::Revision;
 
 /// What became of an assignment.
@@ -134,6 +135,14 @@ impl Assignments {
         }
         drop(known);
         self.news.send_modify(|news| news.changes += 1);
+    }
+
+    /// What is held of each revision that holds anything.
+    pub(crate) fn held(&self) -> Vec<HeldRequests> {
+        let known = self.known.lock();
+        let revisions: Vec<Arc<Revision>> = known.by_name.values().cloned().collect();
+        drop(known);
+        revisions.iter().map(|revision| revision.held()).filter(|held| held.requests > 0).collect()
     }
 
     /// The routing in force, per revision.

@@ -11,6 +11,7 @@ mod backends;
 mod config;
 mod context;
 mod forward;
+mod held;
 mod link;
 mod metering;
 mod metrics;
@@ -44,6 +45,7 @@ use stack::Stack;
 use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners};
+pub use held::{HeldRequests, Holdings};
 pub use metrics::Metrics;
 pub use program::main_from_env;
 
@@ -125,6 +127,11 @@ impl Activator {
         let mut news = self.assignments.news();
         // An error means that the activator has ended, which its owner finds out soon enough.
         let _ = news.wait_for(|news| news.is_synced).await;
+    }
+
+    /// A look at what it holds, now and while it drains.
+    pub fn holdings(&self) -> Holdings {
+        Holdings::of(&self.assignments)
     }
 
     /// Accepts no more connections. What is held is served with `Connection: close`; the link stays.

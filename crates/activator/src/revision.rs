@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use vocabulary::{Assignment, Load, PresentCount, RevisionName, Timestamp, Version};
 
 use crate::context::{Context, random_number};
+use crate::held::HeldRequests;
 use crate::metrics::RevisionMetrics;
 
 pub(crate) use grant::{Counted, Direct, Grant, Turn, Waiting};
@@ -266,6 +267,12 @@ impl Revision {
         state.told_at = now;
         let oldest_arrival = state.throttler.counts().oldest_arrival;
         (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
+    }
+
+    /// The requests that wait here or run in its pods.
+    pub(crate) fn held(&self) -> HeldRequests {
+        let requests = self.state.lock().throttler.held();
+        HeldRequests { revision: self.name.clone(), requests, limit: self.settings.load().timeouts.request }
     }
 
     /// Why nobody may wait, for people.

@@ -6,13 +6,14 @@
 
 mod api;
 mod parts;
+mod shutdown;
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
-use runtime::{Colours, DescriptorLimit, LogFormat, StopRequests};
+use platform_local::LocalPlatform;
+use runtime::{Colours, DescriptorLimit, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -102,6 +103,7 @@ async fn serve(
     descriptors: DescriptorLimit,
 ) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
+    let mut hangups = Hangups::listen()?;
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
@@ -111,6 +113,7 @@ async fn serve(
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));
     let kill = parts.killer();
+    let platform = parts.platform();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.
     let working = async {
@@ -123,8 +126,8 @@ async fn serve(
         parts.drain().await;
     };
     let hurried = async {
-        let request = stop_requests.next().await;
-        info!(?request, "stopping: requests are finished, then pods end; once more ends everything at once");
+        let why = asked_to_stop(&mut stop_requests, &mut hangups, &platform).await;
+        info!(why, "stopping: requests are finished, then pods end; once more ends everything at once");
         stopping.cancel();
         stop_requests.next().await
     };
@@ -139,6 +142,29 @@ async fn serve(
     Ok(exit)
 }
 
+/// Returns why everything is to stop; until then a hangup means that the files are read again.
+async fn asked_to_stop(
+    stop_requests: &mut StopRequests,
+    hangups: &mut Hangups,
+    platform: &LocalPlatform,
+) -> &'static str {
+    loop {
+        tokio::select! {
+            request = stop_requests.next() => return match request {
+                StopRequest::Interrupt => "SIGINT",
+                StopRequest::Terminate => "SIGTERM",
+            },
+            hangup = hangups.next() => match hangup {
+                Hangup::TerminalGone => return "the terminal is gone",
+                Hangup::Reload => {
+                    info!("SIGHUP: the files are read again");
+                    platform.reload();
+                }
+            },
+        }
+    }
+}
+
 async fn restart(parts: &mut Parts, order: RestartOrder) {
     let done = match order.part {
         Part::Autoscaler => parts.restart_autoscaler().await,
@@ -150,7 +176,3 @@ async fn restart(parts: &mut Parts, order: RestartOrder) {
     // Whoever asked may have gone away; the part is rebuilt all the same.
     let _ = order.done.send(done.map_err(|error| format!("{error:#}")));
 }
-
-/// How long what is held may take to be answered when everything stops: longer than any timeout a revision is likely to have, so that
-/// the revision's own timers decide.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(3600);

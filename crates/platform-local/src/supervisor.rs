@@ -29,7 +29,7 @@ use rand::rngs::StdRng;
 use runtime::{Clock, vital};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName};
+use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
@@ -71,6 +71,8 @@ pub struct LocalPlatform {
 struct Desk {
     orders: Mutex<Orders>,
     something_new: Notify,
+    /// Whoever watches the files is to read them.
+    reload: Arc<Notify>,
     /// Every pod has ended, and the supervisor with them.
     ended: CancellationToken,
 }
@@ -108,6 +110,7 @@ impl LocalPlatform {
         let watched = Watched {
             source: Arc::new(config.manifests),
             clock: config.clock,
+            reload: Arc::clone(&desk.reload),
             last_good: last_good_to_read,
             readings: readings_in,
         };
@@ -138,6 +141,11 @@ impl LocalPlatform {
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
         self.order(|orders| orders.activators = Some(activators));
+    }
+
+    /// Has the files read, even if nothing about them seems to have changed.
+    pub fn reload(&self) {
+        self.desk.reload.notify_one();
     }
 
     /// Removes a Service as if it stood in no file any more.
@@ -277,9 +285,17 @@ impl Supervisor {
         }
         match orders.end {
             Wish::Run => {}
-            Wish::Terminate => self.fleet.drain(now),
+            Wish::Terminate => self.drain(now),
             Wish::Kill => self.fleet.kill(now),
         }
+    }
+
+    fn drain(&mut self, now: Timestamp) {
+        if !self.fleet.is_ending() && !self.processes.is_empty() {
+            let limit = vocabulary::format_duration(self.fleet.longest_drain());
+            tracing::info!(pods = self.processes.len(), "pods end; whichever has not within {limit} is killed");
+        }
+        self.fleet.drain(now);
     }
 
     fn take_news(&mut self, pod: &PodName, news: &PodNews) {
@@ -314,7 +330,12 @@ impl Supervisor {
                 match action {
                     Action::Start { pod, siblings, spec } => self.starts.add(pod, siblings, spec),
                     Action::Terminate(pod) => self.end(&pod, Wish::Terminate),
-                    Action::Kill(pod) => self.end(&pod, Wish::Kill),
+                    Action::Kill(pod) => {
+                        if !self.fleet.is_killed() {
+                            tracing::warn!(%pod, "it did not end within its time and is killed");
+                        }
+                        self.end(&pod, Wish::Kill);
+                    }
                 }
             }
         }

@@ -33,6 +33,8 @@ pub(crate) struct Watched {
     pub(crate) source: Arc<ManifestSource>,
     /// This process's clock.
     pub(crate) clock: Clock,
+    /// Somebody wants the files read now.
+    pub(crate) reload: Arc<Notify>,
     /// What applies.
     pub(crate) last_good: watch::Receiver<Arc<Loaded>>,
     /// Who wants to know what the files say after a change.
@@ -56,6 +58,7 @@ impl Watched {
                 let counts_at = missing.values().min().map(|since| *since + REMOVED_AFTER);
                 tokio::select! {
                     () = changed.notified() => {}
+                    () = self.reload.notified() => is_due = true,
                     () = tokio::time::sleep(LOOK_EVERY) => {}
                     () = self.clock.sleep_until(counts_at.unwrap_or_default()), if counts_at.is_some() => is_due = true,
                     () = self.readings.closed() => return,

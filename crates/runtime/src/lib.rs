@@ -8,6 +8,7 @@ mod browsers;
 mod chance;
 mod clock;
 mod descriptors;
+mod hangups;
 mod listen;
 mod logs;
 mod memory;
@@ -20,6 +21,7 @@ pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts, in_plain_text, ref
 pub use chance::new_link_token;
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
+pub use hangups::{Hangup, Hangups};
 pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs};
 pub use memory::memory_limit;

@@ -212,6 +212,11 @@ impl Throttler {
         self.pods.has_ready()
     }
 
+    /// Requests that wait, or run in pods, whichever way they came.
+    pub fn held(&self) -> u32 {
+        self.counts().waiting.saturating_add(self.pods.held())
+    }
+
     /// A pod's name, while it is listed or holds a request.
     pub fn pod_name(&self, pod: PodId) -> Option<&PodName> {
         self.pods.name(pod)

@@ -1,5 +1,6 @@
 //! How it ends: in order when asked, at once when asked twice, and without a trace even when killed.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -110,6 +111,74 @@ async fn a_second_interrupt_ends_everything_at_once() {
     interrupt_twice(&mut ebb).await;
     until_dead(&everything).await;
     hanging.await.expect("the request ends");
+}
+
+async fn until_it_says(ebb: &Ebb, text: &str) {
+    eventually(&format!("it says {text:?}"), Duration::from_secs(30), || async {
+        if ebb.output().contains(text) { Ok(()) } else { Err(ebb.output()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
+    let service = Service::new("slow").scaling("min-scale", "1").spec("timeoutSeconds: 8");
+    let mut ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    ebb.until_pods("slow", 1).await;
+    let load = ebb.load("slow").path("/?sleep=100000").patience(Duration::from_secs(60));
+    let hanging = tokio::spawn(async move { load.one().await });
+    ebb.until("slow", "a request in flight", |revision| revision.0.to_string().contains("\"in_flight\":1"))
+        .await;
+    ebb.signal(Signal::SIGTERM);
+    until_it_says(&ebb, "waits for 1 request of default/service/slow, at most 8s more").await;
+    assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+    until_it_says(&ebb, "whichever has not within 33s is killed").await;
+    hanging.await.expect("the request ends").assert_none_lost();
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_files_again_and_ends_nothing() {
+    let ebb = Ebb::up(&[Service::new("reloaded").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    let pids = ebb.until_pods("reloaded", 1).await.pids("app_pid");
+    ebb.signal(Signal::SIGHUP);
+    until_it_says(&ebb, "SIGHUP: the files are read again").await;
+    ebb.load("reloaded").one().await.assert_all_answered();
+    assert_eq!(ebb.revision("reloaded").await.expect("ebb answers").pids("app_pid"), pids);
+}
+
+#[tokio::test]
+async fn an_ignored_hangup_stays_ignored() {
+    let service = Service::new("unmoved").scaling("min-scale", "1");
+    let mut ebb = Ebb::up_under(&["nohup"], Stdio::null(), &[service], &ConfigMap::short()).await;
+    ebb.until_pods("unmoved", 1).await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", ebb.pid())).expect("it runs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask, 16).ok()).expect("a mask");
+    assert_eq!(ignored & 1, 1, "{status}");
+    ebb.signal(Signal::SIGHUP);
+    ebb.load("unmoved").one().await.assert_all_answered();
+    ebb.signal(Signal::SIGTERM);
+    assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+    assert!(!ebb.output().contains("SIGHUP"), "{}", ebb.output());
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_closed_is_a_request_to_stop() {
+    let terminal = nix::pty::openpty(None, None).expect("a pseudo terminal");
+    let service = Service::new("attended").scaling("min-scale", "1");
+    let stdin = Stdio::from(terminal.slave);
+    let mut ebb = Ebb::up_under(&["setsid", "--ctty"], stdin, &[service], &ConfigMap::short()).await;
+    ebb.until_pods("attended", 1).await;
+    let everything = descendants(ebb.pid());
+    let load = ebb.load("attended").path("/?sleep=3000");
+    let held = tokio::spawn(async move { load.one().await });
+    ebb.until("attended", "a request in flight", |revision| revision.0.to_string().contains("\"in_flight\":1"))
+        .await;
+    drop(terminal.master);
+    until_it_says(&ebb, "the terminal is gone").await;
+    held.await.expect("the request ends").assert_all_answered();
+    assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+    until_dead(&everything).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
-use activator::{Activator, ActivatorConfig, Limits, Listeners};
+use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners};
 use anyhow::Context;
 use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
@@ -13,10 +14,10 @@ use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform, ManifestSource};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
-use vocabulary::{LinkAddress, ReplicaName};
+use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
-use super::DRAIN_PATIENCE;
 use super::api::CurrentRouter;
+use super::shutdown::{self, DRAIN_PATIENCE};
 use crate::cli::UpOptions;
 
 /// More threads than this would take requests from each other without serving them sooner.
@@ -65,7 +66,7 @@ impl RunningActivator {
 /// The activators that hold requests, as the platform is told.
 struct Activators {
     platform: Arc<LocalPlatform>,
-    present: Mutex<Vec<ActivatorFacts>>,
+    present: Mutex<Vec<(ActivatorFacts, Holdings)>>,
 }
 
 impl Activators {
@@ -73,19 +74,31 @@ impl Activators {
         Arc::new(Self { platform: Arc::clone(platform), present: Mutex::default() })
     }
 
-    fn add(&self, facts: ActivatorFacts) {
-        self.change(|present| present.push(facts));
+    fn add(&self, running: &RunningActivator) {
+        self.change(|present| present.push((running.facts.clone(), running.activator.holdings())));
     }
 
     fn remove(&self, name: &ReplicaName) {
-        self.change(|present| present.retain(|facts| facts.name != *name));
+        self.change(|present| present.retain(|(facts, _)| facts.name != *name));
+    }
+
+    /// What all of them hold, by revision.
+    fn held(&self) -> Vec<HeldRequests> {
+        let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
+        for held in self.present.lock().iter().flat_map(|(_, holdings)| holdings.list()) {
+            match all.get_mut(&held.revision) {
+                Some(sum) => sum.requests += held.requests,
+                None => drop(all.insert(held.revision.clone(), held)),
+            }
+        }
+        all.into_values().collect()
     }
 
     /// The platform hears of changes in their order.
-    fn change(&self, change: impl FnOnce(&mut Vec<ActivatorFacts>)) {
+    fn change(&self, change: impl FnOnce(&mut Vec<(ActivatorFacts, Holdings)>)) {
         let mut present = self.present.lock();
         change(&mut present);
-        self.platform.set_activators(present.clone());
+        self.platform.set_activators(present.iter().map(|(facts, _)| facts.clone()).collect());
     }
 }
 
@@ -123,7 +136,7 @@ impl Parts {
         let mut accepting = Vec::new();
         for _ in 0..options.activators {
             let activator = starter.start()?;
-            activators.add(activator.facts.clone());
+            activators.add(&activator);
             accepting.push(activator);
         }
         let epoch = 1;
@@ -182,7 +195,7 @@ impl Parts {
     pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
         for running in &mut self.accepting {
             let new = self.starter.start()?;
-            self.activators.add(new.facts.clone());
+            self.activators.add(&new);
             new.activator.synced().await;
             let old = std::mem::replace(running, new);
             old.activator.stop_accepting();
@@ -206,7 +219,12 @@ impl Parts {
         for running in self.accepting {
             self.retiring.spawn(async move { running.activator.drained(DRAIN_PATIENCE).await });
         }
-        while self.retiring.join_next().await.is_some() {}
+        let activators = Arc::clone(&self.activators);
+        let answered = async { while self.retiring.join_next().await.is_some() {} };
+        tokio::select! {
+            () = answered => {}
+            never = shutdown::report(|| activators.held()) => match never {},
+        }
         if let Some(autoscaler) = self.autoscaler {
             autoscaler.stop().await;
         }

@@ -3,6 +3,7 @@
 //! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in no time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use platform::{PodFacts, PodFailure, RevisionFacts};
 use scaling::ClusterConfig;
@@ -214,6 +215,16 @@ impl Fleet {
     /// Whether everything was told to end and has.
     pub(crate) fn has_ended(&self) -> bool {
         self.ending != Ending::Not && self.revisions.is_empty()
+    }
+
+    /// The longest that a pod may take to end.
+    pub(crate) fn longest_drain(&self) -> Duration {
+        self.revisions.values().map(Revision::drain_limit).max().unwrap_or_default()
+    }
+
+    /// Whether everything was told to end at once.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.ending == Ending::Killed
     }
 
     /// Whether everything was told to end.

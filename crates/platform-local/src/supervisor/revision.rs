@@ -298,7 +298,7 @@ impl Revision {
     }
 
     /// The longest that requests may take, and some more for the app's own end.
-    fn drain_limit(&self) -> Duration {
+    pub(crate) fn drain_limit(&self) -> Duration {
         let longest =
             self.templates.values().map(|template| template.timeouts.request.unwrap_or(UNLIMITED_DRAIN));
         longest.max().unwrap_or(UNLIMITED_DRAIN) + DRAIN_RESERVE + APP_GRACE

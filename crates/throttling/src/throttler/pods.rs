@@ -297,6 +297,11 @@ impl Pods {
         self.ready.iter().all(|&id| self.pod(id).is_some_and(|pod| pod.suspicion.is_some()))
     }
 
+    /// Requests that run in pods, whichever way they came.
+    pub(super) fn held(&self) -> u32 {
+        self.known.iter().flatten().map(|pod| pod.in_flight.saturating_add(pod.direct)).fold(0, u32::saturating_add)
+    }
+
     fn pod(&self, id: PodId) -> Option<&Pod> {
         self.known.get(index_of(id))?.as_ref()
     }

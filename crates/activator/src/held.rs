@@ -1,0 +1,34 @@
+//! What does an activator still hold, and for how long may it? For whoever waits until it has ended.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use vocabulary::RevisionName;
+
+use crate::assignments::Assignments;
+
+/// Requests of one revision that wait in an activator or that it has sent to a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRequests {
+    /// The revision.
+    pub revision: RevisionName,
+    /// How many.
+    pub requests: u32,
+    /// How long one may take from its arrival; `None` means without limit.
+    pub limit: Option<Duration>,
+}
+
+/// A look at what an activator holds. It does not keep the activator alive, and is empty once that has ended.
+#[derive(Clone)]
+pub struct Holdings(Weak<Assignments>);
+
+impl Holdings {
+    pub(crate) fn of(assignments: &Arc<Assignments>) -> Self {
+        Self(Arc::downgrade(assignments))
+    }
+
+    /// What is held now, by the names of the revisions.
+    pub fn list(&self) -> Vec<HeldRequests> {
+        self.0.upgrade().map(|assignments| assignments.held()).unwrap_or_default()
+    }
+}
