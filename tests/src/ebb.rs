@@ -78,7 +78,10 @@ fn prepare(
     }
     write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
     let mut command = Command::new(executable);
-    command.args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]).args(arguments);
+    command.args(["up", "--listen", "127.0.0.1:0"]).args(arguments);
+    if !arguments.contains(&"--api") {
+        command.args(["--api", "127.0.0.1:0"]);
+    }
     for service in services {
         command.arg("-f").arg(service_file(files.path(), service.name()));
     }
@@ -108,6 +111,12 @@ impl Ebb {
     /// The same with further arguments.
     pub async fn up_with(services: &[Service], config: &ConfigMap, arguments: &[&str]) -> Self {
         Self::up_as(&executable(), services, config, arguments).await
+    }
+
+    /// The same with its API at this address.
+    pub async fn up_at(services: &[Service], config: &ConfigMap, api: SocketAddr) -> Self {
+        let (command, files) = prepare(&executable(), services, config, &["--api", &api.to_string()]);
+        Self::spawn(command, files, Stdio::piped()).await
     }
 
     /// The same with another executable.

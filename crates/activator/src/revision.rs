@@ -73,15 +73,27 @@ struct State {
     shown: f64,
     /// How many tasks still close connections to pods that an earlier version took away.
     closing: u32,
-    /// Requests that no ready pod takes are refused.
-    is_held: bool,
+    waits: Waits,
     is_gone: bool,
+}
+
+/// What becomes of requests that no ready pod takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Queued,
+    Refused,
+}
+
+impl Waits {
+    fn under(hold: Option<&str>) -> Self {
+        if hold.is_some() { Self::Refused } else { Self::Queued }
+    }
 }
 
 impl State {
     /// Whether whoever would have to wait is refused.
     fn holds(&self) -> bool {
-        self.is_held && !self.throttler.has_ready_pod()
+        self.waits == Waits::Refused && !self.throttler.has_ready_pod()
     }
 
     /// Why nobody may join the queue now, if so.
@@ -113,7 +125,7 @@ impl Revision {
                 paced_at: None,
                 shown: 0.0,
                 closing: 0,
-                is_held: assignment.hold.is_some(),
+                waits: Waits::under(assignment.hold.as_deref()),
                 is_gone: false,
             }),
             metrics: context.metrics.of_revision(&assignment.revision),
@@ -137,7 +149,7 @@ impl Revision {
         if !lost.is_empty() {
             state.closing += 1;
         }
-        state.is_held = new.hold.is_some();
+        state.waits = Waits::under(new.hold.as_deref());
         self.settings.store(Arc::new(new));
         self.pump(&mut state, now);
         if state.holds() {

@@ -37,6 +37,9 @@ pub struct RevisionSummary {
     pub name: RevisionName,
     /// What people call its present template.
     pub template: String,
+    /// Where a browser reaches it; absent where the platform does not know.
+    #[serde(default)]
+    pub url: Option<String>,
     /// How many pods the platform is asked for.
     pub wanted: PodCount,
     /// What the load calls for, before bounds; absent before the first valid decision.

@@ -148,6 +148,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         timeouts: RequestTimeouts::default(),
         progress_deadline: Duration::from_secs(600),
         hosts: vec!["hello.default.example.com".to_owned()],
+        url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
         template: "hello-00001".to_owned(),

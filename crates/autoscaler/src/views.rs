@@ -62,6 +62,7 @@ fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
     RevisionSummary {
         name: revision.facts.name.clone(),
         template: revision.facts.template.clone(),
+        url: revision.facts.url.clone(),
         wanted: status.wanted,
         desired: status.desired,
         ready_pods: status.ready_pods,
@@ -77,7 +78,8 @@ fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
         waiting: status.waiting,
         activity: status.activity.to_owned(),
         last_reason: sentence(status.last_reason).unwrap_or_default(),
-        why_not_zero: sentence(status.why_not_zero),
+        // What kept a pod once says nothing when there is none.
+        why_not_zero: sentence(status.why_not_zero).filter(|_| status.wanted > PodCount::ZERO),
         why_not_ready: why_not_ready(revision),
     }
 }

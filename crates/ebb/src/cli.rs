@@ -74,10 +74,10 @@ pub(crate) struct UpOptions {
     #[command(flatten)]
     pub(crate) manifests: ManifestOptions,
     /// Where requests are taken; port 0 chooses a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
     /// Where the API answers; port 0 chooses a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
     /// A name under which the API may be asked, besides addresses, localhost and *.svc: ebb.example.com, or *.example.com for all below. Requests under other
     /// names, and from web pages of other origins, are refused.
@@ -117,6 +117,15 @@ fn domain(text: &str) -> Result<String, String> {
         Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
             .to_owned())
     }
+}
+
+/// Reads an address with its port.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080; 0.0.0.0:8080 listens on every address of this \
+         machine"
+            .to_owned()
+    })
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -166,8 +175,10 @@ pub(crate) struct ApiOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
+    /// For people; what does not fit the terminal's width is left out.
     Table,
+    /// For people with room: every column, nothing cut.
+    Wide,
     /// For programs.
     Json,
 }
@@ -211,6 +222,14 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert_eq!(socket_address("[::1]:80").map(|address| address.port()), Ok(80));
+        for text in ["8080", ":8080", "localhost:8080", "::1:8080:", ""] {
+            assert!(socket_address(text).is_err_and(|advice| advice.contains("127.0.0.1:8080")), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use autoscaler::api_types::ApiError;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
@@ -27,6 +28,12 @@ pub(crate) async fn ask(api: &str, method: Method, path: &str) -> anyhow::Result
         .with_context(|| format!("{api}{path} did not answer within {PATIENCE:?}"))?
 }
 
+/// What is wrong, in words: the API's own errors are JSON.
+fn complaint(body: &[u8]) -> String {
+    let said = serde_json::from_slice::<ApiError>(body).map(|said| said.error);
+    said.unwrap_or_else(|_| String::from_utf8_lossy(body).trim().to_owned())
+}
+
 async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes> {
     let url = if api.contains("://") { api.to_owned() } else { format!("http://{api}") };
     let uri: Uri = url
@@ -37,7 +44,9 @@ async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes>
     }
     let host = uri.host().with_context(|| format!("{api:?} names no host"))?;
     let port = uri.port_u16().unwrap_or(80);
-    let stream = TcpStream::connect((host, port)).await.with_context(|| {
+    // A URL has IPv6 addresses in brackets, which are no part of them.
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let stream = TcpStream::connect((address, port)).await.with_context(|| {
         format!("nothing answers at {api}; is `ebb up` running, or another address meant (--api)?")
     })?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
@@ -55,7 +64,7 @@ async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes>
     let (status, body) = exchange.await.with_context(|| format!("asking {api}{path}"))?;
     connection.abort();
     if status != StatusCode::OK {
-        bail!("{}", String::from_utf8_lossy(&body).trim());
+        bail!("{}", complaint(&body));
     }
     Ok(body)
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use autoscaler::api_types::{DecisionView, PodView, ReasonView, RevisionDetail, RevisionList};
+use autoscaler::api_types::{DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionList};
 use vocabulary::PodCount;
 
 use crate::cli::{ExplainOptions, OutputFormat};
@@ -17,10 +17,9 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
         let name = &choose(&list, &options.revision)?.name;
         client::get(&options.asking.api.url, &format!("/v1/revisions/{name}")).await
     })?;
-    if options.asking.output == OutputFormat::Json {
-        output::print_json(&detail)?;
-    } else {
-        output::print_line(text(&detail).trim_end())?;
+    match options.asking.output {
+        OutputFormat::Json => output::print_json(&detail)?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_line(text(&detail).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -49,11 +48,13 @@ fn text(detail: &RevisionDetail) -> String {
         ),
         format!("  waiting    {}", now.waiting),
         format!("  hosts      {}", detail.hosts.join(", ")),
-        format!("  not zero   {}", why_not_zero(detail)),
     ];
+    lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
+    lines.push(zero(detail));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
+    lines.extend(detail.last_failure.iter().flat_map(failure));
     lines.extend(detail.problems.iter().map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());
     let pods = if detail.pods.is_empty() { "no pods".to_owned() } else { pods(&detail.pods) };
@@ -66,11 +67,17 @@ fn text(detail: &RevisionDetail) -> String {
     lines.join("\n") + "\n"
 }
 
+fn zero(detail: &RevisionDetail) -> String {
+    if detail.summary.wanted == PodCount::ZERO {
+        "  zero       now; the next request starts a pod".to_owned()
+    } else {
+        format!("  not zero   {}", why_not_zero(detail))
+    }
+}
+
 fn why_not_zero(detail: &RevisionDetail) -> String {
     let now = &detail.summary;
-    if now.wanted == PodCount::ZERO {
-        "it is".to_owned()
-    } else if let Some(why) = &now.why_not_zero {
+    if let Some(why) = &now.why_not_zero {
         why.clone()
     } else {
         now.desired.map_or_else(
@@ -78,6 +85,14 @@ fn why_not_zero(detail: &RevisionDetail) -> String {
             |desired| format!("the load calls for {desired}: {}", now.last_reason),
         )
     }
+}
+
+/// Its last words, however long ago that was: they are what a person looks for.
+fn failure(failure: &FailureView) -> Vec<String> {
+    let FailureView { pod, age_ms, reason, last_lines } = failure;
+    let mut lines = vec![format!("  failed     pod {pod}, {} ago: {reason}", age(*age_ms))];
+    lines.extend(last_lines.iter().map(|line| format!("             | {line}")));
+    lines
 }
 
 fn pods(pods: &[PodView]) -> String {

@@ -1,5 +1,8 @@
 //! `ebb get`: where every revision stands, one line each.
 
+mod columns;
+mod reason;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,31 +16,26 @@ use crate::{client, output};
 /// How often `--watch` asks.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-const HEADINGS: &[&str] = &[
-    "REVISION", "WANTED", "DESIRED", "READY", "MODE", "STABLE", "PANIC", "TARGET", "SERVES", "WAITING",
-    "REASON",
-];
-
 /// Shows once, or until interrupted.
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
-        loop {
-            let list = ask(&options.asking, options.revision.as_deref()).await?;
-            if options.watch && options.asking.output == OutputFormat::Table && is_terminal() {
-                // Home, and clear what is below: the table stands still instead of scrolling.
-                anstream::print!("\x1b[H\x1b[J");
-            }
-            show(&list, options.asking.output)?;
-            if !options.watch {
-                return Ok(ExitCode::SUCCESS);
-            }
-            tokio::time::sleep(WATCH_EVERY).await;
+        show(&ask(&options.asking, options.revision.as_deref()).await?, options)?;
+        if options.watch {
+            return watch(options).await;
         }
+        Ok(ExitCode::SUCCESS)
     })
 }
 
-fn is_terminal() -> bool {
-    std::io::IsTerminal::is_terminal(&std::io::stdout())
+async fn watch(options: &GetOptions) -> anyhow::Result<ExitCode> {
+    loop {
+        tokio::time::sleep(WATCH_EVERY).await;
+        match ask(&options.asking, options.revision.as_deref()).await {
+            Ok(list) => show(&list, options)?,
+            // It answered before: it is being restarted, or will be.
+            Err(error) => output::print_warning(&format!("{error:#}; asking again")),
+        }
+    }
 }
 
 async fn ask(asking: &Asking, wanted: Option<&str>) -> anyhow::Result<RevisionList> {
@@ -70,41 +68,30 @@ pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result
         (None, _) if list.revisions.is_empty() => {
             bail!("there is no revision {wanted:?}; there is none at all")
         }
+        (None, _) if list.revisions.len() == 1 => {
+            bail!("there is no revision {wanted:?}; there is {}", names(&mut list.revisions.iter()))
+        }
         (None, _) => {
             bail!("there is no revision {wanted:?}; there are {}", names(&mut list.revisions.iter()))
         }
     }
 }
 
-fn show(list: &RevisionList, format: OutputFormat) -> anyhow::Result<()> {
-    if format == OutputFormat::Json {
-        return output::print_json(list);
+fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
+    let width = match options.asking.output {
+        OutputFormat::Json => return output::print_json(list),
+        OutputFormat::Wide => usize::MAX,
+        OutputFormat::Table => output::width(),
+    };
+    if options.watch && output::is_terminal() {
+        // Home, and clear what is below: the table stands still instead of scrolling.
+        anstream::print!("\x1b[H\x1b[J");
     }
-    let mut table = output::table(HEADINGS);
-    for revision in &list.revisions {
-        table.add_row(row(revision));
-    }
-    output::print_line(&table.to_string())?;
+    output::print_line(&columns::table(&list.revisions, width))?;
     for problem in &list.problems {
         output::print_warning(&format!("{problem} (the last good configuration stays in force)"));
     }
     Ok(())
-}
-
-fn row(revision: &RevisionSummary) -> Vec<String> {
-    vec![
-        revision.name.to_string(),
-        revision.wanted.to_string(),
-        revision.desired.map_or_else(|| "-".to_owned(), |desired| desired.to_string()),
-        revision.ready_pods.to_string(),
-        revision.mode.clone(),
-        number(revision.stable_value),
-        number(revision.panic_value),
-        number(Some(revision.target_per_pod)),
-        serves(revision.routing).to_owned(),
-        revision.waiting.to_string(),
-        revision.why_not_ready.clone().unwrap_or_else(|| revision.last_reason.clone()),
-    ]
 }
 
 /// Who takes requests first.

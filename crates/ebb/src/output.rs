@@ -47,6 +47,27 @@ pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Whether people see what we print.
+pub(crate) fn is_terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stdout())
+}
+
+/// How wide a line may be: as wide as the terminal, or as what the classic one was.
+pub(crate) fn width() -> usize {
+    const CLASSIC: usize = 80;
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    terminal.or_else(said).unwrap_or(CLASSIC)
+}
+
+/// The line in at most so many characters.
+pub(crate) fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// A table without lines, as `kubectl` prints them.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
@@ -54,5 +75,8 @@ pub(crate) fn table(headings: &[&str]) -> Table {
         .load_preset(comfy_table::presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(headings);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     table
 }

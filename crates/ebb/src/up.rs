@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::LocalPlatform;
+use platform_local::{Loaded, LocalPlatform, ServiceAddress};
 use runtime::{Colours, DescriptorLimit, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -107,11 +107,12 @@ async fn serve(
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
+    let welcome = welcome(&manifests.loaded, requests_address, api_address);
     let mut parts = Parts::start(&options, manifests, sockets.requests, descriptors).await?;
     let orders = Orders { restarts: orders, platform: parts.platform() };
     let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     // Whether anybody reads it is not our concern.
-    let _ = output::print_line(&format!("requests: http://{requests_address}\napi: http://{api_address}"));
+    let _ = output::print_line(&welcome);
     let kill = parts.killer();
     let platform = parts.platform();
     let stopping = CancellationToken::new();
@@ -140,6 +141,15 @@ async fn serve(
     };
     api.abort();
     Ok(exit)
+}
+
+/// Where everything is reached.
+fn welcome(loaded: &Loaded, requests: SocketAddr, api: SocketAddr) -> String {
+    let mut lines = vec![format!("requests: http://{requests}"), format!("api: http://{api}")];
+    let service =
+        |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);
+    lines.extend(loaded.addresses(requests).map(service));
+    lines.join("\n")
 }
 
 /// Returns why everything is to stop; until then a hangup means that the files are read again.

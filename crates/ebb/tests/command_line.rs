@@ -16,7 +16,7 @@ fn help_names_every_command() {
     let output = ebb(&["--help"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success());
-    for command in ["up", "get", "explain", "lint", "restart", "sample-app"] {
+    for command in ["up", "get", "explain", "lint", "delete", "restart", "sample-app"] {
         assert!(text.contains(command), "{command} is missing in\n{text}");
     }
 }
@@ -33,6 +33,16 @@ fn arguments_that_cannot_be_used_end_with_2() {
             "{arguments:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+}
+
+#[test]
+fn a_bad_address_is_answered_with_a_good_one() {
+    for (flag, value) in [("--listen", "8080"), ("--api", "localhost:9000")] {
+        let output = ebb(&["up", "-f", "x.yaml", flag, value]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(flag) && errors.contains("such as 127.0.0.1:8080"), "{errors}");
     }
 }
 

@@ -10,6 +10,6 @@ mod pod;
 mod supervisor;
 mod watch;
 
-pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, Trouble, load};
+pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, ServiceAddress, Trouble, load};
 pub use pod::pod_main;
 pub use supervisor::{Deletion, LocalConfig, LocalPlatform};

@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -72,10 +73,30 @@ impl Loaded {
         self.services.keys()
     }
 
+    /// Where a browser reaches each Service, if requests are taken at this address, and the host in requests that come another way.
+    pub fn addresses(&self, requests: SocketAddr) -> impl Iterator<Item = ServiceAddress> {
+        self.services.values().map(move |placed| ServiceAddress {
+            service: placed.service.name.clone(),
+            url: placed.service.url(requests),
+            host: placed.service.host.clone(),
+        })
+    }
+
     /// The hosts under which the Services are reached, in the order of their names.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.services.values().map(|placed| placed.service.host.as_str())
     }
+}
+
+/// How a Service is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAddress {
+    /// The Service.
+    pub service: RevisionName,
+    /// For a browser.
+    pub url: String,
+    /// For whoever sends to the listening address.
+    pub host: String,
 }
 
 /// A Service and the file that it stands in.

@@ -19,6 +19,7 @@ mod starts;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ const NEWS_WAITING: usize = 256;
 pub struct LocalConfig {
     /// The manifests, watched for changes.
     pub manifests: ManifestSource,
+    /// Where requests are taken.
+    pub requests: SocketAddr,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
     /// This process's clock.
@@ -121,7 +124,7 @@ impl LocalPlatform {
             clock: config.clock,
             app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
-            fleet: Fleet::new(new_hop_key),
+            fleet: Fleet::new(config.requests, new_hop_key),
             outbox: Outbox::default(),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
             last_good,
@@ -293,7 +296,10 @@ impl Supervisor {
     fn drain(&mut self, now: Timestamp) {
         if !self.fleet.is_ending() && !self.processes.is_empty() {
             let limit = vocabulary::format_duration(self.fleet.longest_drain());
-            tracing::info!(pods = self.processes.len(), "pods end; whichever has not within {limit} is killed");
+            tracing::info!(
+                pods = self.processes.len(),
+                "pods end; whichever has not within {limit} is killed"
+            );
         }
         self.fleet.drain(now);
     }

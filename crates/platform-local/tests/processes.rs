@@ -86,6 +86,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
     let loaded = load(&manifests).unwrap_or_else(|findings| panic!("{findings:?}"));
     let config = LocalConfig {
         manifests,
+        requests: ([127, 0, 0, 1], 8080).into(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
         app_descriptors: None,
@@ -251,7 +252,14 @@ async fn a_pod_is_announced_and_leaves_in_order() {
     assert_eq!(pod.link.map(|link| link.socket.to_string()).as_deref(), Some("127.0.0.1:3"));
     assert_eq!(
         world.revisions[&revision("hello")].hosts,
-        ["hello.default.example.com", "localhost", "127.0.0.1"]
+        [
+            "hello.default.example.com",
+            "hello.localhost",
+            "hello.default.localhost",
+            "localhost",
+            "127.0.0.1",
+            "[::1]"
+        ]
     );
     let (app, queue_proxy) = (pid(&pod, "app_pid"), pid(&pod, "queue_proxy_pid"));
     assert!(is_alive(app) && is_alive(queue_proxy));
@@ -375,14 +383,14 @@ async fn a_removed_service_is_stopped() {
     let mut world = World::new(&format!("{one}---\n{two}"));
     world.first_running("one").await;
     world.first_running("two").await;
-    assert_eq!(world.revisions[&revision("one")].hosts, ["one.default.example.com"]);
+    assert_eq!(world.revisions[&revision("one")].hosts.len(), 3);
     world.edit(&one);
     world.until("the pod to leave", |world| world.pods_of("two").iter().all(|pod| pod.leaving)).await;
     for pod in world.pods_of("two").to_vec() {
         world.platform.execute(PlatformCommand::ReleasePod(pod.name));
     }
     world.until("the revision to go", |world| !world.revisions.contains_key(&revision("two"))).await;
-    world.until("the single hosts", |world| world.revisions[&revision("one")].hosts.len() == 3).await;
+    world.until("the single hosts", |world| world.revisions[&revision("one")].hosts.len() == 6).await;
     assert_eq!(world.running("one").len(), 1);
     world.end().await;
 }

@@ -69,6 +69,8 @@ pub struct RevisionFacts {
     pub progress_deadline: Duration,
     /// Hosts (lower case, without port) whose requests are for it.
     pub hosts: Vec<String>,
+    /// Where a person's browser reaches it, if the platform knows.
+    pub url: Option<String>,
     /// Proves to its queue-proxies that a request comes from an activator; newest first. Outlives the autoscaler.
     pub hop_keys: Vec<HopKey>,
     /// The platform's replica count.

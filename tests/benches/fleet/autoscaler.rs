@@ -112,6 +112,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         timeouts: RequestTimeouts::default(),
         progress_deadline: Duration::from_secs(600),
         hosts: vec![format!("revision-{index:05}.default.example.com")],
+        url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
         template: format!("revision-{index:05}-00001"),

@@ -93,7 +93,9 @@ async fn an_app_that_exits_at_once_is_restarted_with_back_off_and_named() {
 async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failure() {
     let service = Service::running("crashes", &["sh", "-c", "echo no database at db:5432 >&2; exit 3"])
         .scaling("initial-scale", "0");
-    let ebb = Ebb::up(&[service.clone()], &ConfigMap::short().set("allow-zero-initial-scale", "true")).await;
+    let ebb =
+        Ebb::up(std::slice::from_ref(&service), &ConfigMap::short().set("allow-zero-initial-scale", "true"))
+            .await;
     ebb.until_pods("crashes", 0).await;
     // The request that wakes it waits for three attempts, far less than its five minutes; the next one does not wait at all.
     for attempt in ["the waking request", "the next one"] {

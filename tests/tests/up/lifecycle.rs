@@ -162,19 +162,35 @@ async fn an_ignored_hangup_stays_ignored() {
     assert!(!ebb.output().contains("SIGHUP"), "{}", ebb.output());
 }
 
+/// A terminal's end that decides whether it is there, and its device. No child inherits either by itself, or it would never be gone.
+fn pseudo_terminal() -> (nix::pty::PtyMaster, std::fs::File) {
+    use nix::fcntl::OFlag;
+    use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let terminal = posix_openpt(flags).expect("a pseudo terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("it is ours");
+    let name = ptsname_r(&terminal).expect("it has a name");
+    let device =
+        std::fs::OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(name);
+    (terminal, device.expect("it can be opened"))
+}
+
 #[tokio::test]
 async fn a_terminal_that_is_closed_is_a_request_to_stop() {
-    let terminal = nix::pty::openpty(None, None).expect("a pseudo terminal");
+    let (terminal, its_device) = pseudo_terminal();
     let service = Service::new("attended").scaling("min-scale", "1");
-    let stdin = Stdio::from(terminal.slave);
+    let stdin = Stdio::from(its_device);
     let mut ebb = Ebb::up_under(&["setsid", "--ctty"], stdin, &[service], &ConfigMap::short()).await;
     ebb.until_pods("attended", 1).await;
     let everything = descendants(ebb.pid());
     let load = ebb.load("attended").path("/?sleep=3000");
     let held = tokio::spawn(async move { load.one().await });
-    ebb.until("attended", "a request in flight", |revision| revision.0.to_string().contains("\"in_flight\":1"))
-        .await;
-    drop(terminal.master);
+    ebb.until("attended", "a request in flight", |revision| {
+        revision.0.to_string().contains("\"in_flight\":1")
+    })
+    .await;
+    drop(terminal);
     until_it_says(&ebb, "the terminal is gone").await;
     held.await.expect("the request ends").assert_all_answered();
     assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tests::client::whole_answer;
 use tests::{ConfigMap, Ebb, Service};
 
 /// A service that gets no pod before its first request.
@@ -85,9 +86,26 @@ async fn get_and_explain_say_where_every_revision_stands() {
     ebb.until_pods("one", 1).await;
     let (code, table, _) = ebb.run(&["get"]).await;
     assert_eq!(code, 0);
-    for expected in ["default/service/one", "default/service/two", "stable", "REASON"] {
+    let url = format!("http://one.localhost:{}", ebb.requests.port());
+    for expected in
+        ["one", "two", "1/1", &url, "REASON", "1 ready, ", "asleep: the next request starts a pod"]
+    {
         assert!(table.contains(expected), "{expected} is missing in\n{table}");
     }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let (_, wide, _) = ebb.run(&["get", "-o", "wide"]).await;
+    assert!(wide.contains("SERVES") && wide.contains("TARGET"), "{wide}");
+    assert!(
+        ebb.output().contains(&format!("default/service/one: {url} (Host: one.default.example.com)")),
+        "{}",
+        ebb.output()
+    );
+    for host in ["one.localhost", "one.default.localhost", "ONE.localhost:8080"] {
+        let answer = whole_answer(ebb.requests, host, "/").await.expect("it is answered");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{host}: {answer}");
+    }
+    let page = whole_answer(ebb.api, "localhost", "/").await.expect("it is answered");
+    assert!(page.contains("text/html") && page.contains("/v1/revisions"), "{page}");
     let json = ebb.json(&["get", "-o", "json"]).await.expect("get answers in JSON");
     assert_eq!(json["revisions"].as_array().map(Vec::len), Some(2), "{json}");
     let (code, text, _) = ebb.run(&["explain", "one"]).await;
@@ -98,6 +116,64 @@ async fn get_and_explain_say_where_every_revision_stands() {
     let (code, _, stderr) = ebb.run(&["explain", "three"]).await;
     assert_eq!(code, 1);
     assert!(stderr.contains("three") && stderr.contains("default/service/one"), "{stderr}");
+}
+
+#[tokio::test]
+async fn what_sleeps_is_said_to_sleep_also_by_an_autoscaler_that_was_restarted() {
+    let ebb = Ebb::up(&[from_zero("asleep")], &zero_allowed().set("scale-to-zero-grace-period", "30s")).await;
+    ebb.until_pods("asleep", 0).await;
+    let (code, _, stderr) = ebb.run(&["restart", "autoscaler"]).await;
+    assert_eq!(code, 0, "{stderr}");
+    ebb.until("asleep", "nothing but its sleep to be said", |revision| {
+        revision.wanted() == 0 && revision.field("why_not_zero").is_null()
+    })
+    .await;
+    let (_, table, _) = ebb.run(&["get"]).await;
+    assert!(table.contains("asleep: the next request starts a pod"), "{table}");
+    let (_, text, _) = ebb.run(&["explain", "asleep"]).await;
+    assert!(text.contains("zero       now; the next request starts a pod"), "{text}");
+}
+
+#[tokio::test]
+async fn a_watch_outlives_a_restart_of_everything() {
+    let services = [Service::new("watched").scaling("min-scale", "1")];
+    let mut first = Ebb::up(&services, &ConfigMap::short()).await;
+    let api = first.api;
+    let mut watch = tokio::process::Command::new(tests::ebb::executable())
+        .args(["get", "--watch", "-o", "json", "--api", &format!("http://{api}")])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the executable starts");
+    let stdout = watch.stdout.take().expect("it is piped");
+    let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(stdout));
+    let mut shown = async || {
+        let looking = async {
+            while let Some(line) = lines.next_line().await.expect("it prints") {
+                if line.contains("default/service/watched") {
+                    return;
+                }
+            }
+            panic!("the watch ended");
+        };
+        tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it shows the revision");
+    };
+    shown().await;
+    first.signal(nix::sys::signal::Signal::SIGTERM);
+    first.ended().await;
+    // What was shown before is read away; then nothing more comes until somebody answers again.
+    let _second = Ebb::up_at(&services, &ConfigMap::short(), api).await;
+    shown().await;
+    shown().await;
+}
+
+#[tokio::test]
+async fn the_api_is_asked_over_ipv6_too() {
+    let api = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
+    let ebb = Ebb::up_at(&[Service::new("six")], &ConfigMap::short(), api).await;
+    assert!(ebb.api.is_ipv6());
+    assert!(ebb.json(&["get", "-o", "json"]).await.is_ok());
 }
 
 /// The manifests still say what they said at the start; what counts is how many pods there are by now.

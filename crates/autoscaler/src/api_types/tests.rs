@@ -8,6 +8,7 @@ fn summary() -> RevisionSummary {
     RevisionSummary {
         name: RevisionName::parse("default/service/hello").unwrap(),
         template: "hello-00001".to_owned(),
+        url: Some("http://hello.localhost:8080".to_owned()),
         wanted: PodCount::new(3),
         desired: Some(PodCount::new(2)),
         ready_pods: PodCount::ONE,

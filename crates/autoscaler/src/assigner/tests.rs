@@ -14,6 +14,7 @@ fn revision() -> RevisionFacts {
         timeouts: RequestTimeouts::default(),
         progress_deadline: Duration::from_secs(600),
         hosts: Vec::new(),
+        url: None,
         hop_keys: Vec::new(),
         wanted: PodCount::ONE,
         template: "hello-00001".to_owned(),

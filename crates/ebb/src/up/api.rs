@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
 use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use platform_local::{Deletion, LocalPlatform};
 use runtime::TrustedHosts;
@@ -65,6 +65,7 @@ pub(super) fn serve(
 fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Router {
     let front = Front { current, platform: orders.platform };
     let router = Router::new()
+        .route("/", get(|| async { Html(include_str!("first_page.html")) }))
         .route("/v1/restart/{part}", post(restart))
         .with_state(orders.restarts)
         .fallback(forward)
@@ -163,6 +164,7 @@ mod tests {
             request = request.header(ORIGIN, origin);
         }
         let request = request.body(Body::empty()).expect("a request");
+        let orders = Orders { restarts: orders, platform: nothing_to_run() };
         let asking = tokio::spawn(router(current, orders, trusted).oneshot(request));
         let is_ordered = match ordered.recv().await {
             Some(RestartOrder { done, .. }) => done.send(Ok(())).is_ok(),
@@ -172,6 +174,17 @@ mod tests {
         let status = response.status();
         let body = to_bytes(response.into_body(), 4096).await.expect("short");
         (status, String::from_utf8_lossy(&body).into_owned(), is_ordered)
+    }
+
+    fn nothing_to_run() -> Arc<LocalPlatform> {
+        let config = platform_local::LocalConfig {
+            manifests: platform_local::ManifestSource::default(),
+            requests: ([127, 0, 0, 1], 8080).into(),
+            ebb: "ebb".into(),
+            app_descriptors: None,
+            clock: runtime::Clock::start(),
+        };
+        LocalPlatform::start(config, platform_local::Loaded::default())
     }
 
     #[tokio::test]

@@ -119,6 +119,7 @@ impl Parts {
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
             manifests: manifests.source,
+            requests: requests.local_addr()?,
             ebb,
             clock,
             app_descriptors: Some(descriptors.found),

@@ -1,6 +1,7 @@
 //! A Knative `Service`, as far as it means something on one machine.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use scaling::config::{
@@ -27,6 +28,34 @@ pub(crate) struct Service {
     pub(crate) progress_deadline: Duration,
     /// What its pods run.
     pub(crate) template: Template,
+}
+
+/// Every name below this one means this machine, for browsers and curl without any set-up (RFC 6761).
+const LOCAL_DOMAIN: &str = "localhost";
+const DEFAULT_NAMESPACE: &str = "default";
+
+impl Service {
+    /// Under which it is reached: its host, and names that need no set-up on this machine.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let (name, namespace) = (self.name.name(), self.name.namespace());
+        let mut hosts = vec![self.host.clone()];
+        let short = (namespace == DEFAULT_NAMESPACE).then(|| format!("{name}.{LOCAL_DOMAIN}"));
+        for host in short.into_iter().chain([format!("{name}.{namespace}.{LOCAL_DOMAIN}")]) {
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+
+    /// Where a browser reaches it, if requests are taken at this address: on this machine by the shortest name that needs no set-up, elsewhere by its host.
+    pub(crate) fn url(&self, requests: SocketAddr) -> String {
+        let is_here = requests.ip().is_loopback() || requests.ip().is_unspecified();
+        let hosts = self.hosts();
+        let host = if is_here { hosts.get(1).unwrap_or(&self.host) } else { &self.host };
+        let port = if requests.port() == 80 { String::new() } else { format!(":{}", requests.port()) };
+        format!("http://{host}{port}")
+    }
 }
 
 /// What reading a Service needs besides its own text.

@@ -3,6 +3,7 @@
 //! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in no time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use platform::{PodFacts, PodFailure, RevisionFacts};
@@ -15,7 +16,7 @@ use crate::supervisor::failure::Failure;
 use crate::supervisor::revision::{Action, PodNames, Revision, Surroundings};
 
 /// Under which a single Service is reached too.
-const SINGLE_HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+const SINGLE_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// What became known of a pod's process.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,18 +61,21 @@ pub(crate) struct Fleet {
     actions: Vec<Action>,
     changes: Changes,
     ending: Ending,
+    /// Where requests are taken.
+    requests: SocketAddr,
     new_hop_key: fn() -> HopKey,
 }
 
 impl Fleet {
     /// Nothing yet. Hop keys come from `new_hop_key`.
-    pub(crate) fn new(new_hop_key: fn() -> HopKey) -> Self {
+    pub(crate) fn new(requests: SocketAddr, new_hop_key: fn() -> HopKey) -> Self {
         Self {
             revisions: BTreeMap::new(),
             names: PodNames::default(),
             actions: Vec::new(),
             changes: Changes::default(),
             ending: Ending::Not,
+            requests,
             new_hop_key,
         }
     }
@@ -287,7 +291,8 @@ impl Fleet {
 
     /// A revision as the platform's users see it.
     pub(crate) fn facts(&self, name: &RevisionName) -> Option<RevisionFacts> {
-        self.revisions.get(name).map(Revision::facts)
+        let requests = self.requests;
+        self.revisions.get(name).map(|revision| revision.facts(requests))
     }
 
     /// Its pods as the platform's users see them.

@@ -5,6 +5,7 @@
 //! wanted. A new template that never gets ready leaves the old one serving, and growing with the load.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use platform::{PodFacts, PodFailure, RevisionFacts};
@@ -251,9 +252,9 @@ impl Revision {
     }
 
     /// The revision as the platform's users see it.
-    pub(crate) fn facts(&self) -> RevisionFacts {
+    pub(crate) fn facts(&self, requests: SocketAddr) -> RevisionFacts {
         let service = &self.service;
-        let own = std::iter::once(service.host.clone()).chain(self.more_hosts.iter().cloned());
+        let own = service.hosts().into_iter().chain(self.more_hosts.iter().cloned());
         RevisionFacts {
             name: service.name.clone(),
             settings: service.settings.clone(),
@@ -261,6 +262,7 @@ impl Revision {
             timeouts: service.template.timeouts,
             progress_deadline: service.progress_deadline,
             hosts: if self.is_going { Vec::new() } else { own.collect() },
+            url: Some(service.url(requests)),
             hop_keys: self.hop_keys.clone(),
             wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
             template: self.template_name(self.present),

@@ -42,7 +42,7 @@ impl World {
     /// One Service `app` with this many pods, all announced and ready.
     fn with_pods(count: u32) -> Self {
         let mut world = Self {
-            fleet: Fleet::new(|| HopKey::new("key".to_owned())),
+            fleet: Fleet::new(([127, 0, 0, 1], 8080).into(), || HopKey::new("key".to_owned())),
             loaded: Loaded::default(),
             now: vocabulary::Timestamp::from_secs(3600),
             log: Vec::new(),
@@ -369,7 +369,7 @@ fn a_service_that_is_back_before_its_last_pod_ended_serves_again() {
     world.edit(&[]);
     world.edit(&[service("app", "one")]);
     assert_eq!(world.done(), ["start app-00001-0002 one"], "what leaves, leaves");
-    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts.len()), Some(3));
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts.len()), Some(6));
 }
 
 #[test]
@@ -378,12 +378,19 @@ fn plain_localhost_belongs_to_the_only_service() {
     let hosts = |world: &World, name: &str| {
         world.fleet.facts(&revision(name)).map(|facts| facts.hosts).unwrap_or_default()
     };
-    assert_eq!(hosts(&world, "app"), ["app.default.example.com", "localhost", "127.0.0.1"]);
+    let own = |name: &str| {
+        [".default.example.com", ".localhost", ".default.localhost"].map(|rest| format!("{name}{rest}"))
+    };
+    let with_single =
+        |name: &str| [&own(name)[..], &["localhost", "127.0.0.1", "[::1]"].map(str::to_owned)].concat();
+    assert_eq!(hosts(&world, "app"), with_single("app"));
+    let url = world.fleet.facts(&revision("app")).and_then(|facts| facts.url);
+    assert_eq!(url.as_deref(), Some("http://app.localhost:8080"));
     world.edit(&[service("app", "one"), service("other", "one")]);
-    assert_eq!(hosts(&world, "app"), ["app.default.example.com"]);
-    assert_eq!(hosts(&world, "other"), ["other.default.example.com"]);
+    assert_eq!(hosts(&world, "app"), own("app"));
+    assert_eq!(hosts(&world, "other"), own("other"));
     world.edit(&[service("other", "one")]);
-    assert_eq!(hosts(&world, "other"), ["other.default.example.com", "localhost", "127.0.0.1"]);
+    assert_eq!(hosts(&world, "other"), with_single("other"));
 }
 
 #[test]

@@ -139,11 +139,12 @@ impl fmt::Display for Need {
         match *self {
             Self::StableWindow { value, metric, window, target } => {
                 let (value, window, target) = (people(value), format_duration(window), people(target));
-                write!(to, "{value} {} over {window}, {target} per pod", unit(metric))
+                write!(to, "{value} {} over {window}, {target} per pod", unit(metric, value))
             }
             Self::PanicWindow { value, metric, window, need, ready } => {
                 let (value, window) = (people(value), format_duration(window));
-                write!(to, "{value} {} over {window} need {need}; ready are {ready}", unit(metric))
+                let verb = if is_one(value) { "needs" } else { "need" };
+                write!(to, "{value} {} over {window} {verb} {need}; ready are {ready}", unit(metric, value))
             }
             Self::PresentAndNoneReady { need } => {
                 write!(to, "what is here right now needs {need}; none is ready")
@@ -200,6 +201,9 @@ impl fmt::Display for Bound {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::InitialScale { least } => {
+                if least == PodCount::ONE {
+                    return to.write_str("starts with 1 pod (initial-scale) until it was ready once");
+                }
                 write!(to, "starts with {least} pods (initial-scale) until they were ready once")
             }
             Self::MinScale { least } => write!(to, "never below {least} (min-scale)"),
@@ -266,10 +270,12 @@ impl fmt::Display for State {
             Self::NothingKnown => to.write_str("nothing is known of its load yet, so it is left as it is"),
             Self::Panic { count, age, window } => {
                 let (age, window) = (rough(age), format_duration(window));
-                write!(to, "panic mode holds {count} pods; begun or extended {age} ago, it lasts {window}")
+                let pods = if count == PodCount::ONE { "pod" } else { "pods" };
+                write!(to, "panic mode holds {count} {pods}; begun or extended {age} ago, it lasts {window}")
             }
             Self::Load { value, target } => {
-                write!(to, "the stable window still averages {value:.3} with a target of {target} per pod")
+                let (value, target) = (rounded(value), people(target));
+                write!(to, "the stable window still averages {value} with a target of {target} per pod")
             }
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
         }
@@ -283,21 +289,33 @@ fn write_to_go(to: &mut fmt::Formatter<'_>, time: Option<Duration>) -> fmt::Resu
     write!(to, "; {} to go", format_duration(Duration::from_secs(seconds)))
 }
 
+/// A load for people that is not zero, however small it is.
+fn rounded(value: f64) -> String {
+    if value > 0.0 && people(value) == 0.0 { "less than 0.01".to_owned() } else { people(value).to_string() }
+}
+
 /// A span for people: to the second.
 fn rough(span: Duration) -> String {
     format_duration(Duration::from_secs(span.as_secs()))
 }
 
-fn unit(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Concurrency => "requests in flight",
-        Metric::Rps => "requests per second",
+fn unit(metric: Metric, value: f64) -> &'static str {
+    match (metric, is_one(value)) {
+        (Metric::Concurrency, true) => "request in flight",
+        (Metric::Concurrency, false) => "requests in flight",
+        (Metric::Rps, true) => "request per second",
+        (Metric::Rps, false) => "requests per second",
     }
 }
 
-/// Three decimals are enough for people.
+/// Of a number that was rounded for people.
+fn is_one(value: f64) -> bool {
+    (value - 1.0).abs() < f64::EPSILON
+}
+
+/// Two decimals are enough for people.
 fn people(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    (value * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

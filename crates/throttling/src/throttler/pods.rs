@@ -299,7 +299,11 @@ impl Pods {
 
     /// Requests that run in pods, whichever way they came.
     pub(super) fn held(&self) -> u32 {
-        self.known.iter().flatten().map(|pod| pod.in_flight.saturating_add(pod.direct)).fold(0, u32::saturating_add)
+        self.known
+            .iter()
+            .flatten()
+            .map(|pod| pod.in_flight.saturating_add(pod.direct))
+            .fold(0, u32::saturating_add)
     }
 
     fn pod(&self, id: PodId) -> Option<&Pod> {

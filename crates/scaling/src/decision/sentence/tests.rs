@@ -31,7 +31,7 @@ fn needs_read_as_sentences() {
                 need: 4.0,
                 ready,
             },
-            "2.333 requests in flight over 6s need 4; ready are 2",
+            "2.33 requests in flight over 6s need 4; ready are 2",
         ),
         (Need::PresentAndNoneReady { need: count }, "what is here right now needs 4; none is ready"),
         (Need::Present { need: 4.0, ready }, "what is here right now needs 4; ready are 2"),
@@ -132,7 +132,7 @@ fn states_read_as_sentences() {
         ),
         (
             State::Load { value: 0.01234, target: 70.0 },
-            "the stable window still averages 0.012 with a target of 70 per pod",
+            "the stable window still averages 0.01 with a target of 70 per pod",
         ),
         (State::EarlierPeak, "an earlier peak holds the count"),
     ]);

@@ -1,0 +1,147 @@
+//! Which columns fit?
+//!
+//! Whoever looks at a table wants one line for each revision. Where a terminal is too narrow for everything, the columns that matter least go first, and only
+//! then is the last one, in words, cut short.
+
+use autoscaler::api_types::RevisionSummary;
+
+use super::reason::reason;
+use super::{number, serves};
+use crate::output;
+
+/// Between two columns.
+const GAP: usize = 2;
+/// As many characters of the words that end a line are worth more than another column.
+const REASON_MIN: usize = 40;
+
+/// One column.
+struct Column {
+    heading: &'static str,
+    /// The greatest goes first.
+    dispensable: u8,
+    cell: fn(&RevisionSummary) -> String,
+}
+
+/// In the order shown.
+const COLUMNS: [Column; 11] = [
+    Column { heading: "NAME", dispensable: 0, cell: name },
+    Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },
+    Column { heading: "URL", dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
+    Column { heading: "WAITING", dispensable: 4, cell: |now| now.waiting.to_string() },
+    Column { heading: "MODE", dispensable: 5, cell: |now| now.mode.clone() },
+    Column { heading: "SERVES", dispensable: 6, cell: |now| serves(now.routing).to_owned() },
+    Column { heading: "STABLE", dispensable: 7, cell: |now| number(now.stable_value) },
+    Column { heading: "TARGET", dispensable: 8, cell: |now| number(Some(now.target_per_pod)) },
+    Column { heading: "PANIC", dispensable: 10, cell: |now| number(now.panic_value) },
+    Column { heading: "DESIRED", dispensable: 9, cell: desired },
+    Column { heading: "REASON", dispensable: 0, cell: reason },
+];
+
+/// Services of the default namespace are what nearly everybody has.
+fn name(now: &RevisionSummary) -> String {
+    let name = &now.name;
+    match (name.namespace(), name.kind()) {
+        ("default", "service") => name.name().to_owned(),
+        (namespace, "service") => format!("{namespace}/{}", name.name()),
+        _ => name.to_string(),
+    }
+}
+
+fn desired(now: &RevisionSummary) -> String {
+    now.desired.map_or_else(|| "-".to_owned(), |desired| desired.to_string())
+}
+
+/// The table in at most `width` characters a line.
+pub(super) fn table(revisions: &[RevisionSummary], width: usize) -> String {
+    let cells: Vec<Vec<String>> =
+        revisions.iter().map(|now| COLUMNS.iter().map(|column| (column.cell)(now)).collect()).collect();
+    let shown = choose(&widths(&cells), width);
+    let headings: Vec<&str> = shown.iter().map(|&index| COLUMNS[index].heading).collect();
+    let mut table = output::table(&headings);
+    for row in cells {
+        table.add_row(shown.iter().map(|&index| row[index].clone()));
+    }
+    let cut = |line: &str| output::cut(line.trim_end(), width);
+    table.to_string().lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// How wide each column would be.
+fn widths(cells: &[Vec<String>]) -> Vec<usize> {
+    let length = |text: &str| text.chars().count();
+    let of_column = |(index, column): (usize, &Column)| {
+        let cells = cells.iter().map(|row| length(&row[index]));
+        cells.chain([length(column.heading)]).max().unwrap_or_default()
+    };
+    COLUMNS.iter().enumerate().map(of_column).collect()
+}
+
+/// The columns that fit.
+fn choose(widths: &[usize], width: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    let needed = |shown: &[usize]| {
+        let least = |index: usize| {
+            if index + 1 == COLUMNS.len() { widths[index].min(REASON_MIN) } else { widths[index] }
+        };
+        shown.iter().map(|&index| least(index) + GAP).sum::<usize>()
+    };
+    while needed(&shown) > width.saturating_add(GAP) {
+        let Some(&victim) = shown.iter().max_by_key(|&&index| COLUMNS[index].dispensable) else { break };
+        if COLUMNS[victim].dispensable == 0 {
+            break;
+        }
+        shown.retain(|&index| index != victim);
+    }
+    shown
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use vocabulary::{PodCount, RevisionName, Routing};
+
+    use super::*;
+
+    pub(in crate::get) fn summary(name: &str) -> RevisionSummary {
+        RevisionSummary {
+            name: RevisionName::parse(name).expect("a name"),
+            template: "hello-00001".to_owned(),
+            url: Some("http://autoscale-go.localhost:8080".to_owned()),
+            wanted: PodCount::new(8),
+            desired: Some(PodCount::new(8)),
+            ready_pods: PodCount::new(8),
+            not_ready_pods: PodCount::ZERO,
+            pending_pods: PodCount::ZERO,
+            terminating_pods: PodCount::ZERO,
+            mode: "stable".to_owned(),
+            metric: "concurrency".to_owned(),
+            stable_value: Some(49.873_22),
+            panic_value: Some(50.0),
+            target_per_pod: 7.0,
+            routing: Routing::ThroughActivator,
+            waiting: 0,
+            activity: "active".to_owned(),
+            last_reason: String::new(),
+            why_not_zero: None,
+            why_not_ready: None,
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_what_matters_most_and_no_line_is_longer() {
+        let mut troubled = summary("shop/service/checkout");
+        troubled.why_not_ready = Some("pod checkout-00001-0007: ".to_owned() + &"words ".repeat(40));
+        let revisions = [summary("default/service/autoscale-go"), troubled];
+        for width in [40, 60, 80, 100, 132, 200] {
+            let table = table(&revisions, width);
+            assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
+            assert!(table.contains("autoscale-go") && table.contains("shop/checkout"), "{table}");
+            assert!(table.contains("8/8") && table.contains("REASON"), "{table}");
+            assert_eq!(table.contains("URL"), width >= 100, "{width}:\n{table}");
+            assert_eq!(table.contains("DESIRED"), width >= 200, "{width}:\n{table}");
+        }
+        assert!(
+            table(&revisions[..1], 80).contains("http://autoscale-go.localhost:8080"),
+            "short words leave room"
+        );
+        assert!(table(&revisions, usize::MAX).contains("49.87"), "numbers are rounded");
+    }
+}

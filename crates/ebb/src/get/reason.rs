@@ -1,0 +1,79 @@
+//! Why is the count what it is *now*? In a few words; `ebb explain` has the rest.
+
+use autoscaler::api_types::RevisionSummary;
+use vocabulary::PodCount;
+
+/// About the present, never about how it came to be.
+pub(super) fn reason(now: &RevisionSummary) -> String {
+    if let Some(why) = &now.why_not_ready {
+        return why.clone();
+    }
+    if now.wanted == PodCount::ZERO {
+        return asleep(now);
+    }
+    let (ready, wanted) = (now.ready_pods, now.wanted);
+    if ready < wanted {
+        return format!("{ready} ready, {} starting", wanted.value() - ready.value());
+    }
+    if ready > wanted {
+        return format!(
+            "{wanted} wanted, {} {}",
+            ready.value() - wanted.value(),
+            one_or_more(ready.value() - wanted.value(), "ends", "end")
+        );
+    }
+    match (now.desired, &now.why_not_zero) {
+        (Some(PodCount::ZERO), Some(why)) => format!("{ready} ready, none needed: {why}"),
+        (Some(desired), _) if desired == wanted => format!("{ready} ready, as needed"),
+        (Some(desired), _) if desired > wanted => {
+            format!("{ready} ready, {desired} needed: max-scale allows no more")
+        }
+        (Some(desired), _) => format!("{ready} ready, {desired} needed: {}", now.last_reason),
+        (None, _) => format!("{ready} ready, no load measured yet"),
+    }
+}
+
+fn asleep(now: &RevisionSummary) -> String {
+    match (now.waiting, now.terminating_pods.value()) {
+        (0, 0) => "asleep: the next request starts a pod".to_owned(),
+        (0, ending) => format!("going to sleep: {ending} {}", one_or_more(ending, "pod ends", "pods end")),
+        (waiting, _) => format!("waking up for {waiting} {}", one_or_more(waiting, "request", "requests")),
+    }
+}
+
+fn one_or_more(count: u32, one: &'static str, more: &'static str) -> &'static str {
+    if count == 1 { one } else { more }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::get::columns::tests::summary;
+
+    #[test]
+    fn the_reason_is_about_now() {
+        let said = |change: fn(&mut RevisionSummary)| {
+            let mut now = summary("default/service/hello");
+            now.last_reason = "two minutes ago".to_owned();
+            change(&mut now);
+            reason(&now)
+        };
+        assert_eq!(said(|_| {}), "8 ready, as needed");
+        assert_eq!(said(|now| now.ready_pods = PodCount::new(5)), "5 ready, 3 starting");
+        assert_eq!(said(|now| now.wanted = PodCount::new(7)), "7 wanted, 1 ends");
+        assert_eq!(
+            said(|now| now.desired = Some(PodCount::new(9))),
+            "8 ready, 9 needed: max-scale allows no more"
+        );
+        assert_eq!(said(|now| now.desired = None), "8 ready, no load measured yet");
+        let asleep = |waiting, ending| {
+            let mut now = summary("default/service/hello");
+            (now.wanted, now.ready_pods) = (PodCount::ZERO, PodCount::ZERO);
+            (now.waiting, now.terminating_pods) = (waiting, PodCount::new(ending));
+            reason(&now)
+        };
+        assert_eq!(asleep(0, 0), "asleep: the next request starts a pod");
+        assert_eq!(asleep(0, 1), "going to sleep: 1 pod ends");
+        assert_eq!(asleep(1, 0), "waking up for 1 request");
+    }
+}
