@@ -12,7 +12,7 @@ use link::{
 };
 use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
 use runtime::MetricsRegistry;
-use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -151,6 +151,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
+        origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),
     })
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use vocabulary::{
@@ -75,6 +75,8 @@ pub struct RevisionFacts {
     pub hop_keys: Vec<HopKey>,
     /// The platform's replica count.
     pub wanted: PodCount,
+    /// Whether it had a life before: pods that were ready, or a count that somebody gave it.
+    pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
 }

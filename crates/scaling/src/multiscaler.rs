@@ -7,6 +7,7 @@
 //!
 //! Left out on purpose: who owns which revision, names, links and everything else that needs more than numbers and time.
 
+mod beginning;
 mod journal;
 mod outcome;
 mod pods;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use serde::Serialize;
 use vocabulary::{BootId, PodCount, PodId, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp};
 
+use self::beginning::Beginning;
 use self::revision::Revision;
 use self::schedule::Schedule;
 use crate::config::ScalingSpec;
@@ -38,6 +40,16 @@ pub enum Reporter {
     Activator(ReplicaId),
 }
 
+/// Where a revision comes from that appears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RevisionOrigin {
+    /// It has just been made, and has never been ready: it starts with its initial scale, and has what it needs once that is reached.
+    New,
+    /// It was there before we were (a restart, another owner): what it has is kept until its windows are full again, since that may be what it needs.
+    #[default]
+    Found,
+}
+
 /// A fact, and (in [`Multiscaler::handle`]) when it became known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -49,6 +61,8 @@ pub enum Event {
         spec: Arc<ScalingSpec>,
         /// The platform's replica count.
         wanted: PodCount,
+        /// Looked at when the revision appears.
+        origin: RevisionOrigin,
     },
     /// A revision is gone.
     RevisionRemoved {
@@ -265,8 +279,15 @@ impl Multiscaler {
     /// Takes in a fact.
     pub fn handle(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::RevisionChanged { revision, spec, wanted } => {
-                self.revision_changed(revision, spec, wanted, now);
+            Event::RevisionChanged { revision, spec, wanted, origin } => {
+                if self.revisions.contains_key(&revision) {
+                    self.with(revision, |revision, commands| revision.changed(spec, wanted, now, commands));
+                } else {
+                    self.revision_appeared(
+                        Revision::new(revision, spec, Beginning { wanted, origin, now }),
+                        now,
+                    );
+                }
             }
             Event::RevisionRemoved { revision } => self.revision_removed(revision),
             Event::PodsChanged { revision, pods } => self.pods_changed(revision, &pods, now),
@@ -352,11 +373,7 @@ impl Multiscaler {
         }
     }
 
-    fn revision_changed(&mut self, id: RevisionId, spec: Arc<ScalingSpec>, wanted: PodCount, now: Timestamp) {
-        if self.revisions.contains_key(&id) {
-            return self.with(id, |revision, commands| revision.changed(spec, wanted, now, commands));
-        }
-        let mut revision = Revision::new(id, spec, wanted, now);
+    fn revision_appeared(&mut self, mut revision: Revision, now: Timestamp) {
         for (&activator, clock) in &self.activators {
             if let Some(clock) = clock {
                 let reporter = Reporter::Activator(activator);
@@ -364,8 +381,8 @@ impl Multiscaler {
             }
         }
         revision.created(now, &mut self.commands);
-        self.schedule.plan(id, revision.deadline());
-        self.revisions.insert(id, revision);
+        self.schedule.plan(revision.id(), revision.deadline());
+        self.revisions.insert(revision.id(), revision);
     }
 
     fn revision_removed(&mut self, id: RevisionId) {

@@ -74,6 +74,28 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "links",
         "the count that the platform was asked for, which is always known",
     ),
+    replaced(
+        "I1 ready 0 of a revision that is found",
+        "links",
+        "the wanted count is held as in panic, ready or not: found with 2 wanted and 0 ready, panic yes, 2; a new \
+         revision begins with panic no, 0",
+    ),
+    replaced(
+        "J5 with more load than it began with",
+        "links",
+        "the panic of a start only holds: 3 ready, target 14, stable 36, panic 43 stay 3, where Knative's asks for 4",
+    ),
+    replaced(
+        "E26 a panic window that grows under load",
+        "links",
+        "seconds that were measured count: from 6 to 12 s after 30 s of load it is full at once",
+    ),
+    replaced(
+        "E1 after a window of silence",
+        "links",
+        "a valid 0 while an activator is heard, where Knative has no data and freezes the last count: giving an \
+         activation up needs it",
+    ),
     // L: zero guard.
     replaced(
         "L16 no probe",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, ScalingSpec};
+use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionOrigin, ScalingSpec};
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, RevisionId, Timestamp};
 
 use super::work::sample;
@@ -42,7 +42,8 @@ impl Ticks {
         for number in 0..REVISIONS {
             let (revision, now) = (RevisionId(number), START + APART * number);
             let wanted = if state == State::Serving { PodCount::ONE } else { PodCount::ZERO };
-            multiscaler.handle(Event::RevisionChanged { revision, spec: Arc::clone(&spec), wanted }, now);
+            let (spec, origin) = (Arc::clone(&spec), RevisionOrigin::Found);
+            multiscaler.handle(Event::RevisionChanged { revision, spec, wanted, origin }, now);
             if state == State::Serving {
                 let pod = PodId(number);
                 let fact = PodFact { pod, phase: PodPhase::Running, is_ready: true };

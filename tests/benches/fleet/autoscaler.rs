@@ -10,7 +10,7 @@ use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute, Metrics};
 use axum::routing::get;
 use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
 use runtime::{Clock, MetricsRegistry};
-use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use vocabulary::{HopKey, PodCount, ReplicaName, RequestTimeouts};
@@ -115,6 +115,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
+        origin: RevisionOrigin::Found,
         template: format!("revision-{index:05}-00001"),
     }
 }

@@ -166,9 +166,9 @@ async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
 async fn with_no_link_at_all_nothing_is_scaled_down() {
     let relay = Relay::start().await.expect("a port is free");
     let address = relay.address().to_string();
-    let service = Service::new("silent").scaling("min-scale", "0").scaling("initial-scale", "3");
+    let service = Service::new("silent").scaling("min-scale", "0");
     let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &["--link-relay", &address]).await;
-    ebb.until_pods("silent", 3).await;
+    ebb.until_pods("silent", 1).await;
     relay.set(Mood::Cut);
     // Twice the stable window without a word from anybody: missing data is not zero.
     for _ in 0..60 {

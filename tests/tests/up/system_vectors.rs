@@ -127,6 +127,9 @@ async fn p4_an_idle_revision_behind_the_activator_ends() {
 #[tokio::test]
 async fn p9_initial_pods_start_without_traffic_and_then_leave() {
     let ebb = Ebb::up(&[Service::new("initial").scaling("initial-scale", "3")], &ConfigMap::short()).await;
-    ebb.until_pods("initial", 3).await;
-    ebb.until_pods("initial", 0).await;
+    let initial = ebb.until_pods("initial", 0).await;
+    // They leave within two seconds, which a busy machine may not be asked in time to see; what was decided about them stays to be read.
+    let decisions = initial.0["decisions"].as_array().cloned().unwrap_or_default();
+    let had_three = decisions.iter().any(|decision| decision["inputs"]["ready_pods"] == 3);
+    assert!(had_three, "{decisions:#?}");
 }

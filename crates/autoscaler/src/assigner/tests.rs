@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scaling::RevisionSettings;
+use scaling::{RevisionOrigin, RevisionSettings};
 use vocabulary::{Concurrency, RequestTimeouts, RevisionName};
 
 use super::*;
@@ -17,6 +17,7 @@ fn revision() -> RevisionFacts {
         url: None,
         hop_keys: Vec::new(),
         wanted: PodCount::ONE,
+        origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),
     }
 }

@@ -54,9 +54,9 @@ impl EventLoop {
 
     /// New facts or settings of a revision, and the count that it is to have until the next evaluation.
     fn revision_changed(&mut self, facts: Arc<RevisionFacts>, wanted: PodCount, now: Timestamp) {
-        let spec = self.resolve(&facts);
+        let (spec, origin) = (self.resolve(&facts), facts.origin);
         let revision = self.registry.put_revision(facts, wanted, Arc::clone(&spec));
-        self.tell(Event::RevisionChanged { revision, spec, wanted }, now);
+        self.tell(Event::RevisionChanged { revision, spec, wanted, origin }, now);
         self.tell_pods_their_settings(revision);
         self.touched.insert(revision);
     }

@@ -108,9 +108,7 @@ impl Fleet {
             }
             // It was removed and is back before its last pod ended.
             Some(revision) => {
-                revision.is_going = false;
-                revision.wanted = first_count(service, cluster);
-                revision.edit(service.clone());
+                revision.come_back(service.clone(), first_count(service, cluster));
                 self.changes.revisions.insert(name.clone());
             }
             None => {

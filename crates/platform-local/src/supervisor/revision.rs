@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use platform::{PodFacts, PodFailure, RevisionFacts};
+use scaling::RevisionOrigin;
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use crate::manifest::Service;
@@ -77,6 +78,8 @@ pub(crate) struct Revision {
     pub(crate) wanted: PodCount,
     /// Whether it is being taken down: its Service is gone from the files, or everything ends.
     pub(crate) is_going: bool,
+    /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod that was ready.
+    origin: RevisionOrigin,
     hop_keys: Vec<HopKey>,
     templates: BTreeMap<TemplateNumber, Template>,
     present: TemplateNumber,
@@ -96,6 +99,7 @@ impl Revision {
             more_hosts: Vec::new(),
             wanted,
             is_going: false,
+            origin: RevisionOrigin::New,
             hop_keys: vec![hop_key],
             templates,
             present: 1,
@@ -121,12 +125,21 @@ impl Revision {
         self.forget_templates();
     }
 
+    /// Its Service, which was gone, is there again: it begins anew.
+    pub(crate) fn come_back(&mut self, service: Service, wanted: PodCount) {
+        self.is_going = false;
+        self.wanted = wanted;
+        self.origin = RevisionOrigin::New;
+        self.edit(service);
+    }
+
     /// The order to have `count` pods, and which to end first if some must end. Who wakes it from zero deserves an attempt at once, whatever happened before.
     pub(crate) fn scale_to(&mut self, count: PodCount, end_first: Vec<PodName>) {
         if self.wanted == PodCount::ZERO && count > PodCount::ZERO {
             self.restarts.remove(&self.present);
         }
         self.wanted = count;
+        self.origin = RevisionOrigin::Found;
         self.end_first = end_first;
     }
 
@@ -153,6 +166,7 @@ impl Revision {
             return;
         }
         pod.ready_since.get_or_insert(now);
+        self.origin = RevisionOrigin::Found;
         if pod.is_wanted() {
             pod.trouble = None;
         }
@@ -265,6 +279,7 @@ impl Revision {
             url: Some(service.url(requests)),
             hop_keys: self.hop_keys.clone(),
             wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
+            origin: self.origin,
             template: self.template_name(self.present),
         }
     }

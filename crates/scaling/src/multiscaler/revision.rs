@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use vocabulary::{BootId, PodCount, PodId, PresentCount, RevisionId, Routing, Sample, Timestamp};
 
+use super::beginning::Beginning;
 use super::journal::Journal;
 use super::outcome::{Outcome, Why, why_not_zero};
 use super::pods::Pods;
@@ -17,7 +18,7 @@ use crate::collector::Collector;
 use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Bound, Decision, Mode, Reason, Sentence, Stage, State, Trigger};
-use crate::scale_to_zero::{self, Activity, InactiveBecause, KeptBy, Path, Plan, Situation};
+use crate::scale_to_zero::{self, Activity, KeptBy, Path, Plan, Situation};
 use crate::surge;
 
 /// Orders that wait to be carried out.
@@ -59,14 +60,15 @@ pub(super) struct Revision {
 }
 
 impl Revision {
-    pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, wanted: PodCount, now: Timestamp) -> Self {
-        let (activity, initialization) = found(&spec, wanted, now);
+    pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, beginning: Beginning) -> Self {
+        let now = beginning.now;
+        let (activity, initialization) = beginning.stands(&spec);
         Self {
             id,
             collector: Collector::new(&spec),
-            decider: Decider::new(&spec, wanted, now),
+            decider: Decider::new(&spec, beginning.held(), now),
             pods: Pods::default(),
-            wanted,
+            wanted: beginning.wanted,
             is_wanted_hearsay: false,
             activity,
             initialization,
@@ -84,6 +86,10 @@ impl Revision {
             wake: None,
             spec,
         }
+    }
+
+    pub(super) fn id(&self) -> RevisionId {
+        self.id
     }
 
     /// The first look, once the reporters that are already there are known.
@@ -478,19 +484,4 @@ impl Revision {
             why_not_zero: self.why_not_zero,
         }
     }
-}
-
-/// Where a revision stands when it is first seen, be it new or taken over from an earlier owner. The platform starts a new one with its
-/// initial scale, so one without pods was scaled to zero and rests there, unless its lower bound has come to ask for pods since. One with
-/// pods is taken as starting: it becomes active as soon as they are ready. If it has fewer than its initial scale, that was reached before.
-fn found(spec: &ScalingSpec, wanted: PodCount, now: Timestamp) -> (Activity, Initialization) {
-    let was_ready = wanted < spec.initial_scale || wanted == PodCount::ZERO;
-    let initialization = if was_ready { Initialization::Done } else { Initialization::Pending };
-    let needs_none = wanted == PodCount::ZERO && (spec.min_scale == PodCount::ZERO || !spec.reachable);
-    let activity = if needs_none {
-        Activity::Inactive { since: now, because: InactiveBecause::NoTraffic }
-    } else {
-        Activity::Activating { since: now }
-    };
-    (activity, initialization)
 }

@@ -282,6 +282,46 @@ fn the_initial_scale_holds_until_that_many_pods_were_ready() {
 }
 
 #[test]
+fn a_new_revision_has_its_initial_scale_until_that_was_reached_and_then_what_it_needs() {
+    let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(10), ..spec() });
+    world.make(10);
+    world.activator_starts();
+    world.pods(10);
+    world.in_activator = 60;
+    world.run_until(20.5);
+    assert_eq!(world.scale_orders(), [], "a bound until then");
+    world.ready(10);
+    assert_eq!(world.scale_orders(), [(20.5, 1)], "at once, and not a window later");
+    world.ready(1);
+    world.run_until(90.0);
+    assert_eq!(world.scale_orders(), [(20.5, 1)]);
+}
+
+/// The minimal case of an exception: what was there before us may be what is needed.
+#[test]
+fn a_found_revision_keeps_what_it_has_where_a_new_one_would_go_on() {
+    for (origin, expected) in [("new", vec![(2.0, 1)]), ("found", vec![])] {
+        let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(3), ..spec() });
+        if origin == "new" {
+            world.make(3)
+        } else {
+            world.create(3)
+        };
+        world.activator_starts();
+        world.ready(3);
+        world.run_until(30.0);
+        assert_eq!(world.scale_orders(), expected, "{origin}");
+    }
+}
+
+#[test]
+fn a_new_revision_that_has_no_pod_yet_is_not_taken_for_one_that_sleeps() {
+    let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(2), ..spec() });
+    assert_eq!(counts(&world.make(0)), [2]);
+    assert_eq!(world.status().activity, "activating");
+}
+
+#[test]
 fn a_lost_link_changes_neither_readiness_nor_count() {
     let mut world = serving(with_burst_capacity(0.0));
     world.ready(4);

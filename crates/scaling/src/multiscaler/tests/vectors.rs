@@ -84,7 +84,7 @@ fn the_status_shows_what_is_there_and_what_was_last_wanted() {
 #[test]
 fn an_initial_scale_of_zero_starts_nothing() {
     let mut world = World::new(ScalingSpec { initial_scale: PodCount::ZERO, ..spec() });
-    world.create(0);
+    world.make(0);
     world.activator_starts();
     world.run_until(10.0);
     assert_eq!(world.status().activity, "inactive", "M18");

@@ -63,7 +63,18 @@ impl World {
 
     pub(super) fn create(&mut self, wanted: u32) -> Vec<Command> {
         let (spec, wanted) = (Arc::clone(&self.spec), PodCount::new(wanted));
-        self.handle(Event::RevisionChanged { revision: REVISION, spec, wanted })
+        self.handle(Event::RevisionChanged {
+            revision: REVISION,
+            spec,
+            wanted,
+            origin: RevisionOrigin::Found,
+        })
+    }
+
+    /// As [`World::create`], but it has just been made.
+    pub(super) fn make(&mut self, wanted: u32) -> Vec<Command> {
+        let (spec, wanted) = (Arc::clone(&self.spec), PodCount::new(wanted));
+        self.handle(Event::RevisionChanged { revision: REVISION, spec, wanted, origin: RevisionOrigin::New })
     }
 
     pub(super) fn edit(&mut self, change: impl FnOnce(&mut ScalingSpec)) -> Vec<Command> {

@@ -1,0 +1,53 @@
+//! Where does a revision stand when it appears?
+//!
+//! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound only until that many pods were ready once. One that is
+//! *found* had a life that nobody here remembers: a restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
+
+use vocabulary::{PodCount, Timestamp};
+
+use super::RevisionOrigin;
+use crate::bounds::Initialization;
+use crate::config::ScalingSpec;
+use crate::scale_to_zero::{Activity, InactiveBecause};
+
+/// A revision at the moment when it appears.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning {
+    /// The platform's replica count.
+    pub(super) wanted: PodCount,
+    pub(super) origin: RevisionOrigin,
+    pub(super) now: Timestamp,
+}
+
+impl Beginning {
+    /// The count that is held as in panic while nothing is known of the load.
+    pub(super) fn held(self) -> PodCount {
+        match self.origin {
+            // Knative counts ready pods here, and none is.
+            RevisionOrigin::New => PodCount::ZERO,
+            RevisionOrigin::Found => self.wanted,
+        }
+    }
+
+    pub(super) fn stands(self, spec: &ScalingSpec) -> (Activity, Initialization) {
+        match self.origin {
+            RevisionOrigin::New => (Activity::Activating { since: self.now }, Initialization::Pending),
+            RevisionOrigin::Found => self.found(spec),
+        }
+    }
+
+    /// One without pods was scaled to zero and rests there, unless its lower bound has come to ask for pods since. One with pods is taken as starting: it
+    /// becomes active as soon as they are ready. If it has fewer than its initial scale, that was reached before.
+    fn found(self, spec: &ScalingSpec) -> (Activity, Initialization) {
+        let was_ready = self.wanted < spec.initial_scale || self.wanted == PodCount::ZERO;
+        let initialization = if was_ready { Initialization::Done } else { Initialization::Pending };
+        let needs_none =
+            self.wanted == PodCount::ZERO && (spec.min_scale == PodCount::ZERO || !spec.reachable);
+        let activity = if needs_none {
+            Activity::Inactive { since: self.now, because: InactiveBecause::NoTraffic }
+        } else {
+            Activity::Activating { since: self.now }
+        };
+        (activity, initialization)
+    }
+}
