@@ -13,6 +13,7 @@ mod history;
 mod label;
 mod limits;
 mod measure;
+mod mixed;
 mod per_pod;
 mod pods;
 mod proposal;
@@ -37,6 +38,7 @@ use vocabulary::{PodCount, Timestamp};
 
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
 pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
+pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
 pub use self::pods::{
     ContainerRequests, HpaPod, HpaPodPhase, HpaPods, PodRequests, ReadyCondition, ReadyStatus,
     ResourceRequests,

@@ -8,6 +8,7 @@
 //! night.
 
 mod behavior;
+mod beside;
 mod document;
 mod flat_metrics;
 mod metrics;
@@ -19,5 +20,6 @@ mod selectors;
 #[cfg(test)]
 pub(in crate::hpa) mod tests;
 
+pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub use self::document::{HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
 pub use self::node::Node;

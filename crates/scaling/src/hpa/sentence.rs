@@ -28,6 +28,8 @@ pub(crate) enum HpaSentence {
     Unmeasured(Unmeasured),
     /// Windows, policies and limits.
     Limited(Limited),
+    /// The rules for documents that mix our own measurements with others.
+    Mixed(Mixed),
 }
 
 /// A value beside its target.
@@ -80,6 +82,19 @@ pub(crate) enum Limited {
     Min { min: PodCount },
 }
 
+/// What the mixed rule says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Mixed {
+    /// Own measurements ask for more pods.
+    OwnNeed { count: PodCount },
+    /// Nothing falls while one of our deciders panics.
+    Panic { present: PodCount },
+    /// One pod of a per-pod metric is as good as none.
+    OneIsNone,
+    /// From zero.
+    Wake { count: PodCount },
+}
+
 impl Measure {
     pub(super) fn of(current: CurrentValue, target: f64) -> Self {
         let thousandths = |value: f64, unit| Self { value: value / 1000.0, target: target / 1000.0, unit };
@@ -121,6 +136,7 @@ impl fmt::Display for HpaSentence {
             }
             Self::Unmeasured(said) => said.fmt(to),
             Self::Limited(said) => said.fmt(to),
+            Self::Mixed(said) => said.fmt(to),
         }
     }
 }
@@ -218,6 +234,19 @@ impl fmt::Display for Limited {
             Self::Doubling { limit } => write!(to, "no more than a doubling, or 4: at most {limit}"),
             Self::Max { max } => write!(to, "never above the maximum of {max}"),
             Self::Min { min } => write!(to, "never below the minimum of {min}"),
+        }
+    }
+}
+
+impl fmt::Display for Mixed {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::OwnNeed { count } => write!(to, "requests need {count} at once"),
+            Self::Panic { present } => write!(to, "requests surge, so it stays at {present} at least"),
+            Self::OneIsNone => {
+                to.write_str("there are no requests, and nothing else asks for more than one pod")
+            }
+            Self::Wake { count } => write!(to, "requests wake it: {count}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use vocabulary::{PodCount, Timestamp};
 use super::history::{HpaHistory, Recommendation};
 use super::sentence::{HpaSentence, Limited};
 use super::settings::HpaSettings;
-use super::spec::Behavior;
+use super::spec::{Behavior, HpaSpec};
 use super::steps::Steps;
 use crate::decision::Stage;
 
@@ -37,6 +37,15 @@ pub(super) fn without_behavior(
         steps.lead_to(most, Stage::StabilizationWindow, HpaSentence::Limited(text));
     }
     most
+}
+
+/// The place of a recommendation that no window of the document looks back on.
+pub(super) fn expired(history: &HpaHistory, spec: &HpaSpec, now: Timestamp) -> Option<usize> {
+    let windows = match &spec.behavior {
+        None => Windows { up: Duration::ZERO, down: spec.settings.downscale_stabilization },
+        Some(behavior) => Windows::of(behavior, &spec.settings),
+    };
+    windows.expired(history, now)
 }
 
 /// The windows of both directions.

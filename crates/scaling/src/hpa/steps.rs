@@ -23,6 +23,12 @@ impl Steps {
         self.number = None;
     }
 
+    /// Goes on from where other reasons led to.
+    pub(super) fn go_on_from(&mut self, reasons: &[Reason]) {
+        self.list.extend_from_slice(reasons);
+        self.number = reasons.last().and_then(|reason| reason.after);
+    }
+
     /// A step that leads to this number.
     pub(super) fn lead_to(&mut self, after: PodCount, stage: Stage, text: HpaSentence) {
         self.list.push(Reason { stage, before: self.number, after: Some(after), text: text.into() });

@@ -11,6 +11,7 @@ mod boundaries;
 mod combinations;
 mod groups;
 mod metrics;
+mod mixed;
 mod passes;
 mod properties;
 mod traces;

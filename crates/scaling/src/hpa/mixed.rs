@@ -1,0 +1,308 @@
+//! Who decides when our own measurements stand among other metrics: the mixed rule, in twelve points, each of which has a test of
+//! its name.
+//!
+//! Requests are seen every second and by every pod, CPU and queues every 15 seconds and late. So the two have different clocks: each own metric has
+//! a KPA decider that looks every two seconds and whenever requests surge, and all of them together are only *asked* at a sync, where
+//! windows, policies and every other metric have their say. The count may rise whenever requests need it; it falls at a sync alone.
+//!
+//! ```text
+//!   every 2 s, and at a surge:  deciders ──► K        K > current: rise at once (4, 6)
+//!   at a sync:                  all metrics ──► raw ──► windows ──► limits ──► D        (2, 3, 7, 9)
+//!   whoever did it:             an event, and for a rise a recommendation (5)
+//! ```
+
+use std::sync::Arc;
+
+use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+
+use super::conditions::ConditionReason;
+use super::history::Recommendation;
+use super::limits::Limiter;
+use super::samples::{MetricFailure, MetricSamples};
+use super::sentence::{HpaSentence, Mixed, Unmeasured};
+use super::spec::{HpaSpec, MetricSpec, RulesOrigin};
+use super::stabilize::{self, Windows};
+use super::state::{HpaState, MetricStatus, Rescale};
+use super::steps::Steps;
+use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
+use crate::config::ScalingSpec;
+use crate::decider::{Decider, Observation, Verdict};
+use crate::decision::{Mode, Reason, Stage};
+
+/// One workload of this class: a decider for each own metric, and everything else that is remembered.
+#[derive(Clone, Debug)]
+pub struct MixedDecider {
+    own: Vec<OwnMetric>,
+    state: HpaState,
+    rise: Steps,
+    activation_scale: PodCount,
+}
+
+/// One of our own metrics.
+#[derive(Clone, Debug)]
+struct OwnMetric {
+    /// Its place in the spec.
+    index: usize,
+    scaling: ScalingSpec,
+    decider: Decider,
+    /// What it last said; `None` without data.
+    verdict: Option<Verdict>,
+}
+
+/// What one sync looks at.
+#[derive(Debug)]
+pub struct MixedObservation<'a> {
+    /// The target's scale.
+    pub scale: Scale,
+    /// The pods that its selector matches.
+    pub pods: &'a HpaPods,
+    /// For each metric of the spec, in its order, what is known of it. Those of our own metrics are written here, and at zero those of metrics
+    /// that only pods could answer.
+    pub samples: &'a mut [MetricSamples],
+}
+
+impl MixedDecider {
+    /// Begins with the count that the platform was asked for. `scaling` are the settings of class kpa that apply: windows, rates, panic.
+    pub fn new(spec: &HpaSpec, scaling: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
+        let own = spec.metrics.iter().enumerate().filter_map(|(index, metric)| {
+            let scaling = own_scaling(metric, scaling)?;
+            let decider = Decider::new(&scaling, count, now);
+            Some(OwnMetric { index, scaling, decider, verdict: None })
+        });
+        Self {
+            own: own.collect(),
+            state: HpaState::default(),
+            rise: Steps::default(),
+            activation_scale: scaling.activation_scale,
+        }
+    }
+
+    /// What is remembered and shown.
+    pub fn state(&self) -> &HpaState {
+        &self.state
+    }
+
+    /// How the own metrics came to what they last said, and what was made of it between two syncs.
+    pub fn rise_reasons(&self) -> &[Reason] {
+        self.rise.as_slice()
+    }
+
+    /// The settings under which each own metric is observed, in the order of the spec.
+    pub fn own_settings(&self) -> impl Iterator<Item = &ScalingSpec> {
+        self.own.iter().map(|own| &own.scaling)
+    }
+
+    /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for class kpa. `None` without an own
+    /// metric, or without data.
+    pub fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {
+        self.own.first()?.verdict.as_ref().map(|verdict| verdict.excess_burst_capacity)
+    }
+
+    /// Lets the own metrics decide, every two seconds or off the tick. For each of them, in the order of the spec, what its windows say,
+    /// or `None` without data. The answer is the count to go to at once, if that is more than there is.
+    pub fn look(
+        &mut self,
+        spec: &HpaSpec,
+        observations: &[Option<Observation>],
+        current: PodCount,
+        now: Timestamp,
+    ) -> Option<PodCount> {
+        debug_assert_eq!(observations.len(), self.own.len());
+        for (own, observation) in self.own.iter_mut().zip(observations) {
+            own.verdict =
+                observation.as_ref().map(|observation| own.decider.decide(&own.scaling, observation, now));
+        }
+        self.rise.restart();
+        let leader =
+            self.own.iter().filter_map(|own| own.verdict.as_ref()).max_by_key(|verdict| verdict.desired);
+        self.rise.go_on_from(leader.map_or(&[], Verdict::reasons));
+        self.rise(spec, current, now)
+    }
+
+    /// One sync: every metric, the windows, the limits. Without an own metric it is [`super::evaluate`], and nothing more.
+    pub fn sync(&mut self, spec: &HpaSpec, observation: MixedObservation<'_>, now: Timestamp) -> HpaOutcome {
+        let MixedObservation { scale, pods, samples } = observation;
+        if self.own.is_empty() {
+            return super::evaluate(spec, &HpaObservation { scale, pods, samples }, &mut self.state, now);
+        }
+        super::begin(scale, &mut self.state, now);
+        let current = scale.replicas;
+        let early = super::correct_bounds(spec, current, &mut self.state)
+            .or_else(|| super::check_selection(scale, &mut self.state, now));
+        if let Some(outcome) = early {
+            return outcome;
+        }
+        self.fill_in(spec, samples, current);
+        let observation = HpaObservation { scale, pods, samples };
+        let HpaState { metrics, steps, .. } = &mut self.state;
+        let measured = measure::measure(spec, &observation, now, metrics, steps);
+        let Some(mut raw) = super::report(&measured, spec, current, &mut self.state, now) else {
+            return super::abandon(current, &mut self.state);
+        };
+        let cause = super::cause(&measured, raw, current);
+        raw = self.without_pods(spec, raw);
+        if self.panics() && raw < current {
+            raw = current;
+            let text = HpaSentence::Mixed(Mixed::Panic { present: current });
+            self.state.steps.lead_to(raw, Stage::Panic, text);
+        }
+        let (stabilized, limited) = super::normalize(spec, current, raw, &mut self.state, now);
+        let desired = self.settle(spec, limited.count, current, now);
+        self.state.desired = Some(desired);
+        HpaOutcome { desired, raw: Some(raw), stabilized: Some(stabilized), cause }
+    }
+
+    /// A count was written, by whichever clock: policies look back on it, and a rise counts as recommended.
+    pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
+        self.state.note_rescale(spec, change, now);
+        if change.to > change.from && !self.own.is_empty() {
+            let place = stabilize::expired(&self.state.history, spec, now);
+            self.state.history.record(Recommendation { count: change.to, at: now }, place);
+        }
+    }
+
+    /// A count could not be written; see [`HpaState::note_failed_rescale`].
+    pub fn note_failed_rescale(&mut self, before: Option<PodCount>, now: Timestamp) {
+        self.state.note_failed_rescale(before, now);
+    }
+
+    /// The largest answer of the own metrics that have data.
+    fn need(&self) -> Option<PodCount> {
+        self.own.iter().filter_map(|own| own.verdict.as_ref()).map(|verdict| verdict.desired).max()
+    }
+
+    fn panics(&self) -> bool {
+        let mut verdicts = self.own.iter().filter_map(|own| own.verdict.as_ref());
+        verdicts.any(|verdict| matches!(verdict.mode, Mode::Panic { .. }))
+    }
+
+    /// The own metrics' entries; and at zero nothing is asked that only pods could answer.
+    fn fill_in(&self, spec: &HpaSpec, samples: &mut [MetricSamples], current: PodCount) {
+        for own in &self.own {
+            if let Some(entry) = samples.get_mut(own.index) {
+                *entry = match &own.verdict {
+                    Some(verdict) => MetricSamples::Proposal(verdict.desired),
+                    None => MetricSamples::Failed(MetricFailure {
+                        reason: ConditionReason::FailedGetPodsMetric,
+                        words: Arc::from("no reporter is heard"),
+                    }),
+                };
+            }
+        }
+        if current == PodCount::ZERO {
+            for (entry, _) in samples.iter_mut().zip(&spec.metrics).filter(|(_, metric)| metric.is_per_pod())
+            {
+                *entry = MetricSamples::NotAsked;
+            }
+        }
+    }
+
+    /// Without requests and without anything to do outside of the pods, a metric of pods that asks for one says nothing: its ceiling
+    /// cannot say less while one is left.
+    fn without_pods(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
+        let is_idle = |(status, metric): (&MetricStatus, &MetricSpec)| match status {
+            MetricStatus::Proposed(proposal) if metric.is_per_pod() => proposal.count <= PodCount::ONE,
+            MetricStatus::Proposed(proposal) => proposal.count == PodCount::ZERO,
+            MetricStatus::NotAsked => true,
+            MetricStatus::Failed { .. } => false,
+        };
+        if raw > PodCount::ZERO
+            && spec.min == PodCount::ZERO
+            && self.state.metrics.iter().zip(&spec.metrics).all(is_idle)
+        {
+            self.state.steps.lead_to(
+                PodCount::ZERO,
+                Stage::ScaleToZero,
+                HpaSentence::Mixed(Mixed::OneIsNone),
+            );
+            return PodCount::ZERO;
+        }
+        raw
+    }
+
+    /// What came of windows and limits, with what requests need at once; and a fall only if everything agrees.
+    fn settle(&mut self, spec: &HpaSpec, limited: PodCount, current: PodCount, now: Timestamp) -> PodCount {
+        let mut steps = std::mem::take(&mut self.state.steps);
+        let mut desired = limited;
+        if current == PodCount::ZERO && desired < spec.min {
+            desired = spec.min;
+            let text = Unmeasured::RaisedFromZero { min: spec.min };
+            steps.lead_to(desired, Stage::MinScale, HpaSentence::Unmeasured(text));
+        }
+        if let Some((count, text)) = self.wanted_rise(spec, current, now, &mut Steps::default())
+            && count > desired
+        {
+            desired = count;
+            steps.lead_to(count, Stage::Surge, HpaSentence::Mixed(text));
+        }
+        let fails = self.state.metrics.iter().any(|status| matches!(status, MetricStatus::Failed { .. }));
+        if desired < current && (fails || self.panics() || self.need().is_some_and(|need| desired < need)) {
+            desired = current;
+            steps.lead_to(current, Stage::Panic, HpaSentence::Mixed(Mixed::Panic { present: current }));
+        }
+        self.state.steps = steps;
+        desired
+    }
+
+    fn rise(&mut self, spec: &HpaSpec, current: PodCount, now: Timestamp) -> Option<PodCount> {
+        let mut steps = std::mem::take(&mut self.rise);
+        let rise = self.wanted_rise(spec, current, now, &mut steps);
+        if let Some((count, text)) = rise {
+            steps.lead_to(count, Stage::Surge, HpaSentence::Mixed(text));
+        }
+        self.rise = steps;
+        rise.map(|(count, _)| count)
+    }
+
+    /// Where requests alone would take the count, if that is up.
+    fn wanted_rise(
+        &self,
+        spec: &HpaSpec,
+        current: PodCount,
+        now: Timestamp,
+        steps: &mut Steps,
+    ) -> Option<(PodCount, Mixed)> {
+        let need = self.need().filter(|&need| need > current)?;
+        let least = spec.min.max(PodCount::ONE);
+        let wants = if current == PodCount::ZERO { need.max(least).max(self.activation_scale) } else { need };
+        let wanted = Rescale { from: current, to: wants.min(spec.max) };
+        let mut count = self.held_back(spec, wanted, now, steps);
+        if current == PodCount::ZERO {
+            // Somebody waits: no window and no policy leaves them without a pod.
+            count = count.max(least.min(spec.max));
+            return Some((count, Mixed::Wake { count }));
+        }
+        (count > current).then_some((count, Mixed::OwnNeed { count: need }))
+    }
+
+    /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
+    fn held_back(&self, spec: &HpaSpec, wanted: Rescale, now: Timestamp, steps: &mut Steps) -> PodCount {
+        let written = spec.behavior.as_ref().filter(|one| one.scale_up.origin == RulesOrigin::Document);
+        let Some(behavior) = written else { return wanted.to };
+        let history = &self.state.history;
+        let windows = Windows::of(behavior, &spec.settings);
+        let recommended =
+            windows.envelope(history, wanted.to, now).force(wanted.from, steps).max(wanted.from);
+        let limiter = Limiter::of(spec, wanted.from, &history.events, now);
+        limiter.up_bound(&behavior.scale_up, steps).min(recommended)
+    }
+}
+
+/// Who serves a workload without an own metric, about whose requests nothing is known.
+pub fn routing_without_own(ready: PodCount) -> Routing {
+    if ready > PodCount::ZERO { Routing::Direct } else { Routing::ThroughActivator }
+}
+
+/// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the document's.
+fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec> {
+    let MetricSpec::Own { metric, target } = metric else { return None };
+    let target = (target.as_f64() / 1000.0).max(0.01);
+    Some(ScalingSpec {
+        metric: *metric,
+        target_per_pod: target,
+        total_per_pod: target,
+        min_scale: PodCount::ZERO,
+        max_scale: None,
+        ..scaling.clone()
+    })
+}
