@@ -142,7 +142,8 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     ),
     replaced("N12", "links", "the plain values {1.5, 2}"),
     // O: the HPA class.
-    not_built_yet("O1 … O8", "class hpa"),
+    replaced("O5", "D7", "refused: half a Mi would be rounded to nothing"),
+    not_built_yet("O8", "class hpa in the multiscaler"),
     // P: end to end; the others are tests of the real executable (`tests/tests/up/system_vectors.rs`).
     plumbing(
         "P7",

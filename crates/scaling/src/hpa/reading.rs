@@ -16,6 +16,7 @@ mod names;
 mod node;
 mod problems;
 mod selectors;
+mod short_form;
 
 #[cfg(test)]
 pub(in crate::hpa) mod tests;
@@ -23,3 +24,4 @@ pub(in crate::hpa) mod tests;
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub use self::document::{HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
 pub use self::node::Node;
+pub use self::short_form::document_of_short_form;
