@@ -22,6 +22,7 @@ mod samples;
 mod selector;
 mod sentence;
 mod settings;
+mod shown;
 mod spec;
 mod stabilize;
 mod state;
@@ -50,6 +51,7 @@ pub(crate) use self::sentence::HpaSentence;
 pub use self::settings::{
     AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
 };
+pub use self::shown::metrics_beside_targets;
 pub use self::spec::{
     Behavior, HpaSpec, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
     ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,

@@ -7,7 +7,7 @@ use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::per_pod::{PerPodMetric, PerPodTarget};
-use super::proposal::{NoProposal, PodsLookedAt, Proposal, ProposalRule};
+use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;
 use super::sentence::{HpaSentence, Measure};
 use super::spec::{HpaSpec, MetricSpec, ResourceTarget, TotalTarget};
@@ -104,10 +104,10 @@ impl Pass<'_> {
                 let sum = series.iter().map(|value| i128::from(value.value())).sum();
                 self.total(MilliValue::saturated_from(sum), *target)
             }
-            (MetricSpec::Own { .. }, MetricSamples::Proposal(count)) => Ok(Proposal {
+            (MetricSpec::Own { target, .. }, MetricSamples::Decided { count, average }) => Ok(Proposal {
                 count: *count,
-                ratio: f64::NAN,
-                current: None,
+                ratio: average.as_f64() / target.as_f64(),
+                current: CurrentValue::AverageValue(*average),
                 looked_at: PodsLookedAt::default(),
                 rule: ProposalRule::Decider,
             }),
@@ -171,10 +171,8 @@ impl Pass<'_> {
 /// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the number.
 fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
     let label = metric.label();
-    if let Some(current) = proposal.current {
-        let measure = Measure::of(current, target_of(metric));
-        steps.note(Stage::Metric, HpaSentence::Measured { label, measure });
-    }
+    let measure = Measure::of(proposal.current, target_of(metric));
+    steps.note(Stage::Metric, HpaSentence::Measured { label, measure });
     let pods = proposal.looked_at;
     if pods != PodsLookedAt::default() {
         steps.note(Stage::Metric, HpaSentence::LookedAt { label, pods });

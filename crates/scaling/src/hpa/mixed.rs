@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::history::Recommendation;
@@ -181,7 +181,7 @@ impl MixedDecider {
         for own in &self.own {
             if let Some(entry) = samples.get_mut(own.index) {
                 *entry = match &own.verdict {
-                    Some(verdict) => MetricSamples::Proposal(verdict.desired),
+                    Some(verdict) => decided(verdict),
                     None => MetricSamples::Failed(MetricFailure {
                         reason: ConditionReason::FailedGetPodsMetric,
                         words: Arc::from("no reporter is heard"),
@@ -291,6 +291,13 @@ impl MixedDecider {
 /// Who serves a workload without an own metric, about whose requests nothing is known.
 pub fn routing_without_own(ready: PodCount) -> Routing {
     if ready > PodCount::ZERO { Routing::Direct } else { Routing::ThroughActivator }
+}
+
+/// What a decider wants, and what it is shown to have measured.
+fn decided(verdict: &Verdict) -> MetricSamples {
+    let pods = verdict.inputs.ready_pods.as_f64().max(1.0);
+    let average = MilliValue::ceil_from((verdict.inputs.stable_value * 1000.0 / pods).round());
+    MetricSamples::Decided { count: verdict.desired, average }
 }
 
 /// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the document's.

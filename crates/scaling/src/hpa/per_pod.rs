@@ -82,7 +82,7 @@ impl PerPodMetric<'_> {
         let looked_at = groups.looked_at();
         let unready_count = groups.unready.pods > 0 && ratio > 1.0;
         let proposal =
-            |count, ratio, rule| Proposal { count, ratio, current: Some(current_value), looked_at, rule };
+            |count, ratio, rule| Proposal { count, ratio, current: current_value, looked_at, rule };
         if !unready_count && groups.missing.pods == 0 {
             if self.tolerances.hold(ratio) {
                 return Ok(proposal(self.current, ratio, ProposalRule::WithinTolerance));

@@ -9,8 +9,8 @@ pub struct Proposal {
     pub count: PodCount,
     /// What was measured, divided by the target; before anything was assumed of pods without a sample.
     pub ratio: f64,
-    /// What was measured, as it is reported; `None` of our own metrics, whose windows say more than one number could.
-    pub current: Option<CurrentValue>,
+    /// What was measured, as it is reported.
+    pub current: CurrentValue,
     /// The pods that counted, and those that did not.
     pub looked_at: PodsLookedAt,
     /// Which rule led to the count.

@@ -15,7 +15,12 @@ pub enum MetricSamples {
     /// The values of the series that were selected: any number for an external metric, exactly one for an object's.
     Series(Vec<MilliValue>),
     /// What a decider of ours wants, for our own metrics.
-    Proposal(PodCount),
+    Decided {
+        /// How many pods.
+        count: PodCount,
+        /// What each pod has on average over the stable window; what there is at all, while no pod is ready.
+        average: MilliValue,
+    },
     /// Nothing, and why.
     Failed(MetricFailure),
     /// Nothing was asked, because there is no pod that could have answered.

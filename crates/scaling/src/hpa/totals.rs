@@ -30,7 +30,7 @@ impl TotalMetric<'_> {
 
     fn by_value(&self, target: MilliValue) -> Result<Proposal, NoProposal> {
         let ratio = self.usage.as_f64() / target.as_f64();
-        let current = Some(CurrentValue::Value(self.usage));
+        let current = CurrentValue::Value(self.usage);
         let proposal = |count, looked_at, rule| Proposal { count, ratio, current, looked_at, rule };
         let none = PodsLookedAt::default();
         if self.current == PodCount::ZERO {
@@ -75,7 +75,7 @@ impl TotalMetric<'_> {
         } else {
             (PodCount::ceil_from(self.usage.as_f64() / target.as_f64()), ProposalRule::Ratio)
         };
-        let (current, looked_at) = (Some(CurrentValue::AverageValue(average)), PodsLookedAt::default());
+        let (current, looked_at) = (CurrentValue::AverageValue(average), PodsLookedAt::default());
         Proposal { count, ratio, current, looked_at, rule }
     }
 }

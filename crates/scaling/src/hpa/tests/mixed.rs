@@ -219,6 +219,24 @@ fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on()
 }
 
 #[test]
+fn an_own_metric_is_shown_as_what_each_pod_has() {
+    let mut workload = Workload::of(vec![concurrency(), per_thousand()], "min=1 max=99", 4);
+    workload.look(&[Some(28.4)]);
+    workload.sync(&mut [OWN, fails()]);
+    let told: Vec<String> =
+        workload.decider.state().reasons().iter().map(|reason| reason.text.to_string()).collect();
+    assert_eq!(
+        told[..2],
+        [
+            "ebb.concurrency is 7.1 per pod, target 10: 0.71 times",
+            "ebb.concurrency asks for 3, by its own windows"
+        ]
+    );
+    let shown = metrics_beside_targets(&workload.spec, workload.decider.state());
+    assert_eq!(shown, "concurrency 7.1/10, backlog <unknown>/1");
+}
+
+#[test]
 fn a_rise_between_two_syncs_says_why() {
     let mut workload = Workload::of(vec![concurrency()], "min=1 max=99 up=4/60", 2);
     workload.look(&[Some(300.0)]);

@@ -86,6 +86,32 @@ fn a_pass_without_behavior_tells_of_peaks_and_bounds() {
 }
 
 #[test]
+fn each_metric_is_shown_beside_its_target() {
+    let mut spec = spec_of(cpu(ResourceTarget::Utilization(80)), "min=1 max=30");
+    let memory = ResourceTarget::AverageValue(MilliValue::new(134_217_728_000));
+    spec.metrics.push(MetricSpec::Resource {
+        resource: ResourceName::Memory,
+        container: None,
+        target: memory,
+    });
+    spec.metrics.push(backlog(TotalTarget::Value(MilliValue::new(1500))));
+    let requests = PodRequests { pod_level: None, containers: vec![requesting("app", Some(1000), None)] };
+    let pods = HpaPods::new(vec![HpaPod { requests, ..settled_pod(1) }]);
+    let each = |value| MetricSamples::PerPod(PodSamples::new(vec![sample(1, MilliValue::new(value))]));
+    let samples = [each(450), each(104_857_600_000), MetricSamples::Series(vec![])];
+    let observation =
+        HpaObservation { scale: scale(PodCount::ONE, PodCount::ONE), pods: &pods, samples: &samples };
+    let mut state = HpaState::default();
+    assert_eq!(
+        metrics_beside_targets(&spec, &state),
+        "cpu <unknown>/80%, memory <unknown>/128Mi, backlog <unknown>/1.5"
+    );
+    evaluate(&spec, &observation, &mut state, NOW);
+    let shown = metrics_beside_targets(&spec, &state);
+    assert_eq!(shown, "cpu 45%/80%, memory 100Mi/128Mi, backlog <unknown>/1.5");
+}
+
+#[test]
 fn a_pass_that_ends_early_says_why() {
     let spec = spec_of(per_thousand(), "min=1 max=30");
     let failure = MetricFailure { reason: ConditionReason::FailedGetExternalMetric, words: "refused".into() };
