@@ -6,6 +6,7 @@
 
 mod bodies;
 mod broken;
+mod cancels;
 mod client;
 mod early;
 mod events;

@@ -8,7 +8,7 @@ use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, List
 use anyhow::Context;
 use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
-use dataplane::ConnectionBudget;
+use dataplane::{ConnectionBudget, MemoryBudget};
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform};
 use platform_local::{Loaded, LocalConfig, LocalPlatform, ManifestSource};
@@ -130,6 +130,10 @@ impl Parts {
             clock,
             metrics: activator_metrics,
             connections,
+            limits: Limits {
+                http2_memory: MemoryBudget::of_process(runtime::memory_limit()),
+                ..Limits::default()
+            },
             at_once: options.activators,
             started: 0,
         };
@@ -240,6 +244,8 @@ struct ActivatorStarter {
     metrics: activator::Metrics,
     /// Shared by all of them: their clients take descriptors of one process.
     connections: Arc<ConnectionBudget>,
+    /// Of each; what HTTP/2 connections hold is bounded for all of them together.
+    limits: Limits,
     /// How many accept at once; they share the machine's cores.
     at_once: usize,
     started: u64,
@@ -258,7 +264,7 @@ impl ActivatorStarter {
         let config = ActivatorConfig {
             name: facts.name.clone(),
             workers: cores.div_ceil(self.at_once),
-            limits: Limits::default(),
+            limits: self.limits,
             connections: Arc::clone(&self.connections),
             clock: self.clock,
             metrics: self.metrics.clone(),
