@@ -6,6 +6,7 @@
 
 mod decide {
     pub(super) mod counted;
+    pub(super) mod passes;
     pub(super) mod ticks;
     pub(super) mod work;
 }
@@ -23,6 +24,8 @@ const REPETITIONS: u32 = 200_000;
 const REPETITIONS_QUICK: u32 = 2_000;
 const DECISION_NS: f64 = 1000.0;
 const REPORT_NS: f64 = 150.0;
+const PASS_OF_TEN_PODS_NS: f64 = 3_000.0;
+const PASS_OF_A_THOUSAND_PODS_NS: f64 = 150_000.0;
 
 fn main() -> anyhow::Result<()> {
     if counted::is_child() {
@@ -41,7 +44,7 @@ fn main() -> anyhow::Result<()> {
     for round in 0..rounds {
         for &index in rotated(&order, round) {
             let (work, nanoseconds) = &mut works[index];
-            nanoseconds.push(time(*work, repetitions));
+            nanoseconds.push(time(*work, repetitions / work.weight()));
         }
     }
     let mut report = Report::new("decide", options.quick, rounds);
@@ -60,6 +63,8 @@ fn main() -> anyhow::Result<()> {
             Work::Report { .. } => REPORT_NS,
             Work::Decision { .. } => DECISION_NS,
             Work::Tick { .. } => 2.0 * REPORT_NS + DECISION_NS,
+            Work::Pass { pods: ..=10 } => PASS_OF_TEN_PODS_NS,
+            Work::Pass { .. } => PASS_OF_A_THOUSAND_PODS_NS,
         };
         report.goal(Goal::at_most(&format!("{name}: ns"), nanoseconds.median(), limit));
         report.goal(Goal::at_most(&format!("{name}: allocations in steady state"), counts.allocations, 0.0));

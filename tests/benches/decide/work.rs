@@ -6,6 +6,7 @@ use std::time::Duration;
 use scaling::{Aggregation, Collector, Decider, Observation, Reporter, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
 
+use super::passes::Passes;
 use super::ticks::{State, Ticks};
 
 /// One kind of work.
@@ -17,6 +18,8 @@ pub(crate) enum Work {
     Decision { aggregation: Aggregation },
     /// Two seconds of one of many revisions in the multiscaler, in which nothing changes: it is reported on twice and evaluated once.
     Tick { state: State },
+    /// One pass of class hpa with four metrics over this many pods, in which nothing changes.
+    Pass { pods: u32 },
 }
 
 /// How long everything has been measured before the first repetition.
@@ -26,7 +29,7 @@ const PODS: u32 = 10;
 const LOAD: f64 = 65.0;
 
 impl Work {
-    pub(crate) fn all() -> [Self; 6] {
+    pub(crate) fn all() -> [Self; 8] {
         [
             Self::Report { revisions: 1 },
             Self::Report { revisions: 10_000 },
@@ -34,6 +37,8 @@ impl Work {
             Self::Decision { aggregation: Aggregation::WeightedExponential },
             Self::Tick { state: State::Serving },
             Self::Tick { state: State::AtZero },
+            Self::Pass { pods: 10 },
+            Self::Pass { pods: 1_000 },
         ]
     }
 
@@ -45,6 +50,8 @@ impl Work {
             Self::Decision { aggregation: Aggregation::WeightedExponential } => "decision, weighted windows",
             Self::Tick { state: State::Serving } => "two reports and a tick, serving",
             Self::Tick { state: State::AtZero } => "two heartbeats and a tick, at zero",
+            Self::Pass { pods: ..=10 } => "pass of class hpa, 4 metrics, 10 pods",
+            Self::Pass { .. } => "pass of class hpa, 4 metrics, 1,000 pods",
         }
     }
 
@@ -52,7 +59,15 @@ impl Work {
     pub(crate) fn reduced(self) -> Self {
         match self {
             Self::Report { revisions } => Self::Report { revisions: revisions.min(50) },
-            Self::Decision { .. } | Self::Tick { .. } => self,
+            Self::Decision { .. } | Self::Tick { .. } | Self::Pass { .. } => self,
+        }
+    }
+
+    /// How many times longer it takes than the others: so many times less often it is repeated.
+    pub(crate) fn weight(self) -> u32 {
+        match self {
+            Self::Report { .. } | Self::Decision { .. } | Self::Tick { .. } => 1,
+            Self::Pass { pods } => pods.max(10) / 10,
         }
     }
 
@@ -65,6 +80,7 @@ impl Work {
             }),
             Self::Decision { aggregation } => Bench::Decision(Box::new(Decisions::of(aggregation))),
             Self::Tick { state } => Bench::Tick(Box::new(Ticks::of(state))),
+            Self::Pass { pods } => Bench::Pass(Box::new(Passes::over(pods))),
         }
     }
 }
@@ -74,6 +90,7 @@ pub(crate) enum Bench {
     Report(Reports),
     Decision(Box<Decisions>),
     Tick(Box<Ticks>),
+    Pass(Box<Passes>),
 }
 
 impl Bench {
@@ -82,6 +99,7 @@ impl Bench {
             Self::Report(reports) => reports.once(),
             Self::Decision(decisions) => decisions.once(),
             Self::Tick(ticks) => ticks.once(),
+            Self::Pass(passes) => passes.once(),
         }
     }
 }
