@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
+use vocabulary::parse_duration;
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -24,6 +26,8 @@ pub(crate) enum Command {
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
+    /// Show what the pods of a revision printed lately.
+    Logs(LogsOptions),
     /// Check manifests and configuration without running them.
     Lint(LintOptions),
     /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
@@ -92,6 +96,10 @@ pub(crate) struct UpOptions {
     /// How many activators take requests, behind the one address: as a cluster has several, each with its share of the slots.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = activators)]
     pub(crate) activators: usize,
+    /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted ("0s": drops at once). Without this, apps
+    /// wait for a file or pipe, and not at all for a terminal.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) log_patience: Option<Duration>,
     /// Links are dialled through this relay, which is told the real address in a first line: for tests of what crosses a network.
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub(crate) link_relay: Option<SocketAddr>,
@@ -117,6 +125,11 @@ fn domain(text: &str) -> Result<String, String> {
         Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
             .to_owned())
     }
+}
+
+/// Reads a span of time.
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
 }
 
 /// Reads an address with its port.
@@ -181,6 +194,23 @@ pub(crate) enum OutputFormat {
     Wide,
     /// For programs.
     Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    /// Show further lines as they are printed, until Ctrl-C.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Show those of the pod that ended last.
+    #[arg(short, long, conflicts_with = "follow")]
+    pub(crate) previous: bool,
+    /// Show those that are not older, such as 10s, 5m or 1h.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
 }
 
 #[derive(Debug, Args)]

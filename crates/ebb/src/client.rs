@@ -7,6 +7,7 @@ use autoscaler::api_types::ApiError;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -34,7 +35,32 @@ fn complaint(body: &[u8]) -> String {
     said.unwrap_or_else(|_| String::from_utf8_lossy(body).trim().to_owned())
 }
 
+/// `GET path`, handed out line by line as it comes, however long that takes.
+pub(crate) async fn lines(
+    api: &str,
+    path: &str,
+    mut take: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut begun = Vec::new();
+    let mut body = open(api, Method::GET, path).await?;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.with_context(|| format!("reading {api}{path}"))?.into_data() else { continue };
+        begun.extend_from_slice(&data);
+        while let Some(end) = begun.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = begun.drain(..=end).collect();
+            take(String::from_utf8_lossy(&line[..end]).as_ref())?;
+        }
+    }
+    Ok(())
+}
+
 async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes> {
+    let body = open(api, method, path).await?;
+    Ok(body.collect().await.with_context(|| format!("asking {api}{path}"))?.to_bytes())
+}
+
+/// The body of a successful answer.
+async fn open(api: &str, method: Method, path: &str) -> anyhow::Result<Incoming> {
     let url = if api.contains("://") { api.to_owned() } else { format!("http://{api}") };
     let uri: Uri = url
         .parse()
@@ -55,16 +81,14 @@ async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes>
         .uri(path)
         .header(http::header::HOST, format!("{host}:{port}"))
         .body(Empty::<Bytes>::new())?;
-    let connection = tokio::spawn(connection);
-    let exchange = async {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
-    };
-    let (status, body) = exchange.await.with_context(|| format!("asking {api}{path}"))?;
-    connection.abort();
-    if status != StatusCode::OK {
-        bail!("{}", complaint(&body));
+    // It ends with the body, or with this process, whichever comes first.
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.with_context(|| format!("asking {api}{path}"))?;
+    let status = response.status();
+    let body = response.into_body();
+    if status == StatusCode::OK {
+        return Ok(body);
     }
-    Ok(body)
+    let body = body.collect().await.with_context(|| format!("asking {api}{path}"))?.to_bytes();
+    bail!("{}", complaint(&body))
 }

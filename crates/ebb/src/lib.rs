@@ -9,6 +9,7 @@ mod delete;
 mod explain;
 mod get;
 mod lint;
+mod logs;
 mod output;
 mod restart;
 mod sample_app;
@@ -33,6 +34,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Lint(options) => lint::run(&options),
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
+        Command::Logs(options) => logs::run(&options),
         Command::Delete(options) => delete::run(&options),
         Command::Restart(options) => restart::run(&options),
     };

@@ -5,6 +5,7 @@
 //! keep being accepted.
 
 mod api;
+mod logs;
 mod parts;
 mod shutdown;
 
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use platform_local::{Loaded, LocalPlatform, ServiceAddress};
 use runtime::{Colours, DescriptorLimit, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -66,11 +68,15 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("starting the asynchronous runtime")
 }
 
-fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
-    let format = match options.log_format {
+fn format_of(style: LogStyle) -> LogFormat {
+    match style {
         LogStyle::Text => LogFormat::Text,
         LogStyle::Json => LogFormat::Json,
-    };
+    }
+}
+
+fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
+    let format = format_of(options.log_format);
     let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     runtime::start_logs(format, &options.log, if on_terminal { Colours::On } else { Colours::Off })
 }
@@ -107,7 +113,7 @@ async fn serve(
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
-    let welcome = welcome(&manifests.loaded, requests_address, api_address);
+    let welcome = welcome(options.log_format, &manifests.loaded, requests_address, api_address);
     let mut parts = Parts::start(&options, manifests, sockets.requests, descriptors).await?;
     let orders = Orders { restarts: orders, platform: parts.platform() };
     let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
@@ -144,7 +150,13 @@ async fn serve(
 }
 
 /// Where everything is reached.
-fn welcome(loaded: &Loaded, requests: SocketAddr, api: SocketAddr) -> String {
+fn welcome(style: LogStyle, loaded: &Loaded, requests: SocketAddr, api: SocketAddr) -> String {
+    if matches!(style, LogStyle::Json) {
+        let service = |address: ServiceAddress| json!({"name": address.service, "url": address.url, "host": address.host});
+        let services: Vec<_> = loaded.addresses(requests).map(service).collect();
+        let line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
+        return line.to_string();
+    }
     let mut lines = vec![format!("requests: http://{requests}"), format!("api: http://{api}")];
     let service =
         |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);

@@ -12,4 +12,6 @@ mod watch;
 
 pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, ServiceAddress, Trouble, load};
 pub use pod::pod_main;
-pub use supervisor::{Deletion, LocalConfig, LocalPlatform};
+pub use supervisor::{
+    Deletion, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery, LogStore, LogStream,
+};

@@ -30,6 +30,11 @@ impl Lines {
         }
     }
 
+    /// What was begun and is not complete.
+    pub(crate) fn begun(&self) -> String {
+        String::from_utf8_lossy(&self.begun).into_owned()
+    }
+
     /// Hands out a line that was begun and will not be completed.
     pub(crate) fn finish(&mut self, mut complete: impl FnMut(&str)) {
         if !self.begun.is_empty() {

@@ -1,7 +1,7 @@
 //! What `ebb pod` does: one app with its queue-proxy, and nothing left behind.
 //!
-//! It is told what to run by one line on its standard input and tells its supervisor what happens on its standard output
-//! ([`PodMessage`]). TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
+//! Its standard input is a socket: one line there tells it what to run, and there it tells its supervisor what happens ([`PodMessage`]). Its standard
+//! output and standard error are the app's; what the queue-proxy logs becomes messages, so that nobody takes it for the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
 //! supervisor is gone, however it went: every descendant is killed at once. When app or queue-proxy ends by itself, the pod has
 //! failed, and the other is ended.
 //!
@@ -14,9 +14,11 @@ mod messages;
 mod ports;
 mod spec;
 
+use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
-use std::process::{ChildStdout, ExitCode};
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -37,6 +39,9 @@ pub(crate) use spec::{PodSpec, Probes, Template};
 pub(crate) const APP_GRACE: Duration = Duration::from_secs(10);
 /// What a queue-proxy has to answer its requests when its app is gone.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
+
+/// Longer lines of the queue-proxy are cut.
+const LONGEST_LOG_LINE: usize = 8 * 1024;
 
 const QUEUE_PROXY: &str = "the queue-proxy";
 
@@ -71,6 +76,9 @@ fn run() -> anyhow::Result<ExitCode> {
     // announced yet, and the supervisor kills our group.
     let signals = take_signals().context("taking over signals")?;
     let announcements = queue_proxy.stdout.take().context("the queue-proxy has no output")?;
+    let log = queue_proxy.stderr.take().context("the queue-proxy has no log")?;
+    let relays =
+        vec![Relay::of(announcements.into(), Source::Announcements), Relay::of(log.into(), Source::Log)];
     let (app, queue_proxy) = (pid_of(app.id()), pid_of(queue_proxy.id()));
     tell(&PodMessage::Started {
         app_pid: app.as_raw(),
@@ -84,7 +92,7 @@ fn run() -> anyhow::Result<ExitCode> {
         told_to_end: false,
         failed: false,
     };
-    pod.run(&signals, announcements)
+    pod.run(&signals, relays)
 }
 
 /// One line of JSON. Nothing follows it until the end, so reading ahead loses nothing.
@@ -109,11 +117,12 @@ fn pid_of(id: u32) -> Pid {
     Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
 }
 
-/// Tells the supervisor. If it does not listen any more, the end of standard input says so too.
+/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of standard input says so too.
 fn tell(message: &PodMessage) {
-    let line = serde_json::to_string(message).expect("messages are plain data");
-    let mut output = io::stdout().lock();
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    let mut line = serde_json::to_vec(message).expect("messages are plain data");
+    line.push(b'\n');
+    // Through a copy, because the standard library only reads from standard input.
+    let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
 }
 
 /// One of the two processes.
@@ -157,7 +166,8 @@ impl Process {
 struct Woken {
     abandoned: bool,
     signalled: bool,
-    announced: bool,
+    /// Which relays have something to read.
+    relays: Vec<bool>,
 }
 
 struct Pod {
@@ -169,37 +179,36 @@ struct Pod {
 }
 
 impl Pod {
-    fn run(mut self, signals: &SignalFd, announcements: ChildStdout) -> anyhow::Result<ExitCode> {
-        let mut announcements = Some(Announcements { pipe: announcements, lines: Lines::of_at_most(4096) });
+    fn run(mut self, signals: &SignalFd, mut relays: Vec<Relay>) -> anyhow::Result<ExitCode> {
         // What ended before signals were taken over was not signalled.
         self.take_signals(signals);
         self.advance();
         while self.app.is_alive || self.queue_proxy.is_alive {
-            let woken = self.wait(signals, announcements.as_ref())?;
+            let woken = self.wait(signals, &relays)?;
             if woken.abandoned {
                 descendants::kill_all();
                 return Ok(ExitCode::FAILURE);
             }
-            if woken.announced && !announcements.as_mut().is_some_and(Announcements::relay) {
-                announcements = None;
-            }
+            let mut is_readable = woken.relays.into_iter();
+            relays.retain_mut(|relay| !is_readable.next().unwrap_or(false) || relay.relay());
             if woken.signalled {
                 self.take_signals(signals);
             }
             self.advance();
         }
+        relays.iter_mut().for_each(Relay::drain);
         // Both are gone; what they left running in the background goes with them.
         descendants::kill_all();
         Ok(if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    fn wait(&self, signals: &SignalFd, announcements: Option<&Announcements>) -> anyhow::Result<Woken> {
+    fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<Woken> {
         let stdin = io::stdin();
         let mut sources = vec![
             PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
-        sources.extend(announcements.map(|open| PollFd::new(open.pipe.as_fd(), PollFlags::POLLIN)));
+        sources.extend(relays.iter().map(|relay| PollFd::new(relay.pipe.as_fd(), PollFlags::POLLIN)));
         match poll(&mut sources, self.timeout()) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("waiting for something to happen"),
@@ -208,7 +217,7 @@ impl Pod {
         Ok(Woken {
             abandoned: is_ready(0) && is_at_end(&stdin),
             signalled: is_ready(1),
-            announced: is_ready(2),
+            relays: (2..sources.len()).map(is_ready).collect(),
         })
     }
 
@@ -299,27 +308,60 @@ fn queue_proxy_said(status: WaitStatus) -> &'static str {
     }
 }
 
-/// The queue-proxy's standard output: one announcement, then nothing that matters.
-struct Announcements {
-    pipe: ChildStdout,
+/// Where the queue-proxy speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Its standard output: one announcement, then nothing that matters.
+    Announcements,
+    /// Its standard error.
+    Log,
+}
+
+/// Passes on what the queue-proxy says, line by line.
+struct Relay {
+    pipe: File,
+    source: Source,
     lines: Lines,
 }
 
-impl Announcements {
-    /// Relays what can be read; false at its end.
+impl Relay {
+    fn of(pipe: OwnedFd, source: Source) -> Self {
+        Self { pipe: pipe.into(), source, lines: Lines::of_at_most(LONGEST_LOG_LINE) }
+    }
+
+    /// Passes on what can be read; false at its end.
     fn relay(&mut self) -> bool {
         let mut buffer = [0; 4096];
+        let source = self.source;
         match self.pipe.read(&mut buffer) {
-            Ok(0) => false,
+            Ok(0) => {
+                self.lines.finish(|line| pass_on(source, line));
+                false
+            }
             Ok(length) => {
-                self.lines.push(&buffer[..length], |line| match serde_json::from_str(line) {
-                    Ok(announcement) => tell(&PodMessage::Announced(announcement)),
-                    // Whether anybody reads it is not our concern.
-                    Err(_) => drop(writeln!(io::stderr(), "{line}")),
-                });
+                self.lines.push(&buffer[..length], |line| pass_on(source, line));
                 true
             }
             Err(error) => error.kind() == io::ErrorKind::Interrupted,
         }
     }
+
+    /// Passes on what the queue-proxy said before it ended. What it started may hold the pipe open, so its end is not waited for.
+    fn drain(&mut self) {
+        loop {
+            let mut source = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            let is_readable = poll(&mut source, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+            if !is_readable || !self.relay() {
+                return;
+            }
+        }
+    }
+}
+
+fn pass_on(source: Source, line: &str) {
+    let announcement = (source == Source::Announcements).then(|| serde_json::from_str(line).ok()).flatten();
+    tell(&match announcement {
+        Some(announcement) => PodMessage::Announced(announcement),
+        None => PodMessage::QueueProxyLogged { line: line.to_owned() },
+    });
 }

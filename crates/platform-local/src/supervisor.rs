@@ -38,6 +38,7 @@ use crate::pod::PodMessage;
 use crate::watch::Watched;
 use fleet::{Fleet, PodNews};
 use logs::LogSink;
+pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Outbox, Surface, Topic};
 use process::{Start, Wish};
 use revision::Action;
@@ -57,6 +58,8 @@ pub struct LocalConfig {
     pub requests: SocketAddr,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
+    /// What becomes of the lines that pods print.
+    pub logs: LogOptions,
     /// This process's clock.
     pub clock: Clock,
     /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now. `None`: as many as `ebb`.
@@ -67,6 +70,7 @@ pub struct LocalConfig {
 #[derive(Debug)]
 pub struct LocalPlatform {
     desk: Arc<Desk>,
+    logs: Arc<LogStore>,
 }
 
 /// Where orders are left. The latest about the same thing wins, so its size is bounded by the number of pods.
@@ -119,6 +123,8 @@ impl LocalPlatform {
         };
         tokio::spawn(vital("the watch over the manifests", watched.run()));
         let (news_in, news) = mpsc::channel(NEWS_WAITING);
+        let logs = LogSink::start(std::io::stdout(), config.logs);
+        let store = logs.store();
         let supervisor = Supervisor {
             desk: Arc::clone(&desk),
             clock: config.clock,
@@ -132,18 +138,23 @@ impl LocalPlatform {
             warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
             deleted: BTreeMap::new(),
             loaded,
-            logs: LogSink::start(std::io::stdout()),
+            logs,
             starts: Starts::default(),
             processes: BTreeMap::new(),
             news_in,
         };
         tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
-        Arc::new(Self { desk })
+        Arc::new(Self { desk, logs: store })
     }
 
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
         self.order(|orders| orders.activators = Some(activators));
+    }
+
+    /// The last lines that pods printed.
+    pub fn logs(&self) -> Arc<LogStore> {
+        Arc::clone(&self.logs)
     }
 
     /// Has the files read, even if nothing about them seems to have changed.
@@ -240,6 +251,7 @@ impl Supervisor {
         loop {
             self.act();
             let changes = self.fleet.take_changes();
+            changes.removed.iter().for_each(|name| self.logs.store().forget(name));
             self.outbox.note(changes);
             let more_to_say = self.outbox.say(&self.fleet, &self.surface);
             if self.fleet.has_ended() && self.processes.is_empty() {
@@ -258,9 +270,7 @@ impl Supervisor {
                 }
             }
         }
-        let logs = self.logs.clone();
-        // A terminal that stopped reading is waited for a second, not more.
-        let _ = tokio::task::spawn_blocking(move || logs.flush()).await;
+        self.logs.flush().await;
     }
 
     fn take_orders(&mut self) {
@@ -315,7 +325,7 @@ impl Supervisor {
                 self.starts.done(pod);
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
             }
-            PodNews::Said(PodMessage::Started { .. } | PodMessage::Failed { .. }) | PodNews::Spawned(_) => {}
+            PodNews::Said(_) | PodNews::Spawned(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
     }
@@ -347,7 +357,7 @@ impl Supervisor {
         }
         while let Some((pod, mut spec)) = self.starts.next(now) {
             spec.descriptors = self.app_descriptors;
-            tracing::debug!(%pod, "starting a pod");
+            tracing::info!(%pod, "a pod is started");
             let (wish, wishes) = watch::channel(Wish::Run);
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
             self.processes.insert(pod.clone(), wish);

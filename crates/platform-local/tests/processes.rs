@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use platform::{Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
-use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, ManifestSource, load};
+use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
 use scaling::PodPhase;
 use tokio::sync::mpsc;
 use vocabulary::{PodCount, PodName, PodState, RevisionName};
@@ -86,6 +86,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
     let loaded = load(&manifests).unwrap_or_else(|findings| panic!("{findings:?}"));
     let config = LocalConfig {
         manifests,
+        logs: LogOptions::default(),
         requests: ([127, 0, 0, 1], 8080).into(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),

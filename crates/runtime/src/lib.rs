@@ -23,7 +23,7 @@ pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use hangups::{Hangup, Hangups};
 pub use listen::listen;
-pub use logs::{Colours, LogFormat, print_error, start_logs};
+pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
 pub use memory::memory_limit;
 pub use metrics::{MetricsRegistry, metrics_router};
 pub use signals::{StopRequest, StopRequests};

@@ -54,6 +54,16 @@ pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::
     started.map_err(|error| anyhow::anyhow!("logging was started twice: {error}"))
 }
 
+/// The present as log lines write it.
+pub fn timestamp() -> String {
+    use tracing_subscriber::fmt::format::Writer;
+    use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+    let mut text = String::new();
+    // A string takes whatever is written to it.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
 /// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost; `eprintln!` would panic, and the exit code would no
 /// longer say what is wrong.
 pub fn print_error(error: impl fmt::Display) {

@@ -105,7 +105,11 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
         let answer =
             answer.unwrap_or_else(|_| panic!("{attempt} waits: {}", ebb.output())).expect("it is answered");
         assert!(answer.starts_with("HTTP/1.1 504 "), "{attempt}: {answer}");
-        for text in ["ebb-error: no-ready-pod", "failures in a row", "the app exited with code 3"] {
+        for text in [
+            "ebb-error: no-ready-pod",
+            "failures in a row",
+            "the app exited with code 3: no database at db:5432",
+        ] {
             assert!(answer.contains(text), "{attempt}: {text:?} is missing in {answer}");
         }
     }

@@ -5,6 +5,7 @@ mod descriptors;
 mod faults;
 mod files;
 mod lifecycle;
+mod logs;
 mod main_job;
 mod no_lost_request;
 mod system_vectors;

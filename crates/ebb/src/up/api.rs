@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 use vocabulary::RevisionName;
 
+use super::logs;
 use crate::cli::Part;
 
 /// A person wants a part rebuilt.
@@ -63,9 +64,14 @@ pub(super) fn serve(
 
 /// Browsers are kept out here, in front of everything, so that no page can be forgotten.
 fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Router {
+    let store = orders.platform.logs();
     let front = Front { current, platform: orders.platform };
     let router = Router::new()
         .route("/", get(|| async { Html(include_str!("first_page.html")) }))
+        .route(
+            "/v1/logs/{namespace}/{kind}/{name}",
+            get(move |name, wanted| std::future::ready(logs::read(name, wanted, store))),
+        )
         .route("/v1/restart/{part}", post(restart))
         .with_state(orders.restarts)
         .fallback(forward)
@@ -180,6 +186,7 @@ mod tests {
         let config = platform_local::LocalConfig {
             manifests: platform_local::ManifestSource::default(),
             requests: ([127, 0, 0, 1], 8080).into(),
+            logs: platform_local::LogOptions::default(),
             ebb: "ebb".into(),
             app_descriptors: None,
             clock: runtime::Clock::start(),

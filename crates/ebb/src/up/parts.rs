@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners};
 use anyhow::Context;
@@ -11,7 +12,7 @@ use axum::Router;
 use dataplane::{ConnectionBudget, MemoryBudget};
 use parking_lot::Mutex;
 use platform::{ActivatorFacts, Platform};
-use platform_local::{Loaded, LocalConfig, LocalPlatform, ManifestSource};
+use platform_local::{Loaded, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName, RevisionName};
@@ -120,6 +121,7 @@ impl Parts {
         let config = LocalConfig {
             manifests: manifests.source,
             requests: requests.local_addr()?,
+            logs: log_options(options),
             ebb,
             clock,
             app_descriptors: Some(descriptors.found),
@@ -275,6 +277,15 @@ impl ActivatorStarter {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,
         })
+    }
+}
+
+/// Nobody must wait for a terminal, which may be stopped; whoever collects a file or a pipe wants all of it.
+fn log_options(options: &UpOptions) -> LogOptions {
+    let of_terminal = crate::output::is_terminal().then_some(Duration::ZERO);
+    LogOptions {
+        format: super::format_of(options.log_format),
+        patience: options.log_patience.or(of_terminal),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -12,13 +11,13 @@ use serde_json::{Value as Json, json};
 use crate::executable::this_executable;
 use crate::pod::{PodSpec, Probes};
 
-/// Starts the app. Both its outputs go to our standard error, where the supervisor reads the pod's logs.
+/// Starts the app. Its outputs are ours, which the supervisor reads.
 pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let variables = app_variables(spec, port);
     let words: Vec<String> = spec.template.command.iter().map(|word| expand(word, &variables)).collect();
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command_of(program);
-    command.args(arguments).envs(variables).stdin(Stdio::null()).stdout(logs()?).stderr(Stdio::inherit());
+    command.args(arguments).envs(variables).stdin(Stdio::null());
     enter_directory(&mut command, spec);
     command.spawn().map_err(|error| {
         let is_relative = program.contains('/') && !program.starts_with('/');
@@ -28,7 +27,7 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     })
 }
 
-/// Starts the queue-proxy, which announces its ports on its standard output.
+/// Starts the queue-proxy, which announces its ports on its standard output and logs on its standard error.
 pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let mut command = command_of("ebb");
     command
@@ -36,7 +35,7 @@ pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> 
         .arg(spec.full_name())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit());
+        .stderr(Stdio::piped());
     // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it refuses.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_setting(name)) {
         command.env_remove(name);
@@ -68,10 +67,6 @@ fn enter_directory(command: &mut Command, spec: &PodSpec) {
     if let Some(directory) = &spec.template.directory {
         command.current_dir(directory);
     }
-}
-
-fn logs() -> io::Result<Stdio> {
-    Ok(io::stderr().as_fd().try_clone_to_owned()?.into())
 }
 
 type Variables = BTreeMap<String, String>;

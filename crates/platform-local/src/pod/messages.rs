@@ -1,4 +1,4 @@
-//! What `ebb pod` tells the supervisor: one JSON object per line on its standard output.
+//! What `ebb pod` tells the supervisor: one JSON object per line on the socket that is its standard input.
 
 use serde::{Deserialize, Serialize};
 use vocabulary::LinkToken;
@@ -18,6 +18,11 @@ pub(crate) enum PodMessage {
     },
     /// The queue-proxy listens.
     Announced(Announcement),
+    /// The queue-proxy logged a line.
+    QueueProxyLogged {
+        /// Without its end.
+        line: String,
+    },
     /// App or queue-proxy ended by itself, or could not be started; the other is being ended.
     Failed {
         /// What happened, for people.

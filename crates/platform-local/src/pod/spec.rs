@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use vocabulary::RequestTimeouts;
+use vocabulary::{RequestTimeouts, RevisionName};
 
 /// Everything `ebb pod` needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,11 @@ pub(crate) struct PodSpec {
 }
 
 impl PodSpec {
+    /// The revision that the pod belongs to.
+    pub(crate) fn owner(&self) -> RevisionName {
+        RevisionName::new(&self.namespace, "service", &self.service).expect("both were read as parts of one")
+    }
+
     /// `NAMESPACE/POD`, for lists of processes.
     pub(crate) fn full_name(&self) -> String {
         format!("{}/{}", self.namespace, self.pod)

@@ -1,175 +1,174 @@
-//! What pods print, line by line on our standard output, each line with its pod's name.
+//! What pods print: where it goes, and who waits when nobody reads it.
 //!
-//! One thread writes. A terminal that stopped reading must not stop the pods, so when the queue is full lines are dropped, and how
-//! many is said once there is room again.
+//! ```text
+//! app ──pipe──► a task per pipe ──► the last lines of each revision, for `ebb logs`
+//!                      │
+//!                      └── bounded queue ──► one thread ──► our standard output
+//! ```
+//!
+//! Our output is a file or a pipe that somebody collects: then no line is dropped, and while the queue is full the task reads no more, so the app's
+//! own pipe fills and the app waits, as it does in a container. Or it is a terminal: then a stopped one (Ctrl-S) must not stop the pods, so lines for which there is no
+//! room are dropped, and how many is said once there is room again. Either can be chosen ([`LogOptions::patience`]).
 
-use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+mod output;
+mod pipe;
+mod store;
 
-use vocabulary::PodName;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::lines::Lines;
+use runtime::LogFormat;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use vocabulary::{PodName, RevisionName};
 
-/// Lines that may wait to be written: enough for the burst of a start-up, little enough to forget about (8 MiB at worst).
-const LINES_WAITING: usize = 1024;
-/// Longer lines are cut.
-const LONGEST_LINE: usize = 8 * 1024;
+use output::Output;
+use pipe::PipeReader;
+pub use store::{LogLine, LogQuery, LogStore, LogStream};
 
-/// Takes lines for the writer. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct LogSink {
-    lines: SyncSender<Entry>,
+/// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is stuck.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(200);
+/// How long an end waits for output that is still being read.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What becomes of pods' lines on our standard output.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    /// How a line looks.
+    pub format: LogFormat,
+    /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None` waits for ever.
+    pub patience: Option<Duration>,
 }
 
-enum Entry {
-    Line(String),
-    Flush(SyncSender<()>),
+/// Takes the lines of all pods. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct LogSink {
+    store: Arc<LogStore>,
+    output: Output,
 }
 
 impl LogSink {
     /// Starts the writer; it ends with the last sink. `output` is where lines go.
-    pub(crate) fn start(output: impl Write + Send + 'static) -> Self {
-        let (lines, waiting) = sync_channel(LINES_WAITING);
-        let writer = std::thread::Builder::new().name("pod-logs".to_owned());
-        if let Err(error) = writer.spawn(move || write(&waiting, output)) {
-            tracing::error!(%error, "pods' output is lost: no thread to write it");
-        }
-        Self { lines }
+    pub(crate) fn start(output: impl io::Write + Send + 'static, options: LogOptions) -> Self {
+        Self { store: Arc::default(), output: Output::start(output, options) }
     }
 
-    /// Waits until everything handed in before is written, or `false` if the writer is stuck or gone.
-    pub(crate) fn flush(&self) -> bool {
-        let (written, wait) = sync_channel(1);
-        self.lines.try_send(Entry::Flush(written)).is_ok()
-            && wait.recv_timeout(std::time::Duration::from_secs(1)).is_ok()
+    /// The last lines of every revision.
+    pub(crate) fn store(&self) -> Arc<LogStore> {
+        Arc::clone(&self.store)
     }
 
-    /// The output of one pod.
-    pub(crate) fn of_pod(&self, pod: &PodName) -> PodLog {
-        let writer = LineWriter { sink: self.clone(), prefix: format!("[{pod}] "), dropped: 0 };
-        PodLog { lines: Lines::of_at_most(LONGEST_LINE), writer }
+    /// Waits until everything is written, for as long as somebody reads it.
+    pub(crate) async fn flush(&self) {
+        self.output.flush().await;
     }
-}
 
-fn write(waiting: &Receiver<Entry>, mut output: impl Write) {
-    while let Ok(entry) = waiting.recv() {
-        // Nobody reads our output any more: the pods go on, unread.
-        let _ = match entry {
-            Entry::Line(line) => output.write_all(line.as_bytes()),
-            Entry::Flush(written) => {
-                let flushed = output.flush();
-                let _ = written.try_send(());
-                flushed
-            }
-        };
+    /// The output of one pod of a revision.
+    pub(crate) fn of_pod(&self, revision: &RevisionName, pod: &PodName) -> PodLog {
+        let writer =
+            LineWriter { sink: self.clone(), revision: revision.clone(), pod: pod.clone(), dropped: 0 };
+        PodLog { writer, ending: CancellationToken::new(), last_words: None, reading: Vec::new() }
     }
 }
 
-/// One pod's output on its way to the writer.
-#[derive(Debug)]
-pub(crate) struct PodLog {
-    lines: Lines,
-    writer: LineWriter,
-}
-
-impl PodLog {
-    /// Takes in what the pod printed.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let Self { lines, writer } = self;
-        lines.push(bytes, |line| writer.write(line));
-    }
-
-    /// The pod prints no more.
-    pub(crate) fn finish(mut self) {
-        let Self { lines, writer } = &mut self;
-        lines.finish(|line| writer.write(line));
-    }
-}
-
-/// Hands in the lines of one pod, and counts those for which there was no room.
-#[derive(Debug)]
-struct LineWriter {
+/// Hands in the lines of one pod.
+#[derive(Clone, Debug)]
+pub(crate) struct LineWriter {
     sink: LogSink,
-    prefix: String,
+    revision: RevisionName,
+    pod: PodName,
     dropped: u64,
 }
 
 impl LineWriter {
-    fn write(&mut self, line: &str) {
-        let Self { sink, prefix, dropped } = self;
-        let gap = if *dropped > 0 {
-            format!("{prefix}({dropped} lines were dropped: the output is not read fast enough)\n")
-        } else {
-            String::new()
-        };
-        match sink.lines.try_send(Entry::Line(format!("{gap}{prefix}{line}\n"))) {
-            Ok(()) => self.dropped = 0,
-            Err(_) => self.dropped += 1,
-        }
+    /// Keeps the line, and waits until it is on its way out, or dropped.
+    pub(crate) async fn write(&mut self, stream: LogStream, text: &str) {
+        let line = self.keep(stream, text);
+        self.dropped = self.sink.output.send(&line, self.dropped).await;
+    }
+
+    /// The same, but a line for which there is no room is dropped at once.
+    pub(crate) fn write_now(&mut self, stream: LogStream, text: &str) {
+        let line = self.keep(stream, text);
+        self.dropped = self.sink.output.send_now(&line, self.dropped);
+    }
+
+    fn keep(&self, stream: LogStream, text: &str) -> Arc<LogLine> {
+        self.sink.store.add(&self.revision, &self.pod, stream, text)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex, mpsc};
+/// One pod's output.
+#[derive(Debug)]
+pub(crate) struct PodLog {
+    writer: LineWriter,
+    /// The pod has ended: what it printed is read, and nobody waits for more.
+    ending: CancellationToken,
+    last_words: Option<mpsc::Sender<oneshot::Sender<Vec<String>>>>,
+    reading: Vec<tokio::task::JoinHandle<()>>,
+}
 
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("unpoisoned").write(bytes)
+impl PodLog {
+    /// Reads what the app prints until nobody can print any more.
+    pub(crate) fn read(
+        &mut self,
+        stdout: Option<ChildStdout>,
+        stderr: Option<ChildStderr>,
+    ) -> io::Result<()> {
+        let (ask, asked) = mpsc::channel(1);
+        let (_, never) = mpsc::channel(1);
+        if let Some(stdout) = stdout {
+            let pipe = Receiver::from_owned_fd(stdout.into_owned_fd()?)?;
+            self.start(pipe, LogStream::Stdout, never);
         }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
+        if let Some(stderr) = stderr {
+            let pipe = Receiver::from_owned_fd(stderr.into_owned_fd()?)?;
+            self.start(pipe, LogStream::Stderr, asked);
+            self.last_words = Some(ask);
         }
+        Ok(())
     }
 
-    #[test]
-    fn each_line_carries_its_pods_name() {
-        let output = Shared::default();
-        let sink = LogSink::start(output.clone());
-        let mut log = sink.of_pod(&PodName::new("hello-00001-0001"));
-        log.push(b"one\ntw");
-        log.push(b"o\n");
-        assert!(sink.flush());
-        let written = output.0.lock().expect("unpoisoned").clone();
-        assert_eq!(String::from_utf8_lossy(&written), "[hello-00001-0001] one\n[hello-00001-0001] two\n");
+    fn start(
+        &mut self,
+        pipe: Receiver,
+        stream: LogStream,
+        asked: mpsc::Receiver<oneshot::Sender<Vec<String>>>,
+    ) {
+        let reader = PipeReader::new(pipe, stream, self.writer.clone());
+        self.reading.push(tokio::spawn(reader.run(self.ending.clone(), asked)));
     }
 
-    /// Blocks in the first write until it is let go.
-    struct Stuck(mpsc::Receiver<()>, Shared);
-
-    impl Write for Stuck {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let _ = self.0.recv();
-            self.1.write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
+    /// A line of the queue-proxy's own log. Nobody waits for those, there or here.
+    pub(crate) fn note_queue_proxy(&mut self, line: &str) {
+        self.writer.write_now(LogStream::QueueProxy, line);
     }
 
-    #[test]
-    fn a_reader_that_stopped_costs_lines_and_stops_nobody() {
-        let (go, stuck) = mpsc::channel();
-        let output = Shared::default();
-        let sink = LogSink::start(Stuck(stuck, output.clone()));
-        let mut log = sink.of_pod(&PodName::new("p"));
-        for _ in 0..LINES_WAITING + 50 {
-            log.push(b"x\n");
-        }
-        drop(go);
-        // The queue is full until the writer has taken something out of it.
-        while !sink.flush() {
-            std::thread::yield_now();
-        }
-        log.push(b"last\n");
-        assert!(sink.flush());
-        let written = output.0.lock().expect("unpoisoned").clone();
-        let written = String::from_utf8_lossy(&written);
-        assert!(written.contains("lines were dropped") && written.ends_with("[p] last\n"), "{written}");
+    /// What the app printed last on its standard error.
+    pub(crate) async fn last_words(&self) -> Vec<String> {
+        let Some(ask) = &self.last_words else { return Vec::new() };
+        let (reply, answer) = oneshot::channel();
+        let asking = async {
+            ask.send(reply).await.ok()?;
+            answer.await.ok()
+        };
+        tokio::time::timeout(LAST_WORDS_PATIENCE, asking).await.ok().flatten().unwrap_or_default()
+    }
+
+    /// The pod has ended; returns when all that it printed is on its way. Where that is stuck because nobody reads our output, it is read on without
+    /// anybody waiting.
+    pub(crate) async fn ended(&mut self) {
+        self.ending.cancel();
+        let read = async {
+            for task in std::mem::take(&mut self.reading) {
+                // A panic was reported when it happened.
+                let _ = task.await;
+            }
+        };
+        let _ = tokio::time::timeout(END_PATIENCE, read).await;
+        self.writer.sink.store.note_end(&self.writer.revision, &self.writer.pod);
     }
 }

@@ -107,7 +107,7 @@ impl Pod {
                 self.announced = Some(*ports);
             }
             // It becomes a [`PodNews::Failed`](super::fleet::PodNews), with the last words.
-            PodMessage::Failed { .. } => {}
+            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! One `ebb pod` process: started, listened to, told to end, and followed to its end.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -7,7 +8,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use vocabulary::PodName;
 
@@ -20,10 +23,6 @@ use crate::supervisor::logs::{LogSink, PodLog};
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How long output may come after the end. Only a descendant that left the group of an `ebb pod` that was killed could print longer; nobody
-/// waits for that one.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,66 +57,71 @@ pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
     let ebb = ebb.unwrap_or_else(this_executable);
     let how = match spawn(&ebb, &spec) {
         Ok(child) => {
-            let mut process = Process { pod: pod.clone(), news: news.clone(), wish };
-            process.follow(child, &spec, logs.of_pod(&pod)).await
+            let log = logs.of_pod(&spec.owner(), &pod);
+            let mut process = Process { pod: pod.clone(), news: news.clone(), wish, log };
+            process.follow(child, &spec).await
         }
         Err(error) => format!("{} cannot be started: {error}", ebb.display()),
     };
     let _ = news.send((pod, PodNews::Ended(how))).await;
 }
 
-/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole.
-/// Whose pod it is stands in its arguments, for whoever looks at a list of processes.
-fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<Child> {
-    Command::new(ebb)
+/// A process, and our end of the socket that is its standard input.
+struct Spawned {
+    child: Child,
+    socket: UnixStream,
+}
+
+/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole. Whose pod it is stands in its
+/// arguments, for whoever looks at a list of processes.
+fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<Spawned> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let child = Command::new(ebb)
         .arg0("ebb")
         .arg("pod")
         .arg(spec.full_name())
         .process_group(0)
-        .stdin(Stdio::piped())
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
+        .spawn()?;
+    Ok(Spawned { child, socket: UnixStream::from_std(ours)? })
 }
 
 struct Process {
     pod: PodName,
     news: mpsc::Sender<(PodName, PodNews)>,
     wish: watch::Receiver<Wish>,
+    log: PodLog,
 }
 
 impl Process {
-    async fn follow(&mut self, mut child: Child, spec: &PodSpec, log: PodLog) -> String {
+    async fn follow(&mut self, spawned: Spawned, spec: &PodSpec) -> String {
+        let Spawned { mut child, socket } = spawned;
         let pid = child.id().expect("not waited for yet");
         self.tell(PodNews::Spawned(pid)).await;
         let group = Pid::from_raw(i32::try_from(pid).expect("Linux has fewer than 2^22 processes"));
-        let mut input = child.stdin.take();
-        let output = child.stdout.take().expect("it is a pipe");
-        let errors = child.stderr.take().expect("it is a pipe");
-        // Its descendants hold this pipe too, so what they print last comes after its end.
-        let log = tokio::spawn(copy_log(errors, log));
+        // Its descendants hold these pipes too, so what they print last comes after its end.
+        if let Err(error) = self.log.read(child.stdout.take(), child.stderr.take()) {
+            tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
+        }
+        let (output, mut input) = socket.into_split();
         send_spec(&mut input, spec).await;
         self.listen(output, input, group).await;
-        // Its standard output is closed, so it is gone, but nobody has waited for it yet: the number of its group cannot be anybody else's.
+        // The socket is closed, so it is gone, but nobody has waited for it yet: the number of its group cannot be anybody else's.
         let _ = killpg(group, Signal::SIGKILL);
         let how = match child.wait().await {
             Ok(status) => how(status),
             Err(error) => format!("its pod process is gone: {error}"),
         };
-        let drained = log.abort_handle();
-        if tokio::time::timeout(LOG_PATIENCE, log).await.is_err() {
-            drained.abort();
-        }
+        self.log.ended().await;
         how
     }
 
     /// Passes on what it says until it says no more, and what the supervisor wants of it.
-    async fn listen(
-        &mut self,
-        mut output: impl AsyncRead + Unpin,
-        mut input: Option<ChildStdin>,
-        group: Pid,
-    ) {
+    async fn listen(&mut self, mut output: impl AsyncRead + Unpin, input: OwnedWriteHalf, group: Pid) {
+        let mut input = Some(input);
         let mut buffer = vec![0; 4096];
         let mut lines = Lines::of_at_most(LONGEST_LINE);
         let mut killed = false;
@@ -129,7 +133,7 @@ impl Process {
                         let mut said = Vec::new();
                         lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
                         for message in said {
-                            self.tell(news_of(message)).await;
+                            self.take(message).await;
                         }
                     }
                 },
@@ -139,7 +143,7 @@ impl Process {
                         let _ = kill(group, Signal::SIGTERM);
                     }
                     Wish::Kill => {
-                        // Closing the pipe is the order to kill everything; only `ebb pod` itself can find every descendant.
+                        // Closing our end is the order to kill everything; only `ebb pod` itself can find every descendant.
                         input = None;
                         killed = true;
                     }
@@ -148,7 +152,7 @@ impl Process {
                     let _ = killpg(group, Signal::SIGKILL);
                 }
             }
-            debug_assert!(killed || input.is_some(), "the pipe is open until the kill");
+            debug_assert!(killed || input.is_some(), "our end is open until the kill");
         }
     }
 
@@ -162,34 +166,28 @@ impl Process {
         }
     }
 
+    /// Passes on a message. What failed says why in its last words, which are in its pipe already: it has ended.
+    async fn take(&mut self, message: PodMessage) {
+        let news = match message {
+            PodMessage::QueueProxyLogged { line } => return self.log.note_queue_proxy(&line),
+            PodMessage::Failed { reason } => {
+                PodNews::Failed(Failure { reason, last_lines: self.log.last_words().await })
+            }
+            PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
+        };
+        self.tell(news).await;
+    }
+
     async fn tell(&self, news: PodNews) {
         let _ = self.news.send((self.pod.clone(), news)).await;
     }
 }
 
-fn news_of(message: PodMessage) -> PodNews {
-    match message {
-        PodMessage::Failed { reason } => PodNews::Failed(Failure::without_words(&reason)),
-        PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
-    }
-}
-
 /// A process that is gone already does not read; that shows when its output ends.
-async fn send_spec(input: &mut Option<ChildStdin>, spec: &PodSpec) {
+async fn send_spec(input: &mut OwnedWriteHalf, spec: &PodSpec) {
     let mut line = serde_json::to_vec(spec).expect("specifications are plain data");
     line.push(b'\n');
-    if let Some(input) = input {
-        let _ = input.write_all(&line).await;
-        let _ = input.flush().await;
-    }
-}
-
-async fn copy_log(mut errors: impl AsyncRead + Unpin, mut log: PodLog) {
-    let mut buffer = vec![0; 8192];
-    while let Ok(length @ 1..) = errors.read(&mut buffer).await {
-        log.push(&buffer[..length]);
-    }
-    log.finish();
+    let _ = input.write_all(&line).await;
 }
 
 /// How the process ended, as the end of a sentence.

@@ -1,0 +1,113 @@
+//! Reading one of an app's outputs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{LineWriter, LogStream};
+use crate::lines::Lines;
+
+/// Longer lines are cut.
+const LONGEST_LINE: usize = 8 * 1024;
+/// How many lines a failed pod's last words are, and how long each: what fits a screen.
+const LAST_LINES: usize = 10;
+const LAST_LINE_MAX: usize = 512;
+/// How long output may come after the pod's end. Only a descendant that left the group of an `ebb pod` that was killed could print longer; nobody
+/// waits for that one.
+const SILENCE_AFTER_END: Duration = Duration::from_millis(500);
+
+/// One of an app's outputs on its way to the writer.
+#[derive(Debug)]
+pub(super) struct PipeReader {
+    pipe: Receiver,
+    stream: LogStream,
+    writer: LineWriter,
+    lines: Lines,
+    last: VecDeque<String>,
+}
+
+/// Whether there may be more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pipe {
+    Empty,
+    Closed,
+}
+
+impl PipeReader {
+    pub(super) fn new(pipe: Receiver, stream: LogStream, writer: LineWriter) -> Self {
+        Self { pipe, stream, writer, lines: Lines::of_at_most(LONGEST_LINE), last: VecDeque::new() }
+    }
+
+    /// Reads to the end. Whoever asks is told the last lines of all that was printed until then.
+    pub(super) async fn run(
+        mut self,
+        ended: CancellationToken,
+        mut asked: mpsc::Receiver<oneshot::Sender<Vec<String>>>,
+    ) {
+        let mut state = Pipe::Empty;
+        while state == Pipe::Empty {
+            // What was printed stays in the pipe, and questions in their channel, so no arm loses anything.
+            tokio::select! {
+                readable = self.pipe.readable() => match readable {
+                    Ok(()) => state = self.read().await,
+                    Err(_) => state = Pipe::Closed,
+                },
+                Some(reply) = asked.recv() => {
+                    state = self.read().await;
+                    let _ = reply.send(self.last_words());
+                }
+                () = silence_after(&ended) => state = Pipe::Closed,
+            }
+        }
+        let mut rest = None;
+        self.lines.finish(|line| rest = Some(line.to_owned()));
+        if let Some(line) = rest {
+            self.writer.write(self.stream, &line).await;
+        }
+    }
+
+    /// Reads what there is.
+    async fn read(&mut self) -> Pipe {
+        let mut buffer = vec![0; 8192];
+        loop {
+            match self.pipe.try_read(&mut buffer) {
+                Ok(0) => return Pipe::Closed,
+                Ok(length) => {
+                    let mut complete = Vec::new();
+                    self.lines.push(&buffer[..length], |line| complete.push(line.to_owned()));
+                    for line in complete {
+                        self.remember(&line);
+                        self.writer.write(self.stream, &line).await;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Pipe::Empty,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Pipe::Closed,
+            }
+        }
+    }
+
+    fn remember(&mut self, line: &str) {
+        if self.stream != LogStream::Stderr {
+            return;
+        }
+        if self.last.len() == LAST_LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(line[..line.floor_char_boundary(LAST_LINE_MAX)].to_owned());
+    }
+
+    fn last_words(&self) -> Vec<String> {
+        let begun = Some(self.lines.begun()).filter(|begun| !begun.is_empty());
+        self.last.iter().cloned().chain(begun).collect()
+    }
+}
+
+async fn silence_after(ended: &CancellationToken) {
+    ended.cancelled().await;
+    tokio::time::sleep(SILENCE_AFTER_END).await;
+}
