@@ -9,11 +9,11 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use link::{Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, LinkError, Reader, Writer};
+use link::{Accepted, Acceptor, ActivatorOrder, LinkError, Reader, Writer};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tracing::{info, warn};
-use vocabulary::{Assignment, LinkToken, RevisionName, Version};
+use vocabulary::{ActivatorHello, ActivatorWord, Assignment, LinkToken, LinkVersion, RevisionName, Version};
 
 use crate::assignments::{Assignments, Outcome};
 use crate::backends::Backends;
@@ -69,7 +69,7 @@ impl LinkEnd {
         }
     }
 
-    async fn serve(self: Rc<Self>, accepted: Accepted<ActivatorOrder, ActivatorReport>) {
+    async fn serve(self: Rc<Self>, accepted: Accepted<ActivatorOrder, ActivatorWord>) {
         let Accepted { first, reader, writer } = accepted;
         info!("the autoscaler's link is up");
         let _connected = Connected::new(&self.context);
@@ -100,14 +100,14 @@ impl LinkEnd {
 
     fn obey(self: &Rc<Self>, order: ActivatorOrder) {
         match order {
-            ActivatorOrder::SyncBegin => self.assignments.sync_begin(),
+            ActivatorOrder::SyncBegin { .. } => self.assignments.sync_begin(),
             ActivatorOrder::Assign(assignment) => self.assign(&assignment),
-            ActivatorOrder::Remove { revision, version } => {
+            ActivatorOrder::Remove { revision, version } | ActivatorOrder::Forget { revision, version } => {
                 self.assignments.remove(&revision, version);
                 self.acknowledgements.add(&revision, version);
             }
             ActivatorOrder::SyncEnd => self.assignments.sync_end(),
-            ActivatorOrder::Heartbeat => {}
+            ActivatorOrder::Released { .. } | ActivatorOrder::Heartbeat => {}
         }
     }
 
@@ -137,27 +137,27 @@ impl LinkEnd {
         }
     }
 
-    async fn write(&self, mut writer: Writer<ActivatorReport>) -> Result<(), LinkError> {
+    async fn write(&self, mut writer: Writer<ActivatorWord>) -> Result<(), LinkError> {
         let mut closings = self.metering.closings();
         let mut next_second = self.metering.open_second();
-        writer.send(&ActivatorReport::Hello(self.hello(next_second))).await?;
+        writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
         loop {
             tokio::select! {
                 revision = self.context.presence.next(&self.context.clock) => {
                     let (count, oldest_wait) = revision.tell();
                     let revision = revision.name.clone();
-                    writer.send(&ActivatorReport::Present { revision, count, oldest_wait }).await?;
+                    writer.send(&ActivatorWord::Present { revision, count, oldest_wait }).await?;
                 }
                 () = self.acknowledgements.added.notified() => {
                     for (revision, version) in self.acknowledgements.take() {
-                        writer.send(&ActivatorReport::Acknowledged { revision, version }).await?;
+                        writer.send(&ActivatorWord::Acknowledged { revision, version }).await?;
                     }
                 }
                 // The sender lives as long as `self`.
                 _ = closings.changed() => {
                     for (second, loads) in self.metering.since(next_second) {
                         next_second = second + 1;
-                        writer.send(&ActivatorReport::Loads { second, loads }).await?;
+                        writer.send(&ActivatorWord::Loads { second, loads }).await?;
                     }
                 }
             }
@@ -170,6 +170,7 @@ impl LinkEnd {
         let present: Vec<_> = present.collect();
         drop(active);
         ActivatorHello {
+            speaks: LinkVersion::CURRENT,
             activator: self.context.name.clone(),
             boot: self.context.boot,
             current_second,

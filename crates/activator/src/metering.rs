@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use link::{History, RevisionLoad};
+use link::History;
 use parking_lot::Mutex;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::watch;
-use vocabulary::{Load, RequestRate, Timestamp};
+use vocabulary::{Load, RequestRate, RevisionLoad, Timestamp};
 
 use crate::context::Context;
 

@@ -74,6 +74,8 @@ impl Acknowledgements {
 
 #[cfg(test)]
 mod tests {
+    use vocabulary::Epoch;
+
     use super::*;
 
     const REVISION: RevisionId = RevisionId(3);
@@ -81,7 +83,7 @@ mod tests {
     const TWO: ReplicaId = ReplicaId(2);
 
     fn version(counter: u64) -> Version {
-        Version { epoch: 1, counter }
+        Version { epoch: Epoch(1), counter }
     }
 
     fn both_at(counter: u64) -> Acknowledgements {

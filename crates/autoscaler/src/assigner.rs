@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use platform::{PodFacts, RevisionFacts};
 use scaling::PodPhase;
-use vocabulary::{Assignment, Load, PodAssignment, PodCount, PodName, PodState, Routing, Slice, Version};
+use vocabulary::{
+    Assignment, Epoch, Load, PodAssignment, PodCount, PodName, PodState, Routing, Slice, Standing, Version,
+};
 
 /// Numbers assignments: greater than anything an earlier autoscaler sent, and than all of our own so far.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,7 @@ pub(crate) struct Versions {
 
 impl Versions {
     pub(crate) fn new(epoch: u64) -> Self {
-        Self { last: Version { epoch, counter: 0 } }
+        Self { last: Version { epoch: Epoch(epoch), counter: 0 } }
     }
 
     pub(crate) fn next(&mut self) -> Version {
@@ -93,6 +95,7 @@ pub(crate) fn assignment<'a>(
         hop_keys: facts.hop_keys.clone(),
         waiting_for: waiting_for(wanted, pods.clone()),
         hold: hold(pods),
+        standing: Standing::Assigned,
     }
 }
 

@@ -13,14 +13,14 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link::{
-    ActivatorHello, ActivatorReport, LinkError, Message, PodHello, PodOrder, PodReport, Reader, Writer,
-};
+use link::{LinkError, Message, PodOrder, Reader, Writer};
 use runtime::{Backoff, Clock, vital};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use vocabulary::{LinkAddress, PodName, ReplicaName, Timestamp};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, LinkAddress, PodHello, PodName, PodWord, ReplicaName, Timestamp,
+};
 
 use crate::DialRoute;
 use crate::metrics::{LinkEnd, Metrics, PeerKind};
@@ -47,11 +47,11 @@ pub(crate) enum LinkEvent {
     /// A queue-proxy answered, and is the one that was meant.
     PodUp(Box<PodHello>),
     /// It said something else.
-    Pod(PodReport),
+    Pod(PodWord),
     /// An activator answered, and is the one that was meant.
     ActivatorUp(Box<ActivatorHello>),
     /// It said something else.
-    Activator(ActivatorReport),
+    Activator(ActivatorWord),
     /// A link that was up is gone; its task dials again.
     Lost,
     /// No link could be had for [`BLOCKED_AFTER`].

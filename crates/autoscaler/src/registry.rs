@@ -7,8 +7,8 @@ use link::PodOrder;
 use platform::{PodFacts, PodFailure, RevisionFacts};
 use scaling::{PodFact, PodPhase, ScalingSpec};
 use vocabulary::{
-    Assignment, Interner, PodCount, PodId, PodName, PodState, ReplicaId, ReplicaName, RevisionId,
-    RevisionName, Routing, Timestamp, Version,
+    Assignment, Departure, Interner, PodCount, PodId, PodName, PodSettings, PodState, ReplicaId, ReplicaName,
+    RevisionId, RevisionName, Routing, Timestamp, Version,
 };
 
 use crate::assigner::{Heard, pod_state};
@@ -232,11 +232,13 @@ impl Revision {
 
     /// What its queue-proxies are told.
     pub(crate) fn settings(&self) -> PodOrder {
-        PodOrder::Settings {
+        PodOrder::Settings(Arc::new(PodSettings {
+            version: Version::default(),
             surge_threshold: self.surge_threshold,
             routing: self.routing(),
             hop_keys: self.facts.hop_keys.clone(),
-        }
+            departure: Departure::NotPlanned,
+        }))
     }
 
     /// Its pods with what was heard of them, in the order of their names.

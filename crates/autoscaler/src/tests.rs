@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use link::{
-    Accepted, Acceptor, ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport,
-    Reader, RefusedLinks, RevisionLoad, Writer,
-};
+use link::{Accepted, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
 use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
 use runtime::MetricsRegistry;
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
@@ -18,8 +15,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use vocabulary::{
-    Assignment, BootId, Concurrency, HopKey, Load, PodCount, PodName, PodState, PresentCount, ReplicaName,
-    RequestTimeouts, RevisionName, Routing, Sample, Version,
+    ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, Epoch, HopKey, LinkVersion, Load,
+    PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionLoad,
+    RevisionName, Routing, Sample, Version,
 };
 
 use super::*;
@@ -159,7 +157,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
 /// A queue-proxy as the test plays it.
 struct FakePod {
     name: &'static str,
-    acceptor: Acceptor<PodOrder, PodReport>,
+    acceptor: Acceptor<PodOrder, PodWord>,
     address: SocketAddr,
 }
 
@@ -190,9 +188,10 @@ impl FakePod {
     }
 
     /// Takes the link and says hello.
-    async fn link(&mut self, state: PodState) -> Accepted<PodOrder, PodReport> {
+    async fn link(&mut self, state: PodState) -> Accepted<PodOrder, PodWord> {
         let mut accepted = soon("a link to a pod", self.acceptor.accept()).await;
         let hello = PodHello {
+            speaks: LinkVersion::CURRENT,
             pod: PodName::new(self.name),
             boot: BootId(1),
             state,
@@ -202,7 +201,7 @@ impl FakePod {
             current_second: 0,
             history: Vec::new(),
         };
-        accepted.writer.send(&PodReport::Hello(hello)).await.unwrap();
+        accepted.writer.send(&PodWord::Hello(hello)).await.unwrap();
         accepted
     }
 }
@@ -210,13 +209,13 @@ impl FakePod {
 /// An activator as the test plays it.
 struct FakeActivator {
     name: &'static str,
-    acceptor: Acceptor<ActivatorOrder, ActivatorReport>,
+    acceptor: Acceptor<ActivatorOrder, ActivatorWord>,
     address: SocketAddr,
 }
 
 struct ActivatorEnd {
     reader: Reader<ActivatorOrder>,
-    writer: Writer<ActivatorReport>,
+    writer: Writer<ActivatorWord>,
 }
 
 impl FakeActivator {
@@ -235,6 +234,7 @@ impl FakeActivator {
         assert_eq!(accepted.first, ActivatorOrder::Heartbeat, "nothing is said before the hello");
         let mut writer = accepted.writer;
         let hello = ActivatorHello {
+            speaks: LinkVersion::CURRENT,
             activator: ReplicaName::new(self.name),
             boot: BootId(boot),
             current_second: 0,
@@ -242,7 +242,7 @@ impl FakeActivator {
             present: Vec::new(),
             routings,
         };
-        writer.send(&ActivatorReport::Hello(hello)).await.unwrap();
+        writer.send(&ActivatorWord::Hello(hello)).await.unwrap();
         ActivatorEnd { reader: accepted.reader, writer }
     }
 }
@@ -259,13 +259,15 @@ impl ActivatorEnd {
 
     /// Everything between `SyncBegin` and `SyncEnd`.
     async fn synced(&mut self) -> Vec<Assignment> {
-        assert_eq!(self.next().await, ActivatorOrder::SyncBegin);
+        assert!(matches!(self.next().await, ActivatorOrder::SyncBegin { .. }));
         let mut assignments = Vec::new();
         loop {
             match self.next().await {
                 ActivatorOrder::Assign(assignment) => assignments.push(*assignment),
                 ActivatorOrder::SyncEnd => return assignments,
-                other @ (ActivatorOrder::SyncBegin
+                other @ (ActivatorOrder::SyncBegin { .. }
+                | ActivatorOrder::Forget { .. }
+                | ActivatorOrder::Released { .. }
                 | ActivatorOrder::Remove { .. }
                 | ActivatorOrder::Heartbeat) => {
                     panic!("{other:?} within a sync")
@@ -286,7 +288,7 @@ impl ActivatorEnd {
     }
 
     async fn acknowledge(&mut self, version: Version) {
-        self.writer.send(&ActivatorReport::Acknowledged { revision: name(), version }).await.unwrap();
+        self.writer.send(&ActivatorWord::Acknowledged { revision: name(), version }).await.unwrap();
     }
 }
 
@@ -302,11 +304,11 @@ async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activato
     let mut end = activator.link(1, Vec::new()).await;
     let synced = end.synced().await;
     assert_eq!(synced.len(), 1);
-    assert_eq!((synced[0].version.epoch, synced[0].routing), (1, Routing::ThroughActivator));
+    assert_eq!((synced[0].version.epoch, synced[0].routing), (Epoch(1), Routing::ThroughActivator));
     assert_eq!(synced[0].waiting_for, "the autoscaler to ask for a pod");
 
     let count = PresentCount { in_flight: 1, waiting: 1 };
-    let present = ActivatorReport::Present { revision: name(), count, oldest_wait: Duration::ZERO };
+    let present = ActivatorWord::Present { revision: name(), count, oldest_wait: Duration::ZERO };
     end.writer.send(&present).await.unwrap();
     assert_eq!(world.scaled().await.0, PodCount::ONE);
 
@@ -316,13 +318,13 @@ async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activato
     let unheard = end.assigned(|assignment| !assignment.pods.is_empty()).await;
     assert_eq!(states(&unheard), [("p1", PodState::Unheard)]);
     let mut pod_end = pod.link(PodState::Starting).await;
-    let PodOrder::Settings { routing, hop_keys, .. } = &pod_end.first else { panic!("settings come first") };
+    let PodOrder::Settings(settings) = &pod_end.first else { panic!("settings come first") };
     assert_eq!(
-        (*routing, hop_keys.as_slice()),
+        (settings.routing, settings.hop_keys.as_slice()),
         (Routing::ThroughActivator, &[HopKey::new("key".to_owned())][..])
     );
     world.noted("p1", PodState::Starting).await;
-    pod_end.writer.send(&PodReport::State { state: PodState::Ready, detail: String::new() }).await.unwrap();
+    pod_end.writer.send(&PodWord::State { state: PodState::Ready, detail: String::new() }).await.unwrap();
     let ready = end.assigned(|assignment| states(assignment) == [("p1", PodState::Ready)]).await;
     assert!(ready.version > unheard.version && ready.waiting_for.is_empty());
     world.noted("p1", PodState::Ready).await;
@@ -336,11 +338,11 @@ async fn frames_that_do_not_name_a_revision_dilute_nothing() {
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     end.synced().await;
-    end.writer.send(&ActivatorReport::Loads { second: 0, loads: Vec::new() }).await.unwrap();
+    end.writer.send(&ActivatorWord::Loads { second: 0, loads: Vec::new() }).await.unwrap();
     // Exactly two pods' worth; averaged with a second of nothing it would be one's.
     let load = Load { concurrency: Concurrency::clamped(14.0), queued: 14, ..Load::default() };
     let loads = vec![RevisionLoad { revision: name(), load, oldest_wait: Duration::ZERO }];
-    end.writer.send(&ActivatorReport::Loads { second: 1, loads }).await.unwrap();
+    end.writer.send(&ActivatorWord::Loads { second: 1, loads }).await.unwrap();
     assert_eq!(world.scaled().await.0, PodCount::new(2));
     soon("the stop", world.autoscaler.stop()).await;
 }
@@ -365,7 +367,7 @@ async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
     two.acknowledge(Version { counter: draining.version.counter - 1, ..draining.version }).await;
     // Both words have been taken in once the loop has answered about a later one.
     one.writer
-        .send(&ActivatorReport::Present {
+        .send(&ActivatorWord::Present {
             revision: name(),
             count: PresentCount { in_flight: 900, waiting: 900 },
             oldest_wait: Duration::ZERO,
@@ -394,9 +396,10 @@ async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
     world.begin(3, vec![pod.facts()], &[&activator]).await;
     let mut end = activator.link(1, vec![(name(), Routing::Direct)]).await;
     let synced = end.synced().await;
-    assert_eq!((synced[0].routing, synced[0].version.epoch), (Routing::Direct, 2));
+    assert_eq!((synced[0].routing, synced[0].version.epoch), (Routing::Direct, Epoch(2)));
     let accepted = pod.link(PodState::Ready).await;
-    assert!(matches!(accepted.first, PodOrder::Settings { routing: Routing::Direct, .. }));
+    let PodOrder::Settings(settings) = accepted.first else { panic!("settings come first") };
+    assert_eq!(settings.routing, Routing::Direct);
     soon("the stop", world.autoscaler.stop()).await;
     assert!(
         std::iter::from_fn(|| world.commands.try_recv().ok())
@@ -419,10 +422,11 @@ async fn what_misbehaves_on_one_link_disturbs_no_other() {
     let _silent = soon("a link", silent.acceptor.accept()).await;
     garbage_end
         .writer
-        .send(&PodReport::Present(PresentCount { in_flight: u32::MAX, waiting: u32::MAX }))
+        .send(&PodWord::Present(PresentCount { in_flight: u32::MAX, waiting: u32::MAX }))
         .await
         .unwrap();
     let second_hello = PodHello {
+        speaks: LinkVersion::CURRENT,
         pod: PodName::new("garbage"),
         boot: BootId(1),
         state: PodState::Ready,
@@ -432,7 +436,7 @@ async fn what_misbehaves_on_one_link_disturbs_no_other() {
         current_second: 0,
         history: Vec::new(),
     };
-    garbage_end.writer.send(&PodReport::Hello(second_hello.clone())).await.unwrap();
+    garbage_end.writer.send(&PodWord::Hello(second_hello.clone())).await.unwrap();
     assert!(
         soon("the cut", async {
             loop {
@@ -445,7 +449,7 @@ async fn what_misbehaves_on_one_link_disturbs_no_other() {
         .await
     );
     let mut impostor_end = soon("a link", impostor.acceptor.accept()).await;
-    impostor_end.writer.send(&PodReport::Hello(second_hello)).await.unwrap();
+    impostor_end.writer.send(&PodWord::Hello(second_hello)).await.unwrap();
     let _good = good.link(PodState::Ready).await;
     world.noted("good", PodState::Ready).await;
     // The one that was cut off is dialled again.
@@ -466,13 +470,13 @@ async fn facts_and_words_about_strangers_are_ignored() {
     end.synced().await;
     let count = PresentCount { in_flight: 1, waiting: 1 };
     end.writer
-        .send(&ActivatorReport::Present { revision: stranger.clone(), count, oldest_wait: Duration::ZERO })
+        .send(&ActivatorWord::Present { revision: stranger.clone(), count, oldest_wait: Duration::ZERO })
         .await
         .unwrap();
     end.writer
-        .send(&ActivatorReport::Acknowledged {
+        .send(&ActivatorWord::Acknowledged {
             revision: stranger,
-            version: Version { epoch: 9, counter: 9 },
+            version: Version { epoch: Epoch(9), counter: 9 },
         })
         .await
         .unwrap();
@@ -597,6 +601,7 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
         }
         let history = (second() - 60..second()).map(|second| Sample { second, load }).collect();
         let hello = PodHello {
+            speaks: LinkVersion::CURRENT,
             pod: PodName::new(pod.name),
             boot: BootId(1),
             state: PodState::Ready,
@@ -606,7 +611,7 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
             current_second: second(),
             history,
         };
-        if now == Behaviour::Talks && writer.send(&PodReport::Hello(hello)).await.is_err() {
+        if now == Behaviour::Talks && writer.send(&PodWord::Hello(hello)).await.is_err() {
             continue;
         }
         loop {
@@ -614,7 +619,7 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
                 order = reader.next() => if !matches!(order, Ok(Some(_))) { break },
                 Ok(()) = behaviour.changed() => if *behaviour.borrow_and_update() == Behaviour::Cuts { break },
                 () = tokio::time::sleep(Duration::from_secs(1)), if *behaviour.borrow() == Behaviour::Talks => {
-                    if writer.send(&PodReport::Load(Sample { second: second() - 1, load })).await.is_err() {
+                    if writer.send(&PodWord::Load(Sample { second: second() - 1, load })).await.is_err() {
                         break;
                     }
                 }

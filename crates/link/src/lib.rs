@@ -3,10 +3,10 @@
 //! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and each activator: one TCP connection
 //! with length-delimited protobuf frames both ways. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
-//! * [`PodReport`], [`PodOrder`], [`ActivatorReport`], [`ActivatorOrder`]: what is said, in our own words.
+//! * [`PodWord`], [`PodOrder`], [`ActivatorWord`], [`ActivatorOrder`]: what is said, in our own words.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their direction, and cut off a peer
 //!   that is silent, stalled or speaks garbage.
-//! * [`History`]: what a reporter remembers for the next [`PodHello`] or [`ActivatorHello`].
+//! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
 mod framing;
@@ -20,25 +20,23 @@ use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use vocabulary::{LinkAddress, LinkToken};
+use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 
 pub use accept::{Accepted, Acceptor};
 pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
 pub use history::History;
-pub use messages::{
-    ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport, RevisionLoad,
-};
+pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;
 pub use wire::{DETAIL_BYTES_MAX, Message, WireError};
 
 /// The autoscaler's end of a link to a queue-proxy.
-pub type ToPod = (Reader<PodReport>, Writer<PodOrder>);
+pub type ToPod = (Reader<PodWord>, Writer<PodOrder>);
 /// The autoscaler's end of a link to an activator.
-pub type ToActivator = (Reader<ActivatorReport>, Writer<ActivatorOrder>);
+pub type ToActivator = (Reader<ActivatorWord>, Writer<ActivatorOrder>);
 /// A queue-proxy's end of its link.
-pub type FromPod = (Reader<PodOrder>, Writer<PodReport>);
+pub type FromPod = (Reader<PodOrder>, Writer<PodWord>);
 /// An activator's end of its link.
-pub type FromActivator = (Reader<ActivatorOrder>, Writer<ActivatorReport>);
+pub type FromActivator = (Reader<ActivatorOrder>, Writer<ActivatorWord>);
 
 /// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
 ///

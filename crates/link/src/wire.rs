@@ -88,10 +88,10 @@ macro_rules! on_the_wire {
         }
     };
 }
-on_the_wire!(crate::PodReport, proto::PodReport, POD_FRAME_BYTES_MAX, POD_FRAME_BYTES_MAX);
+on_the_wire!(vocabulary::PodWord, proto::PodReport, POD_FRAME_BYTES_MAX, POD_FRAME_BYTES_MAX);
 on_the_wire!(crate::PodOrder, proto::PodOrder, POD_FRAME_BYTES_MAX, POD_FRAME_BYTES_MAX);
 on_the_wire!(
-    crate::ActivatorReport,
+    vocabulary::ActivatorWord,
     proto::ActivatorReport,
     ACTIVATOR_FRAME_BYTES_MAX,
     ACTIVATOR_MESSAGE_BYTES_MAX

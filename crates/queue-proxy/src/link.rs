@@ -6,11 +6,11 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use link::{Accepted, Acceptor, LinkError, PodHello, PodOrder, PodReport, RefusedLinks};
+use link::{Accepted, Acceptor, LinkError, PodOrder, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
 use tracing::{debug, info};
-use vocabulary::{BootId, LinkToken, PodName, RequestTimeouts};
+use vocabulary::{BootId, LinkToken, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts};
 
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -36,7 +36,7 @@ pub(crate) struct Linked {
 impl Linked {
     /// Answers calls, one at a time, for ever.
     pub(crate) async fn serve(&self, listener: TcpListener) {
-        let mut acceptor: Acceptor<PodOrder, PodReport> =
+        let mut acceptor: Acceptor<PodOrder, PodWord> =
             Acceptor::new(listener, self.token, self.refused.clone());
         let mut call = None;
         loop {
@@ -63,12 +63,13 @@ impl Linked {
         }
     }
 
-    async fn talk(&self, call: &mut Accepted<PodOrder, PodReport>) -> Result<(), LinkError> {
+    async fn talk(&self, call: &mut Accepted<PodOrder, PodWord>) -> Result<(), LinkError> {
         let Accepted { reader, writer, .. } = call;
         let mut told_version = self.health.version();
         let mut next_second = self.load.current_second();
         let mut next_present = self.clock.now();
-        writer.send(&PodReport::Hello(self.hello())).await?;
+        let mut acknowledged = None;
+        writer.send(&PodWord::Hello(self.hello())).await?;
         loop {
             let risen = async {
                 self.clock.sleep_until(next_present).await;
@@ -79,20 +80,24 @@ impl Linked {
                     Some(order) => self.obey(&order),
                     None => return Ok(()),
                 },
+                version = self.settings.other_than(acknowledged) => {
+                    acknowledged = Some(version);
+                    writer.send(&PodWord::SettingsAcknowledged(version)).await?;
+                }
                 () = self.health.newer_than(told_version) => {
                     told_version = self.health.version();
                     let (state, detail) = (self.health.state(), self.health.detail());
-                    writer.send(&PodReport::State { state, detail }).await?;
+                    writer.send(&PodWord::State { state, detail }).await?;
                 }
                 () = self.load.completed(next_second) => {
                     for sample in self.load.seconds_from(next_second) {
                         next_second = sample.second + 1;
-                        writer.send(&PodReport::Load(sample)).await?;
+                        writer.send(&PodWord::Load(sample)).await?;
                     }
                 }
                 count = risen => {
                     next_present = self.clock.now() + PRESENT_EVERY;
-                    writer.send(&PodReport::Present(count)).await?;
+                    writer.send(&PodWord::Present(count)).await?;
                 }
             }
         }
@@ -100,9 +105,10 @@ impl Linked {
 
     fn obey(&self, order: &PodOrder) {
         match order {
-            PodOrder::Settings { surge_threshold, routing, hop_keys } => {
-                self.load.set_surge_threshold(*surge_threshold);
-                self.settings.set(*routing, hop_keys.clone());
+            PodOrder::Settings(settings) => {
+                if self.settings.set(settings) {
+                    self.load.set_surge_threshold(settings.surge_threshold);
+                }
             }
             PodOrder::Heartbeat => {}
         }
@@ -110,6 +116,7 @@ impl Linked {
 
     fn hello(&self) -> PodHello {
         PodHello {
+            speaks: LinkVersion::CURRENT,
             pod: self.pod.clone(),
             boot: self.boot,
             state: self.health.state(),

@@ -29,6 +29,9 @@ use crate::stack::{App, Stack};
 
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
+/// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long as a node may take to hear of a
+/// change of addresses.
+const RELEASED_LINGER: Duration = Duration::from_secs(5);
 
 /// Which ports were bound, and who may call; one line of JSON on standard output where that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,13 +253,20 @@ impl Bound {
 impl Parts {
     /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this pod any more.
     async fn leave(&self, config: &Config, clock: Clock) {
-        self.leaving.cancelled().await;
+        tokio::select! {
+            () = self.leaving.cancelled() => {}
+            // The owner knows first that the platform ends this pod.
+            () = self.settings.leaving() => self.leaving.cancel(),
+        }
         self.health.set_draining();
         self.drain.begin();
         info!(in_flight = self.load.present().in_flight, "draining");
         let linger_until = clock.now() + config.drain_linger;
         let quiet = async {
-            clock.sleep_until(linger_until).await;
+            tokio::select! {
+                () = clock.sleep_until(linger_until) => {}
+                () = self.released_for(RELEASED_LINGER, clock) => {}
+            }
             // An activator closes its connections itself, so that none of its requests meets a closed one.
             loop {
                 self.load.emptied().await;
@@ -279,6 +289,12 @@ impl Parts {
         }
         self.left.cancel();
         self.say_goodbye(clock).await;
+    }
+
+    /// Waits until the owner has said for so long that nobody is told of this pod any more.
+    async fn released_for(&self, time: Duration, clock: Clock) {
+        self.settings.released().await;
+        clock.sleep_until(clock.now() + time).await;
     }
 
     /// Lets those who wait for the end of the drain hear of it.

@@ -3,24 +3,75 @@
 use std::cell::{Cell, RefCell};
 
 use http::HeaderMap;
-use vocabulary::{HopKey, Routing};
+use tokio::sync::Notify;
+use vocabulary::{Departure, HopKey, PodSettings, Routing, Version};
 
 use dataplane::names;
 
 /// The latest settings. Before the first link nobody is trusted and clients stay where they are.
 pub(crate) struct Settings {
+    version: Cell<Option<Version>>,
     routing: Cell<Routing>,
     hop_keys: RefCell<Vec<HopKey>>,
+    departure: Cell<Departure>,
+    changed: Notify,
 }
 
 impl Settings {
     pub(crate) fn new() -> Self {
-        Self { routing: Cell::new(Routing::Direct), hop_keys: RefCell::default() }
+        Self {
+            version: Cell::new(None),
+            routing: Cell::new(Routing::Direct),
+            hop_keys: RefCell::default(),
+            departure: Cell::default(),
+            changed: Notify::new(),
+        }
     }
 
-    pub(crate) fn set(&self, routing: Routing, hop_keys: Vec<HopKey>) {
-        self.routing.set(routing);
-        self.hop_keys.replace(hop_keys);
+    /// Takes over settings, unless newer ones are in force: those of an owner that does not know yet that it is none any more.
+    pub(crate) fn set(&self, settings: &PodSettings) -> bool {
+        if self.version.get().is_some_and(|in_force| settings.version < in_force) {
+            return false;
+        }
+        self.version.set(Some(settings.version));
+        self.routing.set(settings.routing);
+        self.hop_keys.replace(settings.hop_keys.clone());
+        self.departure.set(settings.departure);
+        self.changed.notify_waiters();
+        true
+    }
+
+    /// Waits until the version in force is another one than `known`.
+    pub(crate) async fn other_than(&self, known: Option<Version>) -> Version {
+        loop {
+            let changed = self.changed.notified();
+            match self.version.get() {
+                Some(version) if Some(version) != known => return version,
+                Some(_) | None => changed.await,
+            }
+        }
+    }
+
+    /// Waits until the owner says that the platform ends this pod.
+    pub(crate) async fn leaving(&self) {
+        loop {
+            let changed = self.changed.notified();
+            match self.departure.get() {
+                Departure::NotPlanned => changed.await,
+                Departure::Leaving { .. } | Departure::Released => return,
+            }
+        }
+    }
+
+    /// Waits until nobody is told of this pod any more.
+    pub(crate) async fn released(&self) {
+        loop {
+            let changed = self.changed.notified();
+            match self.departure.get() {
+                Departure::NotPlanned | Departure::Leaving { .. } => changed.await,
+                Departure::Released => return,
+            }
+        }
     }
 
     pub(crate) fn routing(&self) -> Routing {
@@ -42,6 +93,7 @@ fn is_same(key: &[u8], given: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use vocabulary::Epoch;
 
     use super::*;
 
@@ -55,9 +107,27 @@ mod tests {
         };
         assert!(!vouched("new") && !vouched(""), "nobody is trusted before the first link");
         let keys = ["new", "old"].map(|key| HopKey::new(key.to_owned()));
-        settings.set(Routing::ThroughActivator, keys.to_vec());
+        let told = PodSettings { hop_keys: keys.to_vec(), ..PodSettings::default() };
+        assert!(settings.set(&told));
         assert!(vouched("new") && vouched("old"));
         assert!(!vouched("ne") && !vouched("newer") && !vouched("nex") && !vouched(""));
         assert!(!settings.is_vouched_for(&HeaderMap::new()));
+    }
+
+    #[tokio::test]
+    async fn a_late_owner_changes_nothing() {
+        let settings = Settings::new();
+        let told = |epoch, counter, routing| PodSettings {
+            version: Version { epoch: Epoch(epoch), counter },
+            routing,
+            ..PodSettings::default()
+        };
+        assert!(settings.set(&told(2, 1, Routing::ThroughActivator)));
+        assert!(!settings.set(&told(1, 9, Routing::Direct)), "of an earlier epoch");
+        assert_eq!(settings.routing(), Routing::ThroughActivator);
+        assert_eq!(settings.other_than(None).await, Version { epoch: Epoch(2), counter: 1 });
+        assert!(settings.set(&told(2, 1, Routing::ThroughActivator)), "a repeat does no harm");
+        assert!(settings.set(&told(2, 2, Routing::Direct)));
+        assert_eq!(settings.routing(), Routing::Direct);
     }
 }

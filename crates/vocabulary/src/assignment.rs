@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 
 /// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is ever patched.
@@ -31,6 +32,18 @@ pub struct Assignment {
     pub waiting_for: String,
     /// Set while no wait would help: requests that no ready pod takes are refused at once, with this text for people.
     pub hold: Option<String>,
+    /// Whether this activator is to serve the revision, or to end doing so.
+    pub standing: Standing,
+}
+
+/// What a revision is to one activator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// The activator is among those that serve it.
+    #[default]
+    Assigned,
+    /// Others serve it from now on. What waits here and what still comes is served, and the owner told once nothing is left.
+    Retired,
 }
 
 /// One pod of an [`Assignment`].
@@ -82,8 +95,8 @@ pub enum PodState {
 /// Orders assignments of one revision: first by the autoscaler's ownership, then by its own counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version {
-    /// Grows with every acquisition of ownership (locally: with every start of the autoscaler).
-    pub epoch: u64,
+    /// Of the owner that said it.
+    pub epoch: Epoch,
     /// Grows with every change within an epoch.
     pub counter: u64,
 }

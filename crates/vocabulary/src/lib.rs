@@ -9,18 +9,26 @@ mod intern;
 mod link;
 mod load;
 mod milli;
+mod ownership;
 mod revision;
 mod time;
 mod units;
+mod words;
 
-pub use assignment::{Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Version};
+pub use assignment::{
+    Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
+};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use link::{LinkAddress, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity};
+pub use ownership::{Bucket, Epoch, Ownership, fnv1a};
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
 pub use time::Timestamp;
 pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,
+};
+pub use words::{
+    ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,
 };

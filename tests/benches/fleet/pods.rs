@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use link::{ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport};
+use link::{ActivatorOrder, PodOrder};
 use tests::bench::clock;
 use tokio::net::{TcpListener, TcpStream};
-use vocabulary::{BootId, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Sample};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, BootId, LinkVersion, PodHello, PodState, PodWord, ReplicaName,
+    RequestTimeouts, RevisionName, Routing, Sample,
+};
 
 use crate::fleet::shape::Shape;
 
@@ -74,10 +77,11 @@ impl Drop for Counted {
 }
 
 async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
-    let (mut reader, mut writer) = link::accept::<PodOrder, PodReport>(stream);
+    let (mut reader, mut writer) = link::accept::<PodOrder, PodWord>(stream);
     let current = second();
     let sample = |second| Sample { second, load: shape.load(pod, second) };
     let hello = PodHello {
+        speaks: LinkVersion::CURRENT,
         pod: Shape::pod(pod),
         boot: BootId(u64::from(pod)),
         state: PodState::Ready,
@@ -88,7 +92,7 @@ async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
         history: (current - HISTORY..current).map(sample).collect(),
     };
     // The autoscaler speaks first; without that the connection is no link.
-    if !matches!(reader.next().await, Ok(Some(_))) || writer.send(&PodReport::Hello(hello)).await.is_err() {
+    if !matches!(reader.next().await, Ok(Some(_))) || writer.send(&PodWord::Hello(hello)).await.is_err() {
         return;
     }
     // Pods do not tick together.
@@ -99,7 +103,7 @@ async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
         tokio::select! {
             order = reader.next() => if !matches!(order, Ok(Some(_))) { return },
             _ = ticks.tick() => {
-                if writer.send(&PodReport::Load(sample(next))).await.is_err() {
+                if writer.send(&PodWord::Load(sample(next))).await.is_err() {
                     return;
                 }
                 next += 1;
@@ -119,9 +123,10 @@ async fn accept_activator_links(listener: TcpListener) {
 }
 
 async fn play_activator(stream: TcpStream, routings: Routings) {
-    let (mut reader, mut writer) = link::accept::<ActivatorOrder, ActivatorReport>(stream);
+    let (mut reader, mut writer) = link::accept::<ActivatorOrder, ActivatorWord>(stream);
     let known = routings.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let hello = ActivatorHello {
+        speaks: LinkVersion::CURRENT,
         activator: ReplicaName::new("activator-1"),
         boot: BootId(1),
         current_second: second(),
@@ -129,7 +134,7 @@ async fn play_activator(stream: TcpStream, routings: Routings) {
         present: Vec::new(),
         routings: known.into_iter().collect(),
     };
-    if writer.send(&ActivatorReport::Hello(hello)).await.is_err() {
+    if writer.send(&ActivatorWord::Hello(hello)).await.is_err() {
         return;
     }
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
@@ -142,12 +147,12 @@ async fn play_activator(stream: TcpStream, routings: Routings) {
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .insert(revision.clone(), assignment.routing);
-                    ActivatorReport::Acknowledged { revision, version: assignment.version }
+                    ActivatorWord::Acknowledged { revision, version: assignment.version }
                 }
                 Ok(Some(_)) => continue,
                 Ok(None) | Err(_) => return,
             },
-            _ = ticks.tick() => ActivatorReport::Loads { second: second(), loads: Vec::new() },
+            _ = ticks.tick() => ActivatorWord::Loads { second: second(), loads: Vec::new() },
         };
         if writer.send(&report).await.is_err() {
             return;

@@ -15,7 +15,7 @@ use runtime::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use vocabulary::{HopKey, PodState, RequestTimeouts, Routing};
+use vocabulary::{HopKey, PodSettings, PodState, PodWord, RequestTimeouts, Routing};
 
 use crate::world::{Autoscaler, HOP_KEY, HOST, World, assignment, within};
 
@@ -27,7 +27,7 @@ const HEAD_BYTES_MAX: usize = 256 * 1024;
 struct Hops {
     world: World,
     _autoscaler: Autoscaler,
-    _link: (::link::Reader<::link::PodReport>, ::link::Writer<::link::PodOrder>),
+    _link: (::link::Reader<PodWord>, ::link::Writer<::link::PodOrder>),
     _queue_proxy: DropGuard,
 }
 
@@ -45,11 +45,15 @@ impl Hops {
         .await
         .unwrap();
         let hop_keys = vec![HopKey::new(HOP_KEY.to_owned())];
-        let settings = ::link::PodOrder::Settings {
-            surge_threshold: None,
-            routing: Routing::ThroughActivator,
-            hop_keys,
-        };
+        let settings = ::link::PodOrder::Settings(
+            PodSettings {
+                surge_threshold: None,
+                routing: Routing::ThroughActivator,
+                hop_keys,
+                ..PodSettings::default()
+            }
+            .into(),
+        );
         writer.send(&settings).await.unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], ports.requests));
         within("the hop key is believed", async { while !is_believed(address).await {} }).await;

@@ -1,7 +1,9 @@
 //! What the autoscaler experiences.
 
-use ::link::{ActivatorOrder, ActivatorReport, RevisionLoad};
-use vocabulary::{LinkAddress, LinkToken, PodState, PresentCount, Routing, Version};
+use ::link::ActivatorOrder;
+use vocabulary::{
+    ActivatorWord, Epoch, LinkAddress, LinkToken, PodState, PresentCount, RevisionLoad, Routing, Version,
+};
 
 use crate::world::{Autoscaler, Caller, Pod, World, assignment, until, with_concurrency, within};
 
@@ -21,7 +23,7 @@ async fn the_first_word_says_who_answers_and_what_is_in_force() {
     next.send(ActivatorOrder::Heartbeat).await;
     let hello = next
         .report("the hello", |report| {
-            if let ActivatorReport::Hello(hello) = report { Some(hello.clone()) } else { None }
+            if let ActivatorWord::Hello(hello) = report { Some(hello.clone()) } else { None }
         })
         .await;
     let name = assignment(1, &[]).revision;
@@ -43,7 +45,7 @@ async fn a_stranger_cannot_take_over_a_host() {
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let robber = Pod::start().await;
     let mut robbery = assignment(1, &[("robber", robber.address, PodState::Ready)]);
-    robbery.version = Version { epoch: u64::MAX, counter: u64::MAX };
+    robbery.version = Version { epoch: Epoch(u64::MAX), counter: u64::MAX };
     for token in [None, Some(LinkToken::new([8; 16]))] {
         let mut stranger = Autoscaler::dial(LinkAddress { token, ..world.link_address }).await;
         stranger.send(ActivatorOrder::Assign(Box::new(robbery.clone()))).await;
@@ -139,7 +141,7 @@ async fn only_greater_versions_are_accepted_and_a_repeat_is_acknowledged_again()
     next.sync(std::slice::from_ref(&ready)).await;
     next.acknowledged(&ready.revision, ready.version).await;
     let mut of_next_epoch = assignment(1, &[("a", pod.address, PodState::Unheard)]);
-    of_next_epoch.version.epoch = 2;
+    of_next_epoch.version.epoch = Epoch(2);
     next.assign(&of_next_epoch).await;
     assert_eq!(Caller::http1(&world).get("/").await.status, 200, "an unheard pod stays what it was");
 }
@@ -166,7 +168,7 @@ async fn a_removal_counts_only_if_it_is_newer() {
     let mut autoscaler = world.synced(std::slice::from_ref(&ready)).await;
     let caller = Caller::http1(&world);
     for (counter, status) in [(5, 200), (6, 404)] {
-        let (revision, version) = (ready.revision.clone(), Version { epoch: 1, counter });
+        let (revision, version) = (ready.revision.clone(), Version { epoch: Epoch(1), counter });
         autoscaler.send(ActivatorOrder::Remove { revision: revision.clone(), version }).await;
         autoscaler.acknowledged(&revision, version).await;
         assert_eq!(caller.get("/").await.status, status);
@@ -199,10 +201,10 @@ async fn a_host_moves_with_its_assignment() {
     assert_eq!((first.seen().len(), second.seen().len()), (1, 1));
 }
 
-fn second_of(report: &ActivatorReport) -> Option<(u64, Vec<RevisionLoad>)> {
-    if let ActivatorReport::Loads { second, loads } = report { Some((*second, loads.clone())) } else { None }
+fn second_of(report: &ActivatorWord) -> Option<(u64, Vec<RevisionLoad>)> {
+    if let ActivatorWord::Loads { second, loads } = report { Some((*second, loads.clone())) } else { None }
 }
 
-fn present_in(report: &ActivatorReport) -> Option<PresentCount> {
-    if let ActivatorReport::Present { count, .. } = report { Some(*count) } else { None }
+fn present_in(report: &ActivatorWord) -> Option<PresentCount> {
+    if let ActivatorWord::Present { count, .. } = report { Some(*count) } else { None }
 }

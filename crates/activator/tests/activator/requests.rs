@@ -150,7 +150,8 @@ async fn direct_requests_bypass_queue_slots_and_load() {
         assert_eq!(seen.headers["ebb-hop-key"], HOP_KEY);
         assert!(!seen.headers.contains_key("k-proxy-request"));
     }
-    let present = |report: &link::ActivatorReport| matches!(report, link::ActivatorReport::Present { .. });
+    let present =
+        |report: &vocabulary::ActivatorWord| matches!(report, vocabulary::ActivatorWord::Present { .. });
     assert!(!autoscaler.reports().iter().any(present));
     assert_eq!(world.metric("activator_direct_requests_total"), 3.0);
 }

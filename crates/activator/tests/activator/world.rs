@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::link::{ActivatorOrder, ActivatorReport, Reader, Writer};
+use ::link::{ActivatorOrder, Reader, Writer};
 use activator::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -19,8 +19,8 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    Assignment, HopKey, LinkAddress, LinkToken, PodAssignment, PodName, PodState, ReplicaName,
-    RequestTimeouts, RevisionName, Routing, Slice, Version,
+    ActivatorWord, Assignment, Epoch, HopKey, LinkAddress, LinkToken, Ownership, PodAssignment, PodName,
+    PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -124,7 +124,7 @@ impl World {
 /// The autoscaler's end of a link. Reports are collected as they come.
 pub(crate) struct Autoscaler {
     pub(crate) writer: Writer<ActivatorOrder>,
-    reports: Arc<Mutex<Vec<ActivatorReport>>>,
+    reports: Arc<Mutex<Vec<ActivatorWord>>>,
     reading: tokio::task::JoinHandle<()>,
 }
 
@@ -152,7 +152,9 @@ impl Autoscaler {
     }
 
     pub(crate) async fn sync(&mut self, assignments: &[Assignment]) {
-        self.send(ActivatorOrder::SyncBegin).await;
+        let owner = ReplicaName::new("autoscaler");
+        let ownership = Ownership::of_everything(Epoch(1));
+        self.send(ActivatorOrder::SyncBegin { owner, ownership }).await;
         for assignment in assignments {
             self.send(ActivatorOrder::Assign(Box::new(assignment.clone()))).await;
         }
@@ -166,12 +168,12 @@ impl Autoscaler {
     }
 
     pub(crate) async fn acknowledged(&self, revision: &RevisionName, version: Version) {
-        let wanted = ActivatorReport::Acknowledged { revision: revision.clone(), version };
+        let wanted = ActivatorWord::Acknowledged { revision: revision.clone(), version };
         self.report("the acknowledgement", |report| (*report == wanted).then_some(())).await;
     }
 
     /// The first report, so far or to come, that `choose` takes.
-    pub(crate) async fn report<T>(&self, what: &str, choose: impl Fn(&ActivatorReport) -> Option<T>) -> T {
+    pub(crate) async fn report<T>(&self, what: &str, choose: impl Fn(&ActivatorWord) -> Option<T>) -> T {
         within(what, async {
             loop {
                 if let Some(chosen) = self.reports.lock().unwrap().iter().find_map(&choose) {
@@ -183,12 +185,12 @@ impl Autoscaler {
         .await
     }
 
-    pub(crate) fn reports(&self) -> Vec<ActivatorReport> {
+    pub(crate) fn reports(&self) -> Vec<ActivatorWord> {
         self.reports.lock().unwrap().clone()
     }
 }
 
-async fn collect(mut reader: Reader<ActivatorReport>, reports: Arc<Mutex<Vec<ActivatorReport>>>) {
+async fn collect(mut reader: Reader<ActivatorWord>, reports: Arc<Mutex<Vec<ActivatorWord>>>) {
     while let Ok(Some(report)) = reader.next().await {
         reports.lock().unwrap().push(report);
     }
@@ -198,7 +200,7 @@ async fn collect(mut reader: Reader<ActivatorReport>, reports: Arc<Mutex<Vec<Act
 pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) -> Assignment {
     Assignment {
         revision: RevisionName::parse("default/service/hello").unwrap(),
-        version: Version { epoch: 1, counter },
+        version: Version { epoch: Epoch(1), counter },
         hosts: vec![HOST.to_owned()],
         routing: Routing::ThroughActivator,
         container_concurrency: 0,
@@ -215,6 +217,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
             .collect(),
         hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],
         waiting_for: "the app exits at once: exit code 3".to_owned(),
+        standing: Standing::Assigned,
         hold: None,
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scaling::{RevisionOrigin, RevisionSettings};
-use vocabulary::{Concurrency, RequestTimeouts, RevisionName};
+use vocabulary::{Concurrency, Epoch, RequestTimeouts, RevisionName};
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn only_pods_with_an_address_are_assigned_with_their_own_limit() {
 fn a_version_is_new_only_if_something_changed_and_urgent_only_if_usable_pods_did() {
     let mut versions = Versions::new(4);
     let (first, urgency) = revise(None, assign(&[]), &mut versions).unwrap();
-    assert_eq!((first.version, urgency), (Version { epoch: 4, counter: 1 }, Urgency::AtOnce));
+    assert_eq!((first.version, urgency), (Version { epoch: Epoch(4), counter: 1 }, Urgency::AtOnce));
     assert!(revise(Some(&first), assign(&[]), &mut versions).is_none());
     let (starting, urgency) =
         revise(Some(&first), assign(&[(pod("a"), heard(PodState::Starting))]), &mut versions).unwrap();
@@ -112,7 +112,7 @@ fn a_version_is_new_only_if_something_changed_and_urgent_only_if_usable_pods_did
         &mut versions,
     )
     .unwrap();
-    assert_eq!((urgency, gone.version), (Urgency::AtOnce, Version { epoch: 4, counter: 5 }));
+    assert_eq!((urgency, gone.version), (Urgency::AtOnce, Version { epoch: Epoch(4), counter: 5 }));
     let direct = Assignment { routing: Routing::Direct, ..(*gone).clone() };
     assert_eq!(revise(Some(&gone), direct, &mut versions).unwrap().1, Urgency::AtOnce);
 }

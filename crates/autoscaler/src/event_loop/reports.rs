@@ -1,10 +1,10 @@
 //! What links say. A pod's words are about that pod alone, bounded by its limit; words of an ended link or about a stranger are ignored.
 
-use link::{ActivatorHello, ActivatorReport, PodHello, PodReport};
 use platform::PlatformCommand;
 use scaling::{Event, Reporter};
 use vocabulary::{
-    Concurrency, Load, PodId, PodState, PresentCount, ReplicaId, RevisionId, RevisionName, Sample, Timestamp,
+    ActivatorHello, ActivatorWord, Concurrency, Load, PodHello, PodId, PodState, PodWord, PresentCount,
+    ReplicaId, RevisionId, RevisionName, Sample, Timestamp,
 };
 
 use super::EventLoop;
@@ -71,26 +71,26 @@ impl EventLoop {
         self.pod_state((revision, pod), hello.state, hello.detail, now);
     }
 
-    fn pod_reported(&mut self, revision: RevisionId, pod: PodId, report: PodReport, now: Timestamp) {
+    fn pod_reported(&mut self, revision: RevisionId, pod: PodId, report: PodWord, now: Timestamp) {
         let reporter = Reporter::Pod(pod);
         let Some(record) = self.registry.pod_mut(revision, pod) else { return };
         record.heard_at = Some(now);
         let limit = record.heard.container_concurrency.unwrap_or_default();
         match report {
             // Its link's task lets only the first through, as `PodUp`.
-            PodReport::Hello(_) => {}
-            PodReport::Load(Sample { second, load }) if load.is_zero() => {
+            PodWord::Hello(_) | PodWord::SettingsAcknowledged(_) => {}
+            PodWord::Load(Sample { second, load }) if load.is_zero() => {
                 record.heard.load = load;
                 self.tell(Event::ReporterHeard { reporter, second }, now);
             }
-            PodReport::Load(sample) => {
+            PodWord::Load(sample) => {
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
                 record.heard.load = sample.load;
                 self.unshown.insert(revision);
                 self.tell(Event::LoadReported { reporter, revision, sample }, now);
             }
-            PodReport::State { state, detail } => self.pod_state((revision, pod), state, detail, now),
-            PodReport::Present(count) => {
+            PodWord::State { state, detail } => self.pod_state((revision, pod), state, detail, now),
+            PodWord::Present(count) => {
                 let count = bounded_count(count, limit);
                 self.tell(Event::PresentReported { reporter, revision, count }, now);
             }
@@ -153,12 +153,12 @@ impl EventLoop {
         self.unsynced.insert(activator);
     }
 
-    fn activator_reported(&mut self, activator: ReplicaId, report: ActivatorReport, now: Timestamp) {
+    fn activator_reported(&mut self, activator: ReplicaId, report: ActivatorWord, now: Timestamp) {
         let reporter = Reporter::Activator(activator);
         match report {
             // Its link's task lets only the first through, as `ActivatorUp`.
-            ActivatorReport::Hello(_) => {}
-            ActivatorReport::Loads { second, loads } => {
+            ActivatorWord::Hello(_) | ActivatorWord::Emptied { .. } | ActivatorWord::Draining => {}
+            ActivatorWord::Loads { second, loads } => {
                 for load in loads {
                     let Some(revision) = self.registry.revision_id(&load.revision) else { continue };
                     let sample = Sample { second, load: load.load };
@@ -167,10 +167,10 @@ impl EventLoop {
                 }
                 self.tell(Event::ReporterHeard { reporter, second }, now);
             }
-            ActivatorReport::Present { revision, count, oldest_wait: _ } => {
+            ActivatorWord::Present { revision, count, oldest_wait: _ } => {
                 self.activator_holds(reporter, &revision, count, now);
             }
-            ActivatorReport::Acknowledged { revision, version } => {
+            ActivatorWord::Acknowledged { revision, version } => {
                 let Some(revision) = self.registry.revision_id(&revision) else { return };
                 self.acknowledgements.acknowledged(activator, revision, version);
                 self.act_on_acknowledgements(revision, now);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use link::{ActivatorOrder, ActivatorReport, LinkError, Reader, Writer};
+use link::{ActivatorOrder, LinkError, Reader, Writer};
 use runtime::Clock;
-use vocabulary::{Assignment, ReplicaName};
+use vocabulary::{ActivatorWord, Assignment, Epoch, Ownership, ReplicaName};
 
 use super::outbox::{Next, Outbox};
 use super::{LinkEvent, Peer, Up, breach};
@@ -29,25 +29,27 @@ pub(super) async fn keep(mut peer: Peer, name: ReplicaName, outbox: Arc<Outbox>)
 async fn listen(
     peer: &mut Peer,
     name: &ReplicaName,
-    reader: &mut Reader<ActivatorReport>,
+    reader: &mut Reader<ActivatorWord>,
     up: &mut Option<Up>,
 ) -> Result<(), LinkError> {
     let hello = match reader.next().await? {
-        Some(ActivatorReport::Hello(hello)) if hello.activator == *name => hello,
-        Some(ActivatorReport::Hello(hello)) => {
+        Some(ActivatorWord::Hello(hello)) if hello.activator == *name => hello,
+        Some(ActivatorWord::Hello(hello)) => {
             return Err(breach(format!("is from {}, not {name}", hello.activator)));
         }
         Some(
-            ActivatorReport::Loads { .. }
-            | ActivatorReport::Present { .. }
-            | ActivatorReport::Acknowledged { .. },
+            ActivatorWord::Loads { .. }
+            | ActivatorWord::Present { .. }
+            | ActivatorWord::Acknowledged { .. }
+            | ActivatorWord::Emptied { .. }
+            | ActivatorWord::Draining,
         ) => return Err(breach("came before its hello")),
         None => return Ok(()),
     };
     *up = Some(peer.up());
     peer.say(LinkEvent::ActivatorUp(Box::new(hello))).await;
     while let Some(report) = reader.next().await? {
-        if matches!(report, ActivatorReport::Hello(_)) {
+        if matches!(report, ActivatorWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
         peer.say(LinkEvent::Activator(report)).await;
@@ -81,7 +83,9 @@ async fn speak(writer: &mut Writer<ActivatorOrder>, outbox: &Outbox, clock: Cloc
 }
 
 async fn sync(writer: &mut Writer<ActivatorOrder>, assignments: &[Arc<Assignment>]) -> Result<(), LinkError> {
-    writer.send(&ActivatorOrder::SyncBegin).await?;
+    let owner = ReplicaName::new("autoscaler");
+    let ownership = Ownership::of_everything(Epoch::default());
+    writer.send(&ActivatorOrder::SyncBegin { owner, ownership }).await?;
     for assignment in assignments {
         writer.send(&ActivatorOrder::Assign(Box::new(Assignment::clone(assignment)))).await?;
     }

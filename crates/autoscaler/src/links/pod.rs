@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use link::{LinkError, PodOrder, PodReport, Reader, Writer};
+use link::{LinkError, PodOrder, Reader, Writer};
 use runtime::Clock;
 use tokio::sync::watch;
-use vocabulary::{PodName, Timestamp};
+use vocabulary::{PodName, PodWord, Timestamp};
 
 use super::{LinkEvent, Peer, Up, breach};
 
@@ -31,14 +31,16 @@ pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Rece
 async fn listen(
     peer: &mut Peer,
     pod: &PodName,
-    reader: &mut Reader<PodReport>,
+    reader: &mut Reader<PodWord>,
     up: &mut Option<Up>,
 ) -> Result<(), LinkError> {
     // An address may have been given to another pod since.
     let hello = match reader.next().await? {
-        Some(PodReport::Hello(hello)) if hello.pod == *pod => hello,
-        Some(PodReport::Hello(hello)) => return Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
-        Some(PodReport::Load(_) | PodReport::State { .. } | PodReport::Present(_)) => {
+        Some(PodWord::Hello(hello)) if hello.pod == *pod => hello,
+        Some(PodWord::Hello(hello)) => return Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
+        Some(
+            PodWord::Load(_) | PodWord::State { .. } | PodWord::Present(_) | PodWord::SettingsAcknowledged(_),
+        ) => {
             return Err(breach("came before its hello"));
         }
         None => return Ok(()),
@@ -47,7 +49,7 @@ async fn listen(
     peer.say(LinkEvent::PodUp(Box::new(hello))).await;
     let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
     while let Some(report) = reader.next().await? {
-        if matches!(report, PodReport::Hello(_)) {
+        if matches!(report, PodWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
         pace.take().await;

@@ -1,12 +1,12 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use vocabulary::LinkAddress;
+use vocabulary::{ActivatorWord, LinkAddress, PodWord};
 
 use super::*;
 use crate::wire::{Fragment, Greeting};
-use crate::{ActivatorOrder, ActivatorReport, PodOrder, PodReport};
+use crate::{ActivatorOrder, PodOrder};
 
-async fn acceptor() -> (Acceptor<PodOrder, PodReport>, LinkAddress) {
+async fn acceptor() -> (Acceptor<PodOrder, PodWord>, LinkAddress) {
     acceptor_with(Some(LinkToken::new([7; 16])), RefusedLinks::default()).await
 }
 
@@ -43,11 +43,11 @@ async fn only_a_connection_that_spoke_becomes_the_link() {
     let silent = TcpStream::connect(address.socket).await.unwrap();
     let mut scanner = TcpStream::connect(address.socket).await.unwrap();
     scanner.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    let (mut reader, mut writer) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (mut reader, mut writer) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();
     let mut accepted = acceptor.accept().await;
     assert_eq!(accepted.first, PodOrder::Heartbeat);
-    let report = PodReport::Present(vocabulary::PresentCount { in_flight: 1, waiting: 0 });
+    let report = PodWord::Present(vocabulary::PresentCount { in_flight: 1, waiting: 0 });
     accepted.writer.send(&report).await.unwrap();
     assert_eq!(reader.next().await.unwrap(), Some(report));
     drop((silent, scanner));
@@ -56,10 +56,10 @@ async fn only_a_connection_that_spoke_becomes_the_link() {
 #[tokio::test]
 async fn a_new_link_comes_beside_the_old_one() {
     let (mut acceptor, address) = acceptor().await;
-    let (_first_reader, mut first) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (_first_reader, mut first) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     first.send(&PodOrder::Heartbeat).await.unwrap();
     let mut old = acceptor.accept().await;
-    let (_second_reader, mut second) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (_second_reader, mut second) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     second.send(&PodOrder::Heartbeat).await.unwrap();
     // The owner polls both; the new one is there although the old one is healthy.
     let new = tokio::select! {
@@ -76,7 +76,7 @@ async fn a_crowd_of_silent_connections_keeps_nobody_out() {
     for _ in 0..2 * CANDIDATES_MAX {
         crowd.push(TcpStream::connect(address.socket).await.unwrap());
     }
-    let (_reader, mut writer) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (_reader, mut writer) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();
     assert_eq!(acceptor.accept().await.first, PodOrder::Heartbeat);
     assert!(acceptor.oldest_first.len() <= CANDIDATES_MAX);
@@ -86,15 +86,15 @@ async fn a_crowd_of_silent_connections_keeps_nobody_out() {
 async fn who_does_not_know_the_token_is_nobodys_autoscaler() {
     let counts = RefusedLinks::default();
     let (mut acceptor, address) =
-        acceptor_with::<ActivatorOrder, ActivatorReport>(Some(LinkToken::new([7; 16])), counts.clone()).await;
+        acceptor_with::<ActivatorOrder, ActivatorWord>(Some(LinkToken::new([7; 16])), counts.clone()).await;
     let wrong = LinkAddress { token: Some(LinkToken::new([8; 16])), ..address };
     let mut strangers = Vec::new();
     for stranger in [LinkAddress::from(address.socket), wrong, wrong] {
-        let (reader, mut writer) = crate::dial::<ActivatorReport, ActivatorOrder>(stranger).await.unwrap();
-        writer.send(&ActivatorOrder::SyncBegin).await.unwrap();
+        let (reader, mut writer) = crate::dial::<ActivatorWord, ActivatorOrder>(stranger).await.unwrap();
+        writer.send(&ActivatorOrder::SyncEnd).await.unwrap();
         strangers.push((reader, writer));
     }
-    let (_reader, mut writer) = crate::dial::<ActivatorReport, ActivatorOrder>(address).await.unwrap();
+    let (_reader, mut writer) = crate::dial::<ActivatorWord, ActivatorOrder>(address).await.unwrap();
     for (mut reader, _writer) in strangers {
         let closed = tokio::select! {
             closed = reader.next() => closed,
@@ -123,7 +123,7 @@ async fn strangers_are_read_one_small_frame() {
         for token in [Some(token), None] {
             let counts = RefusedLinks::default();
             let (mut acceptor, address) =
-                acceptor_with::<ActivatorOrder, ActivatorReport>(token, counts.clone()).await;
+                acceptor_with::<ActivatorOrder, ActivatorWord>(token, counts.clone()).await;
             let mut stranger = TcpStream::connect(address.socket).await.unwrap();
             stranger.write_all(&sent).await.unwrap();
             let closed = async {
@@ -145,7 +145,7 @@ async fn strangers_are_read_one_small_frame() {
 async fn a_first_frame_has_three_seconds() {
     let counts = RefusedLinks::default();
     let (mut acceptor, address) =
-        acceptor_with::<PodOrder, PodReport>(Some(LinkToken::new([7; 16])), counts.clone()).await;
+        acceptor_with::<PodOrder, PodWord>(Some(LinkToken::new([7; 16])), counts.clone()).await;
     let mut slow = TcpStream::connect(address.socket).await.unwrap();
     slow.write_all(&[0, 0]).await.unwrap();
     let waited = tokio::time::timeout(Duration::from_millis(3_500), acceptor.accept()).await;
@@ -156,23 +156,23 @@ async fn a_first_frame_has_three_seconds() {
 
 #[tokio::test]
 async fn after_its_first_frame_the_autoscaler_may_say_more_at_once() {
-    let (mut acceptor, address) = acceptor_with::<ActivatorReport, ActivatorOrder>(
+    let (mut acceptor, address) = acceptor_with::<ActivatorWord, ActivatorOrder>(
         Some(LinkToken::new([7; 16])),
         RefusedLinks::default(),
     )
     .await;
-    let (_reader, mut writer) = crate::dial::<ActivatorOrder, ActivatorReport>(address).await.unwrap();
-    let long = ActivatorReport::Loads {
+    let (_reader, mut writer) = crate::dial::<ActivatorOrder, ActivatorWord>(address).await.unwrap();
+    let long = ActivatorWord::Loads {
         second: 1,
         loads: (0..1000)
-            .map(|index| crate::RevisionLoad {
+            .map(|index| vocabulary::RevisionLoad {
                 revision: vocabulary::RevisionName::new("default", "service", &format!("r{index}")).unwrap(),
                 load: vocabulary::Load::default(),
                 oldest_wait: Duration::ZERO,
             })
             .collect(),
     };
-    let short = ActivatorReport::Loads { second: 0, loads: Vec::new() };
+    let short = ActivatorWord::Loads { second: 0, loads: Vec::new() };
     writer.send(&short).await.unwrap();
     writer.send(&long).await.unwrap();
     let mut accepted = acceptor.accept().await;
@@ -182,10 +182,10 @@ async fn after_its_first_frame_the_autoscaler_may_say_more_at_once() {
 
 #[tokio::test]
 async fn without_a_token_anybody_on_the_machine_may_call() {
-    let (mut acceptor, address) = acceptor_with::<PodOrder, PodReport>(None, RefusedLinks::default()).await;
+    let (mut acceptor, address) = acceptor_with::<PodOrder, PodWord>(None, RefusedLinks::default()).await;
     // One that knows a token all the same says nothing wrong.
     for address in [address, LinkAddress { token: Some(LinkToken::new([7; 16])), ..address }] {
-        let (_reader, mut writer) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+        let (_reader, mut writer) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
         writer.send(&PodOrder::Heartbeat).await.unwrap();
         assert_eq!(acceptor.accept().await.first, PodOrder::Heartbeat);
     }

@@ -1,10 +1,13 @@
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use vocabulary::{BootId, Load, PodState, PresentCount, ReplicaName, RevisionName, Sample};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, BootId, LinkVersion, Load, PodSettings, PodState, PodWord, PresentCount,
+    ReplicaName, RevisionLoad, RevisionName, Sample,
+};
 
 use super::*;
-use crate::{ActivatorHello, ActivatorReport, PodOrder, PodReport, RevisionLoad};
+use crate::PodOrder;
 
 /// Both ends of a connection.
 async fn connection() -> (TcpStream, TcpStream) {
@@ -15,14 +18,14 @@ async fn connection() -> (TcpStream, TcpStream) {
 }
 
 /// The autoscaler's end of a link to a queue-proxy, and the bare connection at the other end.
-async fn to_pod() -> (Reader<PodReport>, Writer<PodOrder>, TcpStream) {
+async fn to_pod() -> (Reader<PodWord>, Writer<PodOrder>, TcpStream) {
     let (near, far) = connection().await;
     let (reader, writer) = crate::accept(near);
     (reader, writer, far)
 }
 
-fn heartbeat(second: u64) -> PodReport {
-    PodReport::Load(Sample { second, load: Load::default() })
+fn heartbeat(second: u64) -> PodWord {
+    PodWord::Load(Sample { second, load: Load::default() })
 }
 
 fn framed(payload: &[u8]) -> Vec<u8> {
@@ -33,9 +36,9 @@ fn framed(payload: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn messages_arrive_in_order_and_a_close_between_frames_is_an_end() {
     let (near, far) = connection().await;
-    let (mut reader, _writer) = crate::accept::<PodReport, PodOrder>(near);
-    let (far_reader, mut writer) = crate::accept::<PodOrder, PodReport>(far);
-    let sent: Vec<PodReport> = (0..100).map(heartbeat).collect();
+    let (mut reader, _writer) = crate::accept::<PodWord, PodOrder>(near);
+    let (far_reader, mut writer) = crate::accept::<PodOrder, PodWord>(far);
+    let sent: Vec<PodWord> = (0..100).map(heartbeat).collect();
     for message in &sent {
         writer.send(message).await.unwrap();
     }
@@ -49,8 +52,8 @@ async fn messages_arrive_in_order_and_a_close_between_frames_is_an_end() {
 #[tokio::test]
 async fn a_message_longer_than_a_frame_arrives_whole() {
     let (near, far) = connection().await;
-    let (mut reader, _near_writer) = crate::accept::<ActivatorReport, PodOrder>(near);
-    let (_far_reader, mut writer) = crate::accept::<PodOrder, ActivatorReport>(far);
+    let (mut reader, _near_writer) = crate::accept::<ActivatorWord, PodOrder>(near);
+    let (_far_reader, mut writer) = crate::accept::<PodOrder, ActivatorWord>(far);
     let loads: Vec<RevisionLoad> = (0..1000)
         .map(|index| RevisionLoad {
             revision: RevisionName::new("default", "service", &format!("revision-{index:05}")).unwrap(),
@@ -58,7 +61,8 @@ async fn a_message_longer_than_a_frame_arrives_whole() {
             oldest_wait: Duration::from_millis(5),
         })
         .collect();
-    let hello = ActivatorReport::Hello(ActivatorHello {
+    let hello = ActivatorWord::Hello(ActivatorHello {
+        speaks: LinkVersion::CURRENT,
         activator: ReplicaName::new("a"),
         boot: BootId(1),
         current_second: 60,
@@ -66,7 +70,7 @@ async fn a_message_longer_than_a_frame_arrives_whole() {
         present: Vec::new(),
         routings: Vec::new(),
     });
-    assert!(hello.encoded_len() > 2 * ActivatorReport::FRAME_BYTES_MAX);
+    assert!(hello.encoded_len() > 2 * ActivatorWord::FRAME_BYTES_MAX);
     let sending = tokio::spawn(async move {
         writer.send(&hello).await.unwrap();
         (hello, writer)
@@ -109,8 +113,8 @@ async fn a_byte_a_second_is_silence() {
 #[tokio::test(start_paused = true)]
 async fn heartbeats_keep_a_link_up() {
     let (near, far) = connection().await;
-    let (mut reader, _near_writer) = crate::accept::<PodReport, PodOrder>(near);
-    let (_far_reader, mut writer) = crate::accept::<PodOrder, PodReport>(far);
+    let (mut reader, _near_writer) = crate::accept::<PodWord, PodOrder>(near);
+    let (_far_reader, mut writer) = crate::accept::<PodOrder, PodWord>(far);
     let beating = tokio::spawn(async move {
         for second in 0..60 {
             writer.idle().await;
@@ -155,7 +159,7 @@ async fn a_queue_proxy_may_not_send_fragments() {
 #[tokio::test]
 async fn endless_fragments_are_cut_off() {
     let (near, mut far) = connection().await;
-    let (mut reader, writer) = crate::accept::<ActivatorReport, PodOrder>(near);
+    let (mut reader, writer) = crate::accept::<ActivatorWord, PodOrder>(near);
     let flood = tokio::spawn(async move {
         let frame = framed(&wire::Fragment { part: vec![0; 1 << 19], last: false }.encode());
         while far.write_all(&frame).await.is_ok() {}
@@ -176,8 +180,8 @@ async fn a_close_within_a_frame_is_a_break() {
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_does_not_read_is_cut_off() {
     let (near, _far) = connection().await;
-    let (_reader, mut writer) = crate::accept::<PodOrder, PodReport>(near);
-    let hello = PodReport::State { state: PodState::Ready, detail: "x".repeat(512) };
+    let (_reader, mut writer) = crate::accept::<PodOrder, PodWord>(near);
+    let hello = PodWord::State { state: PodState::Ready, detail: "x".repeat(512) };
     let reason = loop {
         if let Err(reason) = writer.send(&hello).await {
             break reason;
@@ -189,10 +193,10 @@ async fn a_peer_that_does_not_read_is_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_send_tears_no_frame() {
     let (near, mut far) = connection().await;
-    let (reader, mut writer) = crate::accept::<PodOrder, PodReport>(near);
-    let filler = PodReport::State { state: PodState::Ready, detail: "x".repeat(512) };
+    let (reader, mut writer) = crate::accept::<PodOrder, PodWord>(near);
+    let filler = PodWord::State { state: PodState::Ready, detail: "x".repeat(512) };
     while tokio::time::timeout(Duration::from_secs(1), writer.send(&filler)).await.is_ok() {}
-    let last = PodReport::Present(PresentCount { in_flight: 7, waiting: 7 });
+    let last = PodWord::Present(PresentCount { in_flight: 7, waiting: 7 });
     let sending = tokio::spawn(async move {
         writer.send(&last).await.unwrap();
         drop((writer, reader));
@@ -204,21 +208,20 @@ async fn a_dropped_send_tears_no_frame() {
     let mut messages = Vec::new();
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let (payload, after) = after.split_at(u32::from_be_bytes(*length) as usize);
-        messages.push(PodReport::decode(payload).unwrap());
+        messages.push(PodWord::decode(payload).unwrap());
         rest = after;
     }
     let (end, fillers) = messages.split_last().unwrap();
-    assert_eq!(*end, PodReport::Present(PresentCount { in_flight: 7, waiting: 7 }));
+    assert_eq!(*end, PodWord::Present(PresentCount { in_flight: 7, waiting: 7 }));
     assert!(fillers.iter().all(|message| *message == filler));
 }
 
 #[tokio::test]
 async fn a_message_beyond_its_limit_is_refused_before_it_is_sent() {
     let (near, _far) = connection().await;
-    let (_reader, mut writer) = crate::accept::<PodReport, PodOrder>(near);
+    let (_reader, mut writer) = crate::accept::<PodWord, PodOrder>(near);
     let keys = (0..100).map(|_| vocabulary::HopKey::new("k".repeat(100))).collect();
-    let order =
-        PodOrder::Settings { surge_threshold: None, routing: vocabulary::Routing::Direct, hop_keys: keys };
+    let order = PodOrder::Settings(PodSettings { hop_keys: keys, ..PodSettings::default() }.into());
     assert!(matches!(writer.send(&order).await, Err(LinkError::TooLarge { max: 4096 })));
 }
 
@@ -227,7 +230,7 @@ async fn a_refused_connection_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let refused = crate::dial::<PodReport, PodOrder>(address.into()).await;
+    let refused = crate::dial::<PodWord, PodOrder>(address.into()).await;
     assert!(matches!(refused, Err(LinkError::Connect(_))));
 }
 
@@ -237,7 +240,7 @@ async fn the_first_frame_is_the_message_with_the_token() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let token = LinkToken::new(*b"0123456789abcdef");
     let address = vocabulary::LinkAddress { socket: listener.local_addr().unwrap(), token: Some(token) };
-    let (_reader, mut writer) = crate::dial::<PodReport, PodOrder>(address).await.unwrap();
+    let (_reader, mut writer) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     let (mut far, _) = listener.accept().await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();

@@ -2,38 +2,42 @@
 
 use std::time::Duration;
 
-use vocabulary::{Assignment, PodAssignment};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, ReplicaName, RevisionLoad,
+    RevisionName, Standing, Version,
+};
 
 use super::{WireError, fields, proto};
+use crate::ActivatorOrder;
 use crate::history::History;
-use crate::{ActivatorHello, ActivatorOrder, ActivatorReport, RevisionLoad};
 
-impl From<&ActivatorReport> for proto::ActivatorReport {
-    fn from(report: &ActivatorReport) -> Self {
+impl From<&ActivatorWord> for proto::ActivatorReport {
+    fn from(report: &ActivatorWord) -> Self {
         let body = match report {
-            ActivatorReport::Hello(hello) => proto::ActivatorReportBody::Hello(hello.into()),
-            ActivatorReport::Loads { second, loads } => {
+            ActivatorWord::Hello(hello) => proto::ActivatorReportBody::Hello(hello.into()),
+            ActivatorWord::Loads { second, loads } => {
                 proto::ActivatorReportBody::Loads(second_out(*second, loads))
             }
-            ActivatorReport::Present { revision, count, oldest_wait } => {
+            ActivatorWord::Present { revision, count, oldest_wait } => {
                 proto::ActivatorReportBody::Present(proto::RevisionPresent {
                     revision: revision.as_str().to_owned(),
                     count: Some(fields::count_out(*count)),
                     oldest_wait: fields::nanoseconds(*oldest_wait),
                 })
             }
-            ActivatorReport::Acknowledged { revision, version } => {
-                proto::ActivatorReportBody::Acknowledged(proto::RevisionVersion {
-                    revision: revision.as_str().to_owned(),
-                    version: Some(fields::version_out(*version)),
-                })
+            ActivatorWord::Acknowledged { revision, version } => {
+                proto::ActivatorReportBody::Acknowledged(versioned(revision, *version))
             }
+            ActivatorWord::Emptied { revision } => {
+                proto::ActivatorReportBody::Emptied(revision.as_str().to_owned())
+            }
+            ActivatorWord::Draining => proto::ActivatorReportBody::Draining(proto::Nothing {}),
         };
         Self { body: Some(body) }
     }
 }
 
-impl TryFrom<proto::ActivatorReport> for ActivatorReport {
+impl TryFrom<proto::ActivatorReport> for ActivatorWord {
     type Error = WireError;
     fn try_from(report: proto::ActivatorReport) -> Result<Self, WireError> {
         Ok(match fields::present("activator_report.body", report.body)? {
@@ -51,6 +55,10 @@ impl TryFrom<proto::ActivatorReport> for ActivatorReport {
                 revision: fields::revision("acknowledged.revision", acknowledged.revision)?,
                 version: fields::version("acknowledged.version", acknowledged.version)?,
             },
+            proto::ActivatorReportBody::Emptied(revision) => {
+                Self::Emptied { revision: fields::revision("emptied", revision)? }
+            }
+            proto::ActivatorReportBody::Draining(proto::Nothing {}) => Self::Draining,
         })
     }
 }
@@ -75,6 +83,7 @@ impl From<&ActivatorHello> for proto::ActivatorHello {
                     routing: fields::routing_number(*routing),
                 })
                 .collect(),
+            speaks: hello.speaks.0,
         }
     }
 }
@@ -99,6 +108,7 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
             Ok((fields::revision("hello.routings.revision", known.revision)?, routing))
         });
         Ok(Self {
+            speaks: fields::speaks(hello.speaks),
             activator: fields::replica("hello.activator", hello.activator)?,
             boot: fields::boot(hello.boot),
             current_second: fields::second("hello.current_second", hello.current_second)?,
@@ -132,15 +142,21 @@ fn loads(loads: Vec<proto::RevisionLoad>) -> Result<Vec<RevisionLoad>, WireError
 impl From<&ActivatorOrder> for proto::ActivatorOrder {
     fn from(order: &ActivatorOrder) -> Self {
         let body = match order {
-            ActivatorOrder::SyncBegin => proto::ActivatorOrderBody::SyncBegin(proto::Nothing {}),
+            ActivatorOrder::SyncBegin { owner, ownership } => {
+                proto::ActivatorOrderBody::SyncBegin(sync_begin(owner, ownership))
+            }
             ActivatorOrder::Assign(assignment) => {
                 proto::ActivatorOrderBody::Assign(assignment.as_ref().into())
             }
             ActivatorOrder::Remove { revision, version } => {
-                proto::ActivatorOrderBody::Remove(proto::RevisionVersion {
-                    revision: revision.as_str().to_owned(),
-                    version: Some(fields::version_out(*version)),
-                })
+                proto::ActivatorOrderBody::Remove(versioned(revision, *version))
+            }
+            ActivatorOrder::Forget { revision, version } => {
+                proto::ActivatorOrderBody::Forget(versioned(revision, *version))
+            }
+            ActivatorOrder::Released { buckets } => {
+                let buckets = buckets.iter().map(|bucket| u32::from(bucket.0)).collect();
+                proto::ActivatorOrderBody::Released(proto::Buckets { buckets })
             }
             ActivatorOrder::SyncEnd => proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}),
             ActivatorOrder::Heartbeat => proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}),
@@ -153,15 +169,46 @@ impl TryFrom<proto::ActivatorOrder> for ActivatorOrder {
     type Error = WireError;
     fn try_from(order: proto::ActivatorOrder) -> Result<Self, WireError> {
         Ok(match fields::present("activator_order.body", order.body)? {
-            proto::ActivatorOrderBody::SyncBegin(proto::Nothing {}) => Self::SyncBegin,
+            proto::ActivatorOrderBody::SyncBegin(sync) => Self::SyncBegin {
+                ownership: fields::ownership(&sync)?,
+                owner: fields::owner("sync_begin.owner", sync.owner)?,
+            },
             proto::ActivatorOrderBody::Assign(assignment) => Self::Assign(Box::new(assignment.try_into()?)),
             proto::ActivatorOrderBody::Remove(removed) => Self::Remove {
                 revision: fields::revision("remove.revision", removed.revision)?,
                 version: fields::version("remove.version", removed.version)?,
             },
+            proto::ActivatorOrderBody::Forget(forgotten) => Self::Forget {
+                revision: fields::revision("forget.revision", forgotten.revision)?,
+                version: fields::version("forget.version", forgotten.version)?,
+            },
+            proto::ActivatorOrderBody::Released(released) => {
+                let buckets =
+                    released.buckets.into_iter().map(|number| fields::bucket("released.buckets", number));
+                Self::Released { buckets: buckets.collect::<Result<_, WireError>>()? }
+            }
             proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}) => Self::SyncEnd,
             proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
         })
+    }
+}
+
+fn versioned(revision: &RevisionName, version: Version) -> proto::RevisionVersion {
+    proto::RevisionVersion {
+        revision: revision.as_str().to_owned(),
+        version: Some(fields::version_out(version)),
+    }
+}
+
+fn sync_begin(owner: &ReplicaName, ownership: &Ownership) -> proto::SyncBegin {
+    let epochs = ownership
+        .epochs
+        .iter()
+        .map(|(bucket, epoch)| proto::OwnedBucket { bucket: u32::from(bucket.0), epoch: epoch.0 });
+    proto::SyncBegin {
+        owner: owner.as_str().to_owned(),
+        owned: epochs.collect(),
+        buckets: u32::from(ownership.buckets.max(1)),
     }
 }
 
@@ -185,6 +232,7 @@ impl From<&Assignment> for proto::Assignment {
                 .collect(),
             hop_keys: fields::hop_keys_out(&assignment.hop_keys),
             waiting_for: fields::cut_detail(&assignment.waiting_for),
+            retired: assignment.standing == Standing::Retired,
             hold: assignment.hold.as_deref().map(fields::cut_detail),
         }
     }
@@ -213,6 +261,7 @@ impl TryFrom<proto::Assignment> for Assignment {
             pods: pods.collect::<Result<_, WireError>>()?,
             hop_keys: fields::hop_keys("assign.hop_keys", assignment.hop_keys)?,
             waiting_for: fields::detail("assign.waiting_for", assignment.waiting_for)?,
+            standing: fields::standing(assignment.retired),
             hold: assignment.hold.map(|text| fields::detail("assign.hold", text)).transpose()?,
         })
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use vocabulary::{
-    BootId, Concurrency, HopKey, Load, PodName, PodState, PresentCount, QuantityError, ReplicaName,
-    RequestRate, RequestTimeouts, RevisionName, Routing, Slice, Version,
+    BootId, Bucket, Concurrency, Epoch, HopKey, LinkVersion, Load, Ownership, PodName, PodState,
+    PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, RevisionName, Routing, Slice,
+    Standing, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -176,12 +177,51 @@ pub(super) fn timeouts(timeouts: Option<proto::Timeouts>) -> RequestTimeouts {
 }
 
 pub(super) fn version_out(version: Version) -> proto::Version {
-    proto::Version { epoch: version.epoch, counter: version.counter }
+    proto::Version { epoch: version.epoch.0, counter: version.counter }
 }
 
 pub(super) fn version(field: &'static str, version: Option<proto::Version>) -> Result<Version, WireError> {
-    let version = present(field, version)?;
-    Ok(Version { epoch: version.epoch, counter: version.counter })
+    present(field, version).map(version_in)
+}
+
+pub(super) fn version_in(version: proto::Version) -> Version {
+    Version { epoch: Epoch(version.epoch), counter: version.counter }
+}
+
+/// Absent: from before there were numbers.
+pub(super) fn speaks(number: u32) -> LinkVersion {
+    LinkVersion(number).max(LinkVersion::FIRST)
+}
+
+pub(super) fn standing(is_retired: bool) -> Standing {
+    if is_retired { Standing::Retired } else { Standing::Assigned }
+}
+
+pub(super) fn bucket(field: &'static str, number: u32) -> Result<Bucket, WireError> {
+    let number = u16::try_from(number).map_err(|_| bad(field, format!("is {number}, which is no bucket")))?;
+    Ok(Bucket(number))
+}
+
+/// Absent as a whole: an owner from before there were buckets, whose one bucket is everything.
+pub(super) fn ownership(sync: &proto::SyncBegin) -> Result<Ownership, WireError> {
+    if sync.buckets == 0 {
+        return Ok(Ownership::of_everything(Epoch::default()));
+    }
+    let buckets = u16::try_from(sync.buckets)
+        .map_err(|_| bad("sync_begin.buckets", format!("is {}, more than {}", sync.buckets, u16::MAX)))?;
+    let epochs = sync.owned.iter().map(|owned| {
+        let bucket = bucket("sync_begin.owned.bucket", owned.bucket)?;
+        if bucket.0 >= buckets {
+            return Err(bad("sync_begin.owned.bucket", format!("is {}, of {buckets}", bucket.0)));
+        }
+        Ok((bucket, Epoch(owned.epoch)))
+    });
+    Ok(Ownership { epochs: epochs.collect::<Result<_, WireError>>()?, buckets })
+}
+
+/// An owner from before owners had names.
+pub(super) fn owner(field: &'static str, text: String) -> Result<ReplicaName, WireError> {
+    if text.is_empty() { Ok(ReplicaName::new("autoscaler")) } else { replica(field, text) }
 }
 
 /// All zero is said by absence, which makes a heartbeat a handful of bytes.

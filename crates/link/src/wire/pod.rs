@@ -1,30 +1,36 @@
 //! A queue-proxy's messages, to the wire and back.
 
-use vocabulary::{Concurrency, Load, RequestRate, Sample};
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocabulary::{Concurrency, Departure, Load, PodHello, PodSettings, PodWord, RequestRate, Sample};
 
 use super::{WireError, fields, proto};
+use crate::PodOrder;
 use crate::history::History;
-use crate::{PodHello, PodOrder, PodReport};
 
-impl From<&PodReport> for proto::PodReport {
-    fn from(report: &PodReport) -> Self {
+impl From<&PodWord> for proto::PodReport {
+    fn from(report: &PodWord) -> Self {
         let body = match report {
-            PodReport::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
-            PodReport::Load(sample) => proto::PodReportBody::Load(proto::Sample {
+            PodWord::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
+            PodWord::Load(sample) => proto::PodReportBody::Load(proto::Sample {
                 second: sample.second,
                 load: fields::load_out(&sample.load),
             }),
-            PodReport::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
+            PodWord::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
                 state: fields::state_number(*state),
                 detail: fields::cut_detail(detail),
             }),
-            PodReport::Present(count) => proto::PodReportBody::Present(fields::count_out(*count)),
+            PodWord::Present(count) => proto::PodReportBody::Present(fields::count_out(*count)),
+            PodWord::SettingsAcknowledged(version) => {
+                proto::PodReportBody::SettingsAcknowledged(fields::version_out(*version))
+            }
         };
         Self { body: Some(body) }
     }
 }
 
-impl TryFrom<proto::PodReport> for PodReport {
+impl TryFrom<proto::PodReport> for PodWord {
     type Error = WireError;
     fn try_from(report: proto::PodReport) -> Result<Self, WireError> {
         Ok(match fields::present("pod_report.body", report.body)? {
@@ -38,6 +44,9 @@ impl TryFrom<proto::PodReport> for PodReport {
                 detail: fields::detail("state.detail", change.detail)?,
             },
             proto::PodReportBody::Present(count) => Self::Present(fields::count(count)),
+            proto::PodReportBody::SettingsAcknowledged(version) => {
+                Self::SettingsAcknowledged(fields::version("settings_acknowledged", Some(version))?)
+            }
         })
     }
 }
@@ -62,6 +71,7 @@ impl From<&PodHello> for proto::PodHello {
             timeouts: Some(fields::timeouts_out(&hello.timeouts)),
             current_second: hello.current_second,
             history: (!hello.history.is_empty()).then_some(history),
+            speaks: hello.speaks.0,
         }
     }
 }
@@ -70,6 +80,7 @@ impl TryFrom<proto::PodHello> for PodHello {
     type Error = WireError;
     fn try_from(hello: proto::PodHello) -> Result<Self, WireError> {
         Ok(Self {
+            speaks: fields::speaks(hello.speaks),
             pod: fields::pod("hello.pod", hello.pod)?,
             boot: fields::boot(hello.boot),
             state: fields::state("hello.state", hello.state)?,
@@ -133,13 +144,7 @@ fn sample(history: &proto::PodHistory, current_second: u64, row: usize) -> Resul
 impl From<&PodOrder> for proto::PodOrder {
     fn from(order: &PodOrder) -> Self {
         let body = match order {
-            PodOrder::Settings { surge_threshold, routing, hop_keys } => {
-                proto::PodOrderBody::Settings(proto::PodSettings {
-                    surge_threshold: *surge_threshold,
-                    routing: fields::routing_number(*routing),
-                    hop_keys: fields::hop_keys_out(hop_keys),
-                })
-            }
+            PodOrder::Settings(settings) => proto::PodOrderBody::Settings(settings.as_ref().into()),
             PodOrder::Heartbeat => proto::PodOrderBody::Heartbeat(proto::Nothing {}),
         };
         Self { body: Some(body) }
@@ -150,12 +155,45 @@ impl TryFrom<proto::PodOrder> for PodOrder {
     type Error = WireError;
     fn try_from(order: proto::PodOrder) -> Result<Self, WireError> {
         Ok(match fields::present("pod_order.body", order.body)? {
-            proto::PodOrderBody::Settings(settings) => Self::Settings {
-                surge_threshold: settings.surge_threshold,
-                routing: fields::routing("settings.routing", settings.routing)?,
-                hop_keys: fields::hop_keys("settings.hop_keys", settings.hop_keys)?,
-            },
+            proto::PodOrderBody::Settings(settings) => Self::Settings(Arc::new(settings.try_into()?)),
             proto::PodOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
+        })
+    }
+}
+
+impl From<&PodSettings> for proto::PodSettings {
+    fn from(settings: &PodSettings) -> Self {
+        let (leaving_within, released) = match settings.departure {
+            Departure::NotPlanned => (None, false),
+            Departure::Leaving { within } => (Some(fields::nanoseconds(within)), false),
+            Departure::Released => (None, true),
+        };
+        Self {
+            surge_threshold: settings.surge_threshold,
+            routing: fields::routing_number(settings.routing),
+            hop_keys: fields::hop_keys_out(&settings.hop_keys),
+            version: Some(fields::version_out(settings.version)),
+            leaving_within,
+            released,
+        }
+    }
+}
+
+impl TryFrom<proto::PodSettings> for PodSettings {
+    type Error = WireError;
+    fn try_from(settings: proto::PodSettings) -> Result<Self, WireError> {
+        let departure = match (settings.released, settings.leaving_within) {
+            (true, _) => Departure::Released,
+            (false, Some(within)) => Departure::Leaving { within: Duration::from_nanos(within) },
+            (false, None) => Departure::NotPlanned,
+        };
+        Ok(Self {
+            // Before there were versions the latest word counted.
+            version: settings.version.map(fields::version_in).unwrap_or_default(),
+            surge_threshold: settings.surge_threshold,
+            routing: fields::routing("settings.routing", settings.routing)?,
+            hop_keys: fields::hop_keys("settings.hop_keys", settings.hop_keys)?,
+            departure,
         })
     }
 }

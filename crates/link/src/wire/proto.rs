@@ -26,7 +26,7 @@ pub(crate) struct Nothing {}
 /// Frames from a queue-proxy.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PodReport {
-    #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4, 5")]
     pub body: Option<PodReportBody>,
 }
 
@@ -40,6 +40,8 @@ pub(crate) enum PodReportBody {
     State(StateChange),
     #[prost(message, tag = "4")]
     Present(Present),
+    #[prost(message, tag = "5")]
+    SettingsAcknowledged(Version),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,6 +62,8 @@ pub(crate) struct PodHello {
     pub current_second: u64,
     #[prost(message, optional, tag = "8")]
     pub history: Option<PodHistory>,
+    #[prost(uint32, tag = "9")]
+    pub speaks: u32,
 }
 
 /// Past seconds by columns: 60 of them take 2 KiB, so that a hello fits a frame.
@@ -153,12 +157,19 @@ pub(crate) struct PodSettings {
     pub routing: u32,
     #[prost(string, repeated, tag = "3")]
     pub hop_keys: Vec<String>,
+    #[prost(message, optional, tag = "4")]
+    pub version: Option<Version>,
+    /// Nanoseconds; absent while the pod stays.
+    #[prost(uint64, optional, tag = "5")]
+    pub leaving_within: Option<u64>,
+    #[prost(bool, tag = "6")]
+    pub released: bool,
 }
 
 /// Frames from an activator.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ActivatorReport {
-    #[prost(oneof = "ActivatorReportBody", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "ActivatorReportBody", tags = "1, 2, 3, 4, 5, 6")]
     pub body: Option<ActivatorReportBody>,
 }
 
@@ -172,6 +183,11 @@ pub(crate) enum ActivatorReportBody {
     Present(RevisionPresent),
     #[prost(message, tag = "4")]
     Acknowledged(RevisionVersion),
+    /// The name of a revision.
+    #[prost(string, tag = "5")]
+    Emptied(String),
+    #[prost(message, tag = "6")]
+    Draining(Nothing),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -188,6 +204,8 @@ pub(crate) struct ActivatorHello {
     pub present: Vec<RevisionPresent>,
     #[prost(message, repeated, tag = "6")]
     pub routings: Vec<RevisionRouting>,
+    #[prost(uint32, tag = "7")]
+    pub speaks: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -247,14 +265,14 @@ pub(crate) struct Version {
 /// Frames to an activator.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ActivatorOrder {
-    #[prost(oneof = "ActivatorOrderBody", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "ActivatorOrderBody", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub body: Option<ActivatorOrderBody>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum ActivatorOrderBody {
     #[prost(message, tag = "1")]
-    SyncBegin(Nothing),
+    SyncBegin(SyncBegin),
     #[prost(message, tag = "2")]
     Assign(Assignment),
     #[prost(message, tag = "3")]
@@ -263,6 +281,35 @@ pub(crate) enum ActivatorOrderBody {
     SyncEnd(Nothing),
     #[prost(message, tag = "5")]
     Heartbeat(Nothing),
+    #[prost(message, tag = "6")]
+    Forget(RevisionVersion),
+    #[prost(message, tag = "7")]
+    Released(Buckets),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SyncBegin {
+    #[prost(string, tag = "1")]
+    pub owner: String,
+    #[prost(message, repeated, tag = "2")]
+    pub owned: Vec<OwnedBucket>,
+    /// How many there are in all; 0 from an owner that knows no buckets.
+    #[prost(uint32, tag = "3")]
+    pub buckets: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct OwnedBucket {
+    #[prost(uint32, tag = "1")]
+    pub bucket: u32,
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Buckets {
+    #[prost(uint32, repeated, tag = "1")]
+    pub buckets: Vec<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -287,6 +334,8 @@ pub(crate) struct Assignment {
     pub waiting_for: String,
     #[prost(string, optional, tag = "10")]
     pub hold: Option<String>,
+    #[prost(bool, tag = "11")]
+    pub retired: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -3,12 +3,14 @@ use std::time::Duration;
 use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
-    Assignment, BootId, Concurrency, HopKey, Load, PodAssignment, PodName, PodState, PresentCount,
-    ReplicaName, RequestRate, RequestTimeouts, RevisionName, Routing, Sample, Slice, Version,
+    ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Departure, Epoch, HopKey,
+    LinkVersion, Load, Ownership, PodAssignment, PodHello, PodName, PodSettings, PodState, PodWord,
+    PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample,
+    Slice, Standing, Version,
 };
 
 use super::*;
-use crate::{ActivatorHello, ActivatorOrder, ActivatorReport, PodHello, PodOrder, PodReport, RevisionLoad};
+use crate::{ActivatorOrder, PodOrder};
 
 fn bytes_of(message: &impl Message) -> Vec<u8> {
     let mut bytes = BytesMut::new();
@@ -25,49 +27,62 @@ fn load(concurrency: f64) -> Load {
     Load { concurrency: Concurrency::new(concurrency).unwrap(), ..Load::default() }
 }
 
+fn settings_one() -> PodSettings {
+    PodSettings {
+        version: Version { epoch: Epoch(2), counter: 5 },
+        surge_threshold: Some(0),
+        routing: Routing::ThroughActivator,
+        hop_keys: vec![HopKey::new("k".to_owned())],
+        departure: Departure::NotPlanned,
+    }
+}
+
 /// What every later version must still understand, byte by byte (the second half of vector N8: our own bytes).
 #[test]
 fn bytes_on_the_wire_are_pinned() {
     let pins: Vec<(&str, Vec<u8>, Vec<u8>)> = vec![
         (
             "heartbeat of a pod",
-            bytes_of(&PodReport::Load(Sample { second: 300, load: Load::default() })),
+            bytes_of(&PodWord::Load(Sample { second: 300, load: Load::default() })),
             vec![0x12, 3, 0x08, 0xac, 0x02],
         ),
         (
             "load of a pod",
-            bytes_of(&PodReport::Load(Sample { second: 1, load: load(1.0) })),
+            bytes_of(&PodWord::Load(Sample { second: 1, load: load(1.0) })),
             vec![0x12, 13, 0x08, 1, 0x12, 9, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
         ),
         (
             "state of a pod",
-            bytes_of(&PodReport::State { state: PodState::Ready, detail: "ok".to_owned() }),
+            bytes_of(&PodWord::State { state: PodState::Ready, detail: "ok".to_owned() }),
             vec![0x1a, 6, 0x08, 3, 0x12, 2, b'o', b'k'],
         ),
         (
             "present count of a pod",
-            bytes_of(&PodReport::Present(PresentCount { in_flight: 7, waiting: 2 })),
+            bytes_of(&PodWord::Present(PresentCount { in_flight: 7, waiting: 2 })),
             vec![0x22, 4, 0x08, 7, 0x10, 2],
         ),
         ("heartbeat to a pod", bytes_of(&PodOrder::Heartbeat), vec![0x12, 0]),
         (
             "settings to a pod",
-            bytes_of(&PodOrder::Settings {
-                surge_threshold: Some(0),
-                routing: Routing::ThroughActivator,
-                hop_keys: vec![HopKey::new("k".to_owned())],
-            }),
-            vec![0x0a, 7, 0x08, 0, 0x10, 2, 0x1a, 1, b'k'],
+            bytes_of(&PodOrder::Settings(settings_one().into())),
+            vec![0x0a, 13, 0x08, 0, 0x10, 2, 0x1a, 1, b'k', 0x22, 4, 0x08, 2, 0x10, 5],
         ),
         (
             "acknowledgement of an activator",
-            bytes_of(&ActivatorReport::Acknowledged {
+            bytes_of(&ActivatorWord::Acknowledged {
                 revision: hello_name(),
-                version: Version { epoch: 2, counter: 5 },
+                version: Version { epoch: Epoch(2), counter: 5 },
             }),
             [&[0x22, 19, 0x0a, 11], b"a/service/b".as_slice(), &[0x12, 4, 0x08, 2, 0x10, 5]].concat(),
         ),
-        ("start of a sync", bytes_of(&ActivatorOrder::SyncBegin), vec![0x0a, 0]),
+        (
+            "start of a sync",
+            bytes_of(&ActivatorOrder::SyncBegin {
+                owner: ReplicaName::new("a"),
+                ownership: Ownership { epochs: [(Bucket(1), Epoch(9))].into(), buckets: 2 },
+            }),
+            vec![0x0a, 11, 0x0a, 1, b'a', 0x12, 4, 0x08, 1, 0x10, 9, 0x18, 2],
+        ),
         ("end of a sync", bytes_of(&ActivatorOrder::SyncEnd), vec![0x22, 0]),
         ("heartbeat to an activator", bytes_of(&ActivatorOrder::Heartbeat), vec![0x2a, 0]),
         ("fragment", Fragment { part: vec![9], last: true }.encode(), vec![0x7a, 1, 9, 0x80, 1, 1]),
@@ -87,7 +102,8 @@ fn a_pods_longest_hello_fits_its_frame() {
         queued: u32::MAX,
     };
     let second = 1 << 40;
-    let hello = PodReport::Hello(PodHello {
+    let hello = PodWord::Hello(PodHello {
+        speaks: LinkVersion::CURRENT,
         pod: PodName::new(&"p".repeat(253)),
         boot: BootId(u64::MAX),
         state: PodState::Unready,
@@ -101,8 +117,8 @@ fn a_pods_longest_hello_fits_its_frame() {
         current_second: second,
         history: (1..=60).rev().map(|age| Sample { second: second - age, load: full }).collect(),
     });
-    assert!(hello.encoded_len() <= PodReport::FRAME_BYTES_MAX, "{} bytes", hello.encoded_len());
-    let PodReport::Hello(read) = PodReport::decode(&bytes_of(&hello)).unwrap() else { panic!("a hello") };
+    assert!(hello.encoded_len() <= PodWord::FRAME_BYTES_MAX, "{} bytes", hello.encoded_len());
+    let PodWord::Hello(read) = PodWord::decode(&bytes_of(&hello)).unwrap() else { panic!("a hello") };
     assert_eq!((read.history.len(), read.detail.len()), (60, DETAIL_BYTES_MAX));
 }
 
@@ -126,7 +142,7 @@ fn bad_values_are_refused_by_name() {
         (vec![], "pod_report.body"),
         (vec![0x0a, 0], "hello.pod"),
     ] {
-        let error = PodReport::decode(&bytes).unwrap_err().to_string();
+        let error = PodWord::decode(&bytes).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field} ")), "{field}: {error}");
     }
     let too_many = proto::PodHello {
@@ -145,13 +161,71 @@ fn bad_values_are_refused_by_name() {
     assert!(matches!(PodHello::try_from(ragged), Err(WireError::BadValue { field: "hello.history", .. })));
 }
 
+/// What a program of the first version wrote, from before there were numbers: owners without names or buckets, settings without versions,
+/// assignments without a standing.
+#[test]
+fn the_words_of_the_first_version_are_understood() {
+    let sync = ActivatorOrder::decode(&[0x0a, 0]);
+    let (owner, ownership) = (ReplicaName::new("autoscaler"), Ownership::of_everything(Epoch(0)));
+    assert_eq!(sync, Ok(ActivatorOrder::SyncBegin { owner, ownership }));
+    let settings = PodOrder::decode(&[0x0a, 7, 0x08, 0, 0x10, 2, 0x1a, 1, b'k']);
+    let expected = PodSettings { version: Version::default(), ..settings_one() };
+    assert_eq!(settings, Ok(PodOrder::Settings(expected.into())));
+    let hello = PodWord::decode(&[0x0a, 16, 0x0a, 1, b'p', 0x11, 7, 0, 0, 0, 0, 0, 0, 0, 0x18, 3, 0x38, 9]);
+    let Ok(PodWord::Hello(hello)) = hello else { panic!("{hello:?}") };
+    let read = (hello.speaks, hello.pod.as_str(), hello.boot, hello.state, hello.current_second);
+    assert_eq!(read, (LinkVersion::FIRST, "p", BootId(7), PodState::Ready, 9));
+    let hello = ActivatorWord::decode(&[0x0a, 14, 0x0a, 1, b'a', 0x11, 7, 0, 0, 0, 0, 0, 0, 0, 0x18, 9]);
+    let Ok(ActivatorWord::Hello(hello)) = hello else { panic!("{hello:?}") };
+    assert_eq!((hello.speaks, hello.activator.as_str()), (LinkVersion::FIRST, "a"));
+    let assign = [
+        &[0x12, 38, 0x0a, 11][..],
+        b"a/service/b",
+        &[0x12, 4, 0x08, 2, 0x10, 5, 0x1a, 1, b'h', 0x20, 1, 0x28, 3, 0x42, 1, b'k', 0x4a, 7],
+        b"waiting",
+    ];
+    let Ok(ActivatorOrder::Assign(assignment)) = ActivatorOrder::decode(&assign.concat()) else {
+        panic!("an assignment")
+    };
+    assert_eq!((assignment.standing, assignment.hold.as_deref()), (Standing::Assigned, None));
+    assert_eq!(
+        (assignment.hosts.as_slice(), assignment.waiting_for.as_str()),
+        (&["h".to_owned()][..], "waiting")
+    );
+}
+
+/// What this version writes, recorded: every later one must understand it.
+#[test]
+fn the_words_of_the_second_version_are_pinned() {
+    let version = Version { epoch: Epoch(2), counter: 5 };
+    let revision = hello_name;
+    let name = b"a/service/b".as_slice();
+    let versioned = [&[19, 0x0a, 11][..], name, &[0x12, 4, 0x08, 2, 0x10, 5]].concat();
+    let leaving = |departure| PodOrder::Settings(PodSettings { departure, ..settings_one() }.into());
+    let settings = [0x08, 0, 0x10, 2, 0x1a, 1, b'k', 0x22, 4, 0x08, 2, 0x10, 5];
+    let in_a_second = Departure::Leaving { within: Duration::from_nanos(5) };
+    let released = ActivatorOrder::Released { buckets: [Bucket(1), Bucket(3)].into() };
+    let pins = [
+        (bytes_of(&PodWord::SettingsAcknowledged(version)), vec![0x2a, 4, 0x08, 2, 0x10, 5]),
+        (bytes_of(&ActivatorWord::Emptied { revision: revision() }), [&[0x2a, 11][..], name].concat()),
+        (bytes_of(&ActivatorWord::Draining), vec![0x32, 0]),
+        (
+            bytes_of(&ActivatorOrder::Forget { revision: revision(), version }),
+            [&[0x32][..], &versioned].concat(),
+        ),
+        (bytes_of(&released), vec![0x3a, 4, 0x0a, 2, 1, 3]),
+        (bytes_of(&leaving(in_a_second)), [&[0x0a, 15][..], &settings, &[0x28, 5]].concat()),
+        (bytes_of(&leaving(Departure::Released)), [&[0x0a, 15][..], &settings, &[0x30, 1]].concat()),
+    ];
+    for (actual, expected) in pins {
+        assert_eq!(actual, expected);
+    }
+}
+
 #[test]
 fn a_bad_hop_key_is_refused_and_not_repeated() {
-    let order = PodOrder::Settings {
-        surge_threshold: None,
-        routing: Routing::Direct,
-        hop_keys: vec![HopKey::new("secret with spaces".to_owned())],
-    };
+    let hop_keys = vec![HopKey::new("secret with spaces".to_owned())];
+    let order = PodOrder::Settings(PodSettings { hop_keys, ..settings_one() }.into());
     let error = PodOrder::decode(&bytes_of(&order)).unwrap_err().to_string();
     assert!(error.contains("settings.hop_keys") && !error.contains("secret"), "{error}");
 }
@@ -214,7 +288,7 @@ fn any_count() -> impl Strategy<Value = PresentCount> {
 }
 
 fn any_version() -> impl Strategy<Value = Version> {
-    any::<(u64, u64)>().prop_map(|(epoch, counter)| Version { epoch, counter })
+    any::<(u64, u64)>().prop_map(|(epoch, counter)| Version { epoch: Epoch(epoch), counter })
 }
 
 fn any_pod_hello() -> impl Strategy<Value = PodHello> {
@@ -222,6 +296,7 @@ fn any_pod_hello() -> impl Strategy<Value = PodHello> {
     let who = (any_name(), any::<u64>(), any_state(), "\\PC{0,80}");
     (who, any::<u32>(), any_timeouts(), 100..(1_u64 << 40), history).prop_map(
         |((pod, boot, state, detail), container_concurrency, timeouts, current_second, history)| PodHello {
+            speaks: LinkVersion::CURRENT,
             pod: PodName::from(pod),
             boot: BootId(boot),
             state,
@@ -236,20 +311,31 @@ fn any_pod_hello() -> impl Strategy<Value = PodHello> {
     )
 }
 
-fn any_pod_report() -> impl Strategy<Value = PodReport> {
+fn any_pod_report() -> impl Strategy<Value = PodWord> {
     prop_oneof![
-        any_pod_hello().prop_map(PodReport::Hello),
-        (any_second(), any_load()).prop_map(|(second, load)| PodReport::Load(Sample { second, load })),
-        (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodReport::State { state, detail }),
-        any_count().prop_map(PodReport::Present),
+        any_pod_hello().prop_map(PodWord::Hello),
+        (any_second(), any_load()).prop_map(|(second, load)| PodWord::Load(Sample { second, load })),
+        (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodWord::State { state, detail }),
+        any_count().prop_map(PodWord::Present),
+        any_version().prop_map(PodWord::SettingsAcknowledged),
+    ]
+}
+
+fn any_departure() -> impl Strategy<Value = Departure> {
+    prop_oneof![
+        Just(Departure::NotPlanned),
+        any_duration().prop_map(|within| Departure::Leaving { within }),
+        Just(Departure::Released),
     ]
 }
 
 fn any_pod_order() -> impl Strategy<Value = PodOrder> {
     prop_oneof![
-        (proptest::option::of(any::<u32>()), any_routing(), any_keys()).prop_map(
-            |(surge_threshold, routing, hop_keys)| PodOrder::Settings { surge_threshold, routing, hop_keys }
-        ),
+        (any_version(), proptest::option::of(any::<u32>()), any_routing(), any_keys(), any_departure())
+            .prop_map(|(version, surge_threshold, routing, hop_keys, departure)| {
+                let settings = PodSettings { version, surge_threshold, routing, hop_keys, departure };
+                PodOrder::Settings(settings.into())
+            }),
         Just(PodOrder::Heartbeat),
     ]
 }
@@ -260,12 +346,13 @@ fn any_loads() -> impl Strategy<Value = Vec<RevisionLoad>> {
     proptest::collection::vec(load, 0..4)
 }
 
-fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
+fn any_activator_report() -> impl Strategy<Value = ActivatorWord> {
     let history = proptest::collection::vec((0..=1000_u64, any_loads()), 0..5);
     let present = proptest::collection::vec((any_revision(), any_count()), 0..4);
     let routings = proptest::collection::vec((any_revision(), any_routing()), 0..4);
     let hello = (any_name(), any::<u64>(), 1000..(1_u64 << 40), history, present, routings).prop_map(
         |(activator, boot, current_second, history, present, routings)| ActivatorHello {
+            speaks: LinkVersion::CURRENT,
             activator: ReplicaName::from(activator),
             boot: BootId(boot),
             current_second,
@@ -275,13 +362,15 @@ fn any_activator_report() -> impl Strategy<Value = ActivatorReport> {
         },
     );
     prop_oneof![
-        hello.prop_map(ActivatorReport::Hello),
-        (any_second(), any_loads()).prop_map(|(second, loads)| ActivatorReport::Loads { second, loads }),
+        hello.prop_map(ActivatorWord::Hello),
+        (any_second(), any_loads()).prop_map(|(second, loads)| ActivatorWord::Loads { second, loads }),
         (any_revision(), any_count(), any_duration()).prop_map(|(revision, count, oldest_wait)| {
-            ActivatorReport::Present { revision, count, oldest_wait }
+            ActivatorWord::Present { revision, count, oldest_wait }
         }),
         (any_revision(), any_version())
-            .prop_map(|(revision, version)| ActivatorReport::Acknowledged { revision, version }),
+            .prop_map(|(revision, version)| ActivatorWord::Acknowledged { revision, version }),
+        any_revision().prop_map(|revision| ActivatorWord::Emptied { revision }),
+        Just(ActivatorWord::Draining),
     ]
 }
 
@@ -302,13 +391,15 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
     );
     let identity = (any_revision(), any_version(), proptest::collection::vec(any_name(), 0..3));
     let limits = (any_routing(), any::<u32>(), any_timeouts());
-    (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), any_texts()).prop_map(
+    let standing = prop_oneof![Just(Standing::Assigned), Just(Standing::Retired)];
+    let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"));
+    (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), texts).prop_map(
         |(
             (revision, version, hosts),
             (routing, container_concurrency, timeouts),
             pods,
             hop_keys,
-            (waiting_for, hold),
+            (waiting_for, standing, hold),
         )| {
             Assignment {
                 revision,
@@ -320,14 +411,19 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 pods,
                 hop_keys,
                 waiting_for,
+                standing,
                 hold,
             }
         },
     )
 }
 
-fn any_texts() -> impl Strategy<Value = (String, Option<String>)> {
-    ("\\PC{0,80}", proptest::option::of("\\PC{0,80}"))
+fn any_ownership() -> impl Strategy<Value = Ownership> {
+    let owned = proptest::collection::btree_map(0..10_u16, any::<u64>(), 0..4);
+    (owned, 10..20_u16).prop_map(|(owned, buckets)| {
+        let epochs = owned.into_iter().map(|(bucket, epoch)| (Bucket(bucket), Epoch(epoch)));
+        Ownership { epochs: epochs.collect(), buckets }
+    })
 }
 
 fn any_activator_order() -> impl Strategy<Value = ActivatorOrder> {
@@ -335,7 +431,14 @@ fn any_activator_order() -> impl Strategy<Value = ActivatorOrder> {
         any_assignment().prop_map(|assignment| ActivatorOrder::Assign(Box::new(assignment))),
         (any_revision(), any_version())
             .prop_map(|(revision, version)| ActivatorOrder::Remove { revision, version }),
-        Just(ActivatorOrder::SyncBegin),
+        (any_name(), any_ownership()).prop_map(|(owner, ownership)| ActivatorOrder::SyncBegin {
+            owner: ReplicaName::from(owner),
+            ownership,
+        }),
+        (any_revision(), any_version())
+            .prop_map(|(revision, version)| ActivatorOrder::Forget { revision, version }),
+        any_ownership()
+            .prop_map(|owned| ActivatorOrder::Released { buckets: owned.epochs.into_keys().collect() }),
         Just(ActivatorOrder::SyncEnd),
         Just(ActivatorOrder::Heartbeat),
     ]
@@ -349,20 +452,20 @@ proptest! {
         activator_report in any_activator_report(),
         activator_order in any_activator_order(),
     ) {
-        prop_assert_eq!(PodReport::decode(&bytes_of(&pod_report)), Ok(pod_report));
+        prop_assert_eq!(PodWord::decode(&bytes_of(&pod_report)), Ok(pod_report));
         prop_assert_eq!(PodOrder::decode(&bytes_of(&pod_order)), Ok(pod_order));
-        prop_assert_eq!(ActivatorReport::decode(&bytes_of(&activator_report)), Ok(activator_report));
+        prop_assert_eq!(ActivatorWord::decode(&bytes_of(&activator_report)), Ok(activator_report));
         prop_assert_eq!(ActivatorOrder::decode(&bytes_of(&activator_order)), Ok(activator_order));
     }
 
     /// Whatever a peer sends, the answer is a message or a reason, and what was accepted can be said again.
     #[test]
     fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(report) = PodReport::decode(&bytes) {
-            prop_assert_eq!(PodReport::decode(&bytes_of(&report)), Ok(report));
+        if let Ok(report) = PodWord::decode(&bytes) {
+            prop_assert_eq!(PodWord::decode(&bytes_of(&report)), Ok(report));
         }
         let _ = PodOrder::decode(&bytes);
-        let _ = ActivatorReport::decode(&bytes);
+        let _ = ActivatorWord::decode(&bytes);
         let _ = ActivatorOrder::decode(&bytes);
         let _ = Fragment::decode(&bytes);
     }
@@ -377,8 +480,8 @@ proptest! {
         to in any::<u8>(),
     ) {
         let damaged = |mut bytes: Vec<u8>| { let index = at.index(bytes.len()); bytes[index] = to; bytes };
-        let _ = ActivatorReport::decode(&damaged(bytes_of(&report)));
+        let _ = ActivatorWord::decode(&damaged(bytes_of(&report)));
         let _ = ActivatorOrder::decode(&damaged(bytes_of(&order)));
-        let _ = PodReport::decode(&damaged(bytes_of(&PodReport::Hello(hello))));
+        let _ = PodWord::decode(&damaged(bytes_of(&PodWord::Hello(hello))));
     }
 }

@@ -32,7 +32,7 @@ fn p15_an_idle_pod_leaves_at_once_and_says_so() {
         let mut proxy = Proxy::start(app.port, &[]).await;
         proxy.leaving.cancel();
         loop {
-            if let link::PodReport::State { state, .. } = proxy.heard().await {
+            if let vocabulary::PodWord::State { state, .. } = proxy.heard().await {
                 assert_eq!(state, PodState::Draining);
                 break;
             }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use link::{PodOrder, PodReport};
+use link::PodOrder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use vocabulary::{LinkAddress, LinkToken, PodName, PodState, PresentCount, Routing};
+use vocabulary::{LinkAddress, LinkToken, PodName, PodState, PodWord, PresentCount, Routing};
 
 use crate::world::{App, HOP_KEY, Proxy, ask, eventually, link_address, parse, read_until, run};
 
@@ -21,16 +21,16 @@ fn the_hello_says_who_how_and_what_was() {
         assert_eq!(hello.timeouts.idle, Some(Duration::from_secs(9)));
         assert_eq!((hello.state, hello.current_second, hello.history.len()), (PodState::Ready, 0, 0));
         let first = loop {
-            if let PodReport::Load(sample) = proxy.heard().await {
+            if let PodWord::Load(sample) = proxy.heard().await {
                 break sample;
             }
         };
         assert_eq!(first.second, 0);
         // Another call: the same life, with its past.
         let (mut reader, mut writer) =
-            link::dial::<PodReport, PodOrder>(link_address(&proxy.ports)).await.expect("it listens");
+            link::dial::<PodWord, PodOrder>(link_address(&proxy.ports)).await.expect("it listens");
         writer.send(&PodOrder::Heartbeat).await.expect("open");
-        let PodReport::Hello(again) = reader.next().await.expect("open").expect("a report") else {
+        let PodWord::Hello(again) = reader.next().await.expect("open").expect("a report") else {
             panic!("the hello comes first");
         };
         assert_eq!(again.boot, hello.boot);
@@ -56,7 +56,7 @@ fn each_second_is_reported_and_a_rise_at_once() {
         );
         hop.write_all(request.as_bytes()).await.expect("open");
         loop {
-            if let PodReport::Present(count) = proxy.heard().await {
+            if let PodWord::Present(count) = proxy.heard().await {
                 assert!(count.in_flight >= 3, "{count:?}");
                 if count.in_flight == 4 {
                     assert_eq!(count, PresentCount { in_flight: 4, waiting: 3 }, "without the activator's");
@@ -65,7 +65,7 @@ fn each_second_is_reported_and_a_rise_at_once() {
             }
         }
         loop {
-            if let PodReport::Load(sample) = proxy.heard().await
+            if let PodWord::Load(sample) = proxy.heard().await
                 && (sample.load.concurrency.value() - 5.0).abs() < 1e-9
             {
                 assert!((sample.load.proxied_concurrency.value() - 1.0).abs() < 1e-9);
@@ -126,7 +126,7 @@ fn who_does_not_know_the_token_is_closed_and_counted() {
         for token in [None, Some(LinkToken::new([8; 16]))] {
             let address = LinkAddress { token, ..link_address(&proxy.ports) };
             let (mut reader, mut writer) =
-                link::dial::<PodReport, PodOrder>(address).await.expect("it listens");
+                link::dial::<PodWord, PodOrder>(address).await.expect("it listens");
             writer.send(&PodOrder::Heartbeat).await.expect("open");
             assert!(!matches!(reader.next().await, Ok(Some(_))), "a stranger hears nothing");
         }

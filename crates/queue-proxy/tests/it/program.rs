@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-use link::{PodOrder, PodReport};
+use link::PodOrder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use queue_proxy::Announcement;
+use vocabulary::PodWord;
 
 use crate::world::{App, Proxy, ask, environment, eventually, link_address, run};
 
@@ -125,10 +126,10 @@ fn an_announcement_says_who_may_call() {
         stdout.read_line(&mut line).expect("it speaks");
         let ports: Announcement = serde_json::from_str(&line).expect("one line of JSON");
         let token = ports.link_token.expect("there is a token");
-        let linked = link::dial::<PodReport, PodOrder>(link_address(&ports)).await;
+        let linked = link::dial::<PodWord, PodOrder>(link_address(&ports)).await;
         let (mut reader, mut writer) = linked.expect("it listens");
         writer.send(&PodOrder::Heartbeat).await.expect("open");
-        assert!(matches!(reader.next().await, Ok(Some(PodReport::Hello(_)))));
+        assert!(matches!(reader.next().await, Ok(Some(PodWord::Hello(_)))));
         tell(&child, Signal::SIGTERM);
         tell(&child, Signal::SIGTERM);
         let mut log = String::new();

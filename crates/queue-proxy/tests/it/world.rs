@@ -13,14 +13,14 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use link::{PodOrder, PodReport, Reader, Writer};
+use link::{PodOrder, Reader, Writer};
 use queue_proxy::{Announcement, Config, Ended, Environment};
 use runtime::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{HopKey, LinkAddress, Routing};
+use vocabulary::{HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, Routing};
 
 /// The proof that the world's activator has.
 pub(crate) const HOP_KEY: &str = "the-hop-key";
@@ -42,9 +42,9 @@ pub(crate) struct Proxy {
     pub(crate) ports: Announcement,
     pub(crate) leaving: CancellationToken,
     pub(crate) ended: JoinHandle<Ended>,
-    pub(crate) reader: Reader<PodReport>,
+    pub(crate) reader: Reader<PodWord>,
     pub(crate) writer: Writer<PodOrder>,
-    pub(crate) hello: link::PodHello,
+    pub(crate) hello: PodHello,
 }
 
 pub(crate) fn environment(app: u16, changes: &[(&str, &str)]) -> Environment {
@@ -83,7 +83,8 @@ impl Proxy {
             ended,
             reader,
             writer,
-            hello: link::PodHello {
+            hello: PodHello {
+                speaks: LinkVersion::CURRENT,
                 pod: vocabulary::PodName::new(""),
                 boot: vocabulary::BootId(0),
                 state: vocabulary::PodState::Unheard,
@@ -96,7 +97,7 @@ impl Proxy {
         };
         proxy.order(Routing::Direct, None).await;
         proxy.hello = loop {
-            if let PodReport::Hello(hello) = proxy.heard().await {
+            if let PodWord::Hello(hello) = proxy.heard().await {
                 break hello;
             }
         };
@@ -106,12 +107,13 @@ impl Proxy {
     /// Tells it what an autoscaler tells.
     pub(crate) async fn order(&mut self, routing: Routing, surge_threshold: Option<u32>) {
         let hop_keys = vec![HopKey::new(HOP_KEY.to_owned())];
-        let order = PodOrder::Settings { surge_threshold, routing, hop_keys };
+        let settings = PodSettings { surge_threshold, routing, hop_keys, ..PodSettings::default() };
+        let order = PodOrder::Settings(settings.into());
         self.writer.send(&order).await.expect("the link is up");
     }
 
     /// What it says next.
-    pub(crate) async fn heard(&mut self) -> PodReport {
+    pub(crate) async fn heard(&mut self) -> PodWord {
         self.reader.next().await.expect("the link is up").expect("the link is open")
     }
 

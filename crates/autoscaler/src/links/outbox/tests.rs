@@ -1,4 +1,4 @@
-use vocabulary::{RequestTimeouts, Routing};
+use vocabulary::{Epoch, RequestTimeouts, Routing, Standing};
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn name(text: &str) -> RevisionName {
 fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
     Arc::new(Assignment {
         revision: name(revision),
-        version: Version { epoch: 1, counter },
+        version: Version { epoch: Epoch(1), counter },
         hosts: Vec::new(),
         routing: Routing::Direct,
         container_concurrency: 0,
@@ -17,6 +17,7 @@ fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
         pods: Vec::new(),
         hop_keys: Vec::new(),
         waiting_for: String::new(),
+        standing: Standing::Assigned,
         hold: None,
     })
 }
@@ -45,7 +46,7 @@ fn nothing_leaves_before_the_sync_and_the_sync_is_everything() {
     outbox.assign(assignment("b", 1), Urgency::AtOnce, at(0));
     outbox.assign(assignment("a", 2), Urgency::AtOnce, at(0));
     outbox.assign(assignment("gone", 3), Urgency::AtOnce, at(0));
-    outbox.remove(&name("gone"), Version { epoch: 1, counter: 4 }, at(0));
+    outbox.remove(&name("gone"), Version { epoch: Epoch(1), counter: 4 }, at(0));
     assert_eq!(outbox.next(at(1000)), Next::Wait(None));
     outbox.sync();
     assert_eq!(outbox.next(at(1000)), Next::Sync(vec![assignment("a", 2), assignment("b", 1)]));
@@ -77,7 +78,7 @@ fn what_replaces_an_urgent_change_is_as_urgent() {
 #[test]
 fn a_removal_leaves_once_and_an_assignment_after_it_too() {
     let outbox = synced();
-    let version = Version { epoch: 1, counter: 2 };
+    let version = Version { epoch: Epoch(1), counter: 2 };
     outbox.remove(&name("a"), version, at(5));
     assert_eq!(outbox.next(at(5)), Next::Send(Slot::Removed(name("a"), version)));
     assert_eq!(outbox.next(at(5)), Next::Wait(None));
@@ -89,7 +90,7 @@ fn a_removal_leaves_once_and_an_assignment_after_it_too() {
 fn after_a_lost_link_everything_is_due_again_but_what_was_removed() {
     let outbox = synced();
     outbox.assign(assignment("b", 2), Urgency::AtOnce, at(5));
-    outbox.remove(&name("a"), Version { epoch: 1, counter: 3 }, at(5));
+    outbox.remove(&name("a"), Version { epoch: Epoch(1), counter: 3 }, at(5));
     outbox.disconnected();
     assert_eq!(outbox.next(at(1000)), Next::Wait(None));
     outbox.assign(assignment("c", 4), Urgency::Soon, at(1000));

@@ -1,0 +1,162 @@
+//! What is said on links: the words of queue-proxies and activators, and what a queue-proxy is told.
+//!
+//! Every word says what *is*, so a repeat does no harm. How they look on the wire is `link`'s business.
+
+use std::time::Duration;
+
+use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
+use crate::load::{BootId, Load, PresentCount, Sample};
+use crate::revision::{PodName, ReplicaName, RevisionName};
+
+/// Which words a program knows. Messages only grow, so a greater number knows all of the smaller one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkVersion(pub u32);
+
+impl LinkVersion {
+    /// Before there were numbers: no versions of settings, no retiring.
+    pub const FIRST: Self = Self(1);
+    /// What this program speaks.
+    pub const CURRENT: Self = Self(2);
+}
+
+/// From a queue-proxy to the autoscaler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodWord {
+    /// The first word after every connect.
+    Hello(PodHello),
+    /// One completed second; all zero is a heartbeat.
+    Load(Sample),
+    /// The pod's state changed.
+    State {
+        /// To this.
+        state: PodState,
+        /// Why it is not ready, for people; may be empty.
+        detail: String,
+    },
+    /// Sent at once when in-flight plus queued crosses the surge threshold, then again as it grows, at most every 100 ms. Without the
+    /// part that came through an activator.
+    Present(PresentCount),
+    /// The settings with this version are in force.
+    SettingsAcknowledged(Version),
+}
+
+/// What a queue-proxy says first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodHello {
+    /// Which words it knows.
+    pub speaks: LinkVersion,
+    /// Which pod answers; checked against the one that was dialled.
+    pub pod: PodName,
+    /// Of which of its lives.
+    pub boot: BootId,
+    /// Its state now.
+    pub state: PodState,
+    /// Why it is not ready, for people; may be empty.
+    pub detail: String,
+    /// The limit it was started with; 0 means none.
+    pub container_concurrency: u32,
+    /// The timeouts it was started with.
+    pub timeouts: RequestTimeouts,
+    /// The number of its second that runs now.
+    pub current_second: u64,
+    /// Its past seconds, oldest first, at most 60.
+    pub history: Vec<Sample>,
+}
+
+/// All that a queue-proxy is told: on connect and at every change, whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSettings {
+    /// Only greater ones are taken over, so that a late owner changes nothing.
+    pub version: Version,
+    /// From which in-flight-plus-queued count on it reports at once; `None`: never.
+    pub surge_threshold: Option<u32>,
+    /// Who is in the path: the losing side of a switch tells its clients to reconnect.
+    pub routing: Routing,
+    /// Accepted proofs that a request comes from an activator, newest first.
+    pub hop_keys: Vec<HopKey>,
+    /// Whether the pod is to go.
+    pub departure: Departure,
+}
+
+/// How far a pod's departure has come, as its owner knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Departure {
+    /// It stays, or the platform itself will tell it to go.
+    #[default]
+    NotPlanned,
+    /// The platform ends it: it drains from now on.
+    Leaving {
+        /// In so long from when this was said.
+        within: Duration,
+    },
+    /// Neither a route nor an assignment names it any more.
+    Released,
+}
+
+/// From an activator to the autoscaler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActivatorWord {
+    /// The first word after every connect.
+    Hello(ActivatorHello),
+    /// One completed second: all revisions with something to say, the rest is zero.
+    Loads {
+        /// The number of the activator's second.
+        second: u64,
+        /// In the order of their names.
+        loads: Vec<RevisionLoad>,
+    },
+    /// What the activator holds for one revision right now: at its first request after idleness, then again as it grows, at most every 20 ms.
+    Present {
+        /// Which revision.
+        revision: RevisionName,
+        /// In flight and waiting.
+        count: PresentCount,
+        /// How long the oldest has waited.
+        oldest_wait: Duration,
+    },
+    /// The assignment with this version is acted upon: pods it does not name, or names as draining, are picked no more and have no idle
+    /// connection left. Of a revision that was removed or forgotten: it is gone.
+    Acknowledged {
+        /// Of which revision.
+        revision: RevisionName,
+        /// Which version.
+        version: Version,
+    },
+    /// A retired revision holds no request any more.
+    Emptied {
+        /// Which.
+        revision: RevisionName,
+    },
+    /// The activator is on its way out: it serves on, but is to be left out from now on.
+    Draining,
+}
+
+/// What an activator says first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivatorHello {
+    /// Which words it knows.
+    pub speaks: LinkVersion,
+    /// Which activator answers.
+    pub activator: ReplicaName,
+    /// Of which of its lives.
+    pub boot: BootId,
+    /// The number of its second that runs now.
+    pub current_second: u64,
+    /// Its past seconds, oldest first, at most 60: what [`ActivatorWord::Loads`] said.
+    pub history: Vec<(u64, Vec<RevisionLoad>)>,
+    /// What it holds right now, per revision.
+    pub present: Vec<(RevisionName, PresentCount)>,
+    /// The routing in force here, per revision it has an assignment of: an autoscaler that was rebuilt goes on from it.
+    pub routings: Vec<(RevisionName, Routing)>,
+}
+
+/// One revision's part of an activator's second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RevisionLoad {
+    /// Which revision.
+    pub revision: RevisionName,
+    /// What was measured.
+    pub load: Load,
+    /// How long the oldest waiting request has waited.
+    pub oldest_wait: Duration,
+}
