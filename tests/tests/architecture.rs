@@ -9,20 +9,22 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
     ("scaling", &["vocabulary"]),
+    ("orchestration", &["vocabulary", "scaling"]),
     ("throttling", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
     ("dataplane", &["vocabulary", "throttling", "runtime"]),
-    ("platform", &["vocabulary", "scaling"]),
-    ("platform-local", &["vocabulary", "scaling", "platform", "runtime"]),
+    ("platform", &["vocabulary", "scaling", "orchestration"]),
+    ("platform-local", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
     ("queue-proxy", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
-    ("autoscaler", &["vocabulary", "scaling", "link", "runtime", "platform"]),
+    ("autoscaler", &["vocabulary", "scaling", "orchestration", "link", "runtime", "platform"]),
     (
         "ebb",
         &[
             "vocabulary",
             "scaling",
+            "orchestration",
             "throttling",
             "link",
             "runtime",
@@ -38,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
-const PURE: &[&str] = &["vocabulary", "scaling", "throttling"];
+const PURE: &[&str] = &["vocabulary", "scaling", "throttling", "orchestration"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];

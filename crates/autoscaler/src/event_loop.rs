@@ -1,87 +1,53 @@
-//! The one task that decides: facts in, orders out.
+//! The one task that decides: it carries facts and words to the [`Orchestrator`] and does as that says.
 //!
-//! It owns the [`Multiscaler`] and the [`Registry`]; nothing here waits for anybody but for the next fact. Facts from the platform and from
-//! links go to the multiscaler ([`facts`], [`reports`]); its commands go to the platform and the links ([`orders`]). Assignments are
-//! rebuilt once per turn for the revisions that a turn touched, however many facts it took in.
+//! Nothing here waits for anybody but for the next event, and nothing here decides: links and the platform are handles under the numbers that the
+//! orchestrator gave out. However many events a turn takes in, what follows from them is worked out once.
 
-mod facts;
-mod orders;
-mod reports;
-
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use platform::{Platform, PlatformEvent};
+use orchestration::{
+    Command, Event, LinkId, Orchestrator, OrchestratorSettings, Order, PlatformFact, PlatformOrder,
+    ReleaseProof,
+};
+use platform::Platform;
 use runtime::Clock;
-use scaling::{ClusterConfig, Event, Multiscaler};
+use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
+use vocabulary::{RevisionName, Timestamp};
 
 use crate::AutoscalerConfig;
-use crate::acknowledgements::Acknowledgements;
 use crate::api::Query;
-use crate::assigner::Versions;
-use crate::links::{LinkEvent, LinkId, Links};
+use crate::links::{LinkHandle, Links, Outbox};
 use crate::metrics::Metrics;
-use crate::registry::Registry;
 use crate::views;
 
-/// How many facts one turn takes in before it acts on them.
-const FACTS_PER_TURN_MAX: usize = 128;
-/// How long pods wait for the activators' first word at start, which says what routing is in force.
-const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
+/// How many events one turn takes in before it acts on them.
+const EVENTS_PER_TURN_MAX: usize = 128;
+/// How often the metrics of revisions with traffic follow their values: as often as decisions are made.
+const METRICS_EVERY: Duration = Duration::from_secs(2);
 
-/// The state of the control loop.
+/// The handles of the control loop.
 pub(crate) struct EventLoop {
     clock: Clock,
     platform: Arc<dyn Platform>,
     metrics: Metrics,
-    facts: mpsc::Receiver<PlatformEvent>,
-    reports: mpsc::Receiver<(LinkId, LinkEvent)>,
+    facts: mpsc::Receiver<PlatformFact>,
+    words: mpsc::Receiver<Event>,
     links: Links,
+    handles: BTreeMap<LinkId, LinkHandle>,
     stop: CancellationToken,
-    multiscaler: Multiscaler,
-    registry: Registry,
-    acknowledgements: Acknowledgements,
-    versions: Versions,
-    config: Arc<ClusterConfig>,
-    problems: Vec<String>,
-    linking: Linking,
-    /// Revisions whose assignment may have to change.
-    touched: BTreeSet<RevisionId>,
-    /// Activators that said hello and have to be told everything.
-    unsynced: BTreeSet<ReplicaId>,
-    /// Revisions whose metrics may be out of date.
-    unshown: BTreeSet<RevisionId>,
+    orchestrator: Orchestrator,
     show_at: Timestamp,
-    /// Leaving pods that have to be released, with the latest time for it.
-    releases: BTreeSet<(Timestamp, RevisionId, PodId)>,
 }
-
-/// Whose links may be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Linking {
-    /// Nobody's: the platform has not said everything yet, and what we do not name activators would drop.
-    Nobody,
-    /// Activators', until they have spoken or the time has passed.
-    Activators {
-        /// Until then.
-        until: Timestamp,
-    },
-    /// Everybody's.
-    Everybody,
-}
-
-/// How often the metrics of revisions with traffic follow their values: as often as decisions are made.
-const METRICS_EVERY: Duration = Duration::from_secs(2);
 
 /// What woke the loop.
 enum Wake {
     Stop,
-    Fact(PlatformEvent),
-    Report(LinkId, LinkEvent),
+    Fact(PlatformFact),
+    Word(Event),
     Query(Query),
     Deadline,
 }
@@ -93,28 +59,22 @@ impl EventLoop {
         platform: Arc<dyn Platform>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { epoch, clock, metrics, dial } = config;
-        let (links, reports) = Links::new(clock, dial, metrics.clone(), stop.child_token());
+        let AutoscalerConfig { name, clock, metrics, dial, choice } = config;
+        let (links, words) = Links::new(name, clock, dial, metrics.clone(), stop.child_token());
         Self {
             clock,
             facts: platform.subscribe(),
             platform,
             metrics,
-            reports,
+            words,
             links,
+            handles: BTreeMap::new(),
             stop,
-            multiscaler: Multiscaler::default(),
-            registry: Registry::default(),
-            acknowledgements: Acknowledgements::default(),
-            versions: Versions::new(epoch),
-            config: Arc::default(),
-            problems: Vec::new(),
-            linking: Linking::Nobody,
-            touched: BTreeSet::new(),
-            unsynced: BTreeSet::new(),
-            unshown: BTreeSet::new(),
+            orchestrator: Orchestrator::new(OrchestratorSettings {
+                choice,
+                ..OrchestratorSettings::default()
+            }),
             show_at: Timestamp::ZERO,
-            releases: BTreeSet::new(),
         }
     }
 
@@ -124,106 +84,166 @@ impl EventLoop {
             match self.wake(&mut queries).await {
                 Wake::Stop => break,
                 Wake::Query(query) => self.answer(query),
-                Wake::Fact(event) => self.take_facts(event),
-                Wake::Report(link, event) => self.take_reports(link, event),
+                Wake::Fact(fact) => self.take_facts(fact),
+                Wake::Word(word) => self.take_words(word),
                 Wake::Deadline => {}
             }
             self.settle();
         }
-        for revision in self.registry.revisions.values() {
-            self.metrics.forget(&revision.facts.name);
+        for view in self.orchestrator.views(self.clock.now()) {
+            self.metrics.forget(&view.facts().name);
         }
         // Links first, so that no task is left waiting for room in a channel that nobody reads.
-        drop((self.registry, self.reports));
+        drop((self.handles, self.words));
         self.links.close().await;
     }
 
     /// Every arm is cancel-safe: channels keep what was not taken.
     async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> Wake {
-        let deadline = self.deadline();
+        let shown = self.orchestrator.has_changed().then_some(self.show_at);
+        let deadline = [self.orchestrator.next_deadline(), shown].into_iter().flatten().min();
         tokio::select! {
             () = self.stop.cancelled() => Wake::Stop,
-            Some(event) = self.facts.recv() => Wake::Fact(event),
-            Some((link, event)) = self.reports.recv() => Wake::Report(link, event),
+            Some(fact) = self.facts.recv() => Wake::Fact(fact),
+            Some(word) = self.words.recv() => Wake::Word(word),
             Some(query) = queries.recv() => Wake::Query(query),
             () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => Wake::Deadline,
         }
     }
 
-    fn take_facts(&mut self, first: PlatformEvent) {
-        self.platform_said(first);
-        for _ in 1..FACTS_PER_TURN_MAX {
-            let Ok(event) = self.facts.try_recv() else { return };
-            self.platform_said(event);
+    fn take_facts(&mut self, first: PlatformFact) {
+        self.take_fact(first);
+        for _ in 1..EVENTS_PER_TURN_MAX {
+            let Ok(fact) = self.facts.try_recv() else { return };
+            self.take_fact(fact);
         }
     }
 
-    fn take_reports(&mut self, link: LinkId, first: LinkEvent) {
-        self.link_said(link, first);
-        for _ in 1..FACTS_PER_TURN_MAX {
-            let Ok((link, event)) = self.reports.try_recv() else { return };
-            self.link_said(link, event);
+    fn take_fact(&mut self, fact: PlatformFact) {
+        match &fact {
+            PlatformFact::RevisionRemoved(name) => {
+                tracing::info!(revision = %name, "revision removed");
+                self.metrics.forget(name);
+            }
+            PlatformFact::ProblemsChanged { problems, .. } => {
+                for problem in problems {
+                    // The platform, which read it, warns; this is for whoever follows the autoscaler alone.
+                    tracing::debug!(problem, "configuration refused; the last good one stays");
+                }
+            }
+            PlatformFact::ConfigChanged(_)
+            | PlatformFact::OwnershipChanged(_)
+            | PlatformFact::RevisionChanged(_)
+            | PlatformFact::PodsChanged { .. }
+            | PlatformFact::PodFailed { .. }
+            | PlatformFact::ActivatorsChanged(_)
+            | PlatformFact::RouteFound { .. }
+            | PlatformFact::OrderEnded { .. }
+            | PlatformFact::Synced => {}
+        }
+        self.tell(Event::Platform(fact));
+    }
+
+    fn take_words(&mut self, first: Event) {
+        self.tell(first);
+        for _ in 1..EVENTS_PER_TURN_MAX {
+            let Ok(word) = self.words.try_recv() else { return };
+            self.tell(word);
         }
     }
 
-    /// Does what is due: deadlines of decisions, changed assignments, releases.
+    fn tell(&mut self, event: Event) {
+        let now = self.clock.now();
+        self.orchestrator.handle(event, now);
+        self.perform(now);
+    }
+
+    /// Does what is due.
     fn settle(&mut self) {
         let now = self.clock.now();
-        if self.multiscaler.next_deadline().is_some_and(|deadline| deadline <= now) {
-            self.multiscaler.advance(now);
-            self.perform_commands(now);
+        while self.orchestrator.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.orchestrator.advance(now);
+            self.perform(now);
         }
-        self.open_pods_when_due(now);
-        if self.linking != Linking::Nobody {
-            self.inform_activators(now);
-        }
-        self.release_at_the_latest(now);
-        self.show_metrics(now);
-    }
-
-    /// Metrics follow decisions at once and values every few seconds; a revision that rests costs nothing.
-    fn show_metrics(&mut self, now: Timestamp) {
-        if now < self.show_at || self.unshown.is_empty() {
-            return;
-        }
-        self.show_at = now + METRICS_EVERY;
-        let (registry, multiscaler, metrics) = (&self.registry, &self.multiscaler, &self.metrics);
-        self.unshown.retain(|id| {
-            let Some(revision) = registry.revisions.get(id) else { return false };
-            let Some(status) = multiscaler.status(*id, now) else { return false };
-            metrics.show(&revision.facts.name, &status);
-            status.panicking || status.stable_value.is_some_and(|value| value > 0.0)
-        });
-    }
-
-    /// Brings assignments up to date, then tells everything to those activators that have just said hello.
-    fn inform_activators(&mut self, now: Timestamp) {
-        // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once more.
-        while let Some(revision) = self.touched.pop_first() {
-            self.unshown.insert(revision);
-            self.reassign(revision, now);
-        }
-        while let Some(activator) = self.unsynced.pop_first() {
-            if let Some(link) = self.registry.activators.get(&activator) {
-                link.outbox.sync();
+        self.metrics.problems(self.orchestrator.problems().values().map(Vec::len).sum());
+        if now >= self.show_at && self.orchestrator.has_changed() {
+            self.show_at = now + METRICS_EVERY;
+            for (name, status) in self.orchestrator.take_changed(now) {
+                self.metrics.show(&name, &status);
             }
         }
     }
 
-    fn deadline(&self) -> Option<Timestamp> {
-        let release = self.releases.first().map(|&(at, _, _)| at);
-        let linking = match self.linking {
-            Linking::Activators { until } => Some(until),
-            Linking::Nobody | Linking::Everybody => None,
-        };
-        let metrics = (!self.unshown.is_empty()).then_some(self.show_at);
-        [self.multiscaler.next_deadline(), release, linking, metrics].into_iter().flatten().min()
+    /// Does all that the orchestrator says.
+    fn perform(&mut self, now: Timestamp) {
+        while let Some(command) = self.orchestrator.next_command() {
+            match command {
+                Command::OpenLink { link, peer, address, priority } => {
+                    let handle = self.links.open(link, peer, address, priority);
+                    self.handles.insert(link, handle);
+                }
+                Command::CloseLink { link } => drop(self.handles.remove(&link)),
+                Command::Sync { activator, ownership, assignments } => {
+                    self.with_outbox(activator, |outbox| outbox.sync(ownership, assignments));
+                }
+                Command::Assign { activator, assignment, urgency } => {
+                    self.with_outbox(activator, |outbox| outbox.assign(assignment, urgency, now));
+                }
+                Command::Unassign { activator, revision, version, how } => {
+                    self.with_outbox(activator, |outbox| outbox.unassign(&revision, version, how, now));
+                }
+                Command::ReleaseActivator { activator, buckets } => {
+                    self.with_outbox(activator, |outbox| outbox.release(buckets));
+                }
+                Command::TellPod { pod, settings } => {
+                    if let Some(LinkHandle::Pod(link)) = self.handles.get(&pod) {
+                        link.tell(settings);
+                    }
+                }
+                Command::Order(order) => self.order(order),
+                Command::Publish { revision, decision } => self.publish(&revision, &decision, now),
+            }
+        }
     }
 
-    /// Tells the multiscaler a fact and does as it says.
-    fn tell(&mut self, event: Event, now: Timestamp) {
-        self.multiscaler.handle(event, now);
-        self.perform_commands(now);
+    fn with_outbox(&self, link: LinkId, put: impl FnOnce(&Outbox)) {
+        if let Some(LinkHandle::Activator(link)) = self.handles.get(&link) {
+            put(&link.outbox);
+        }
+    }
+
+    fn order(&self, order: PlatformOrder) {
+        match &order.what {
+            Order::ScaleTo { revision, to, because, .. } => {
+                let ready = because.inputs.map(|inputs| inputs.ready_pods.value());
+                let reason = because.reasons.last().map(|reason| reason.text.to_string()).unwrap_or_default();
+                tracing::info!(%revision, desired = to.value(), ready, reason, "scaling");
+            }
+            Order::Route { revision, routing, .. } => {
+                tracing::info!(%revision, ?routing, "request path");
+            }
+            Order::ReleasePod { pod, proof } => {
+                self.metrics.released(*proof);
+                if *proof == ReleaseProof::OutOfTime {
+                    tracing::warn!(%pod, "released without the acknowledgement of every activator");
+                }
+            }
+            Order::NotePodState { pod, state, detail } => {
+                tracing::debug!(%pod, ?state, detail, "pod state");
+            }
+            Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}
+        }
+        self.platform.execute(order);
+    }
+
+    fn publish(&self, name: &RevisionName, decision: &Decision, now: Timestamp) {
+        self.metrics.decided(name, decision);
+        if let Some(view) = self.orchestrator.view(name, now) {
+            self.metrics.show(name, &view.status);
+        }
+        for reason in &decision.reasons {
+            tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");
+        }
     }
 
     /// Whoever asked may have gone; that is their affair.
@@ -231,15 +251,13 @@ impl EventLoop {
         let now = self.clock.now();
         match query {
             Query::List(reply) => {
-                let _ = reply.send(views::list(&self.registry, &self.multiscaler, &self.problems, now));
+                let _ = reply.send(views::list(&self.orchestrator, now));
             }
             Query::Detail(name, reply) => {
-                let found = self.registry.revision_id(&name);
-                let detail = found.and_then(|id| views::detail(id, &self.registry, &self.multiscaler, now));
-                let _ = reply.send(detail.map(|detail| views::with_problems(detail, &self.problems)));
+                let _ = reply.send(views::detail(&self.orchestrator, &name, now));
             }
             Query::Problems(reply) => {
-                let _ = reply.send(views::problems(&self.problems));
+                let _ = reply.send(views::problems(&self.orchestrator));
             }
             Query::Health(reply) => {
                 let _ = reply.send(());

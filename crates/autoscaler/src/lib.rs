@@ -1,29 +1,28 @@
 //! The control loop: how many pods, who serves, which activators.
 //!
-//! One task owns a [`scaling::Multiscaler`] and everything known of revisions, pods and activators. Facts reach it from the platform and from
-//! links; what it decides leaves as orders to the platform, assignments to activators and settings to queue-proxies. Nobody else
-//! decides anything, and nothing that a pod sends can stop it: every link has a task of its own, which is cut off when it misbehaves.
+//! One task owns an [`orchestration::Orchestrator`], which knows and decides. Facts reach it from the platform and from links; what it decides
+//! leaves as orders to the platform, assignments to activators and settings to queue-proxies. Nobody else decides anything, and nothing
+//! that a pod sends can stop it: every link has a task of its own, which is cut off when it misbehaves.
 //!
 //! It knows neither Kubernetes nor processes: [`Autoscaler::start`] takes an `Arc<dyn Platform>`.
 
-mod acknowledgements;
 mod api;
 pub mod api_types;
-mod assigner;
 mod event_loop;
 mod links;
 mod metrics;
-mod registry;
 mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+pub use orchestration::ActivatorChoice;
 use platform::Platform;
 use runtime::{Clock, vital};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use vocabulary::ReplicaName;
 
 use crate::api::ApiHandle;
 use crate::event_loop::EventLoop;
@@ -32,14 +31,16 @@ pub use crate::metrics::Metrics;
 /// What an autoscaler needs to know before it knows anything.
 #[derive(Clone, Debug)]
 pub struct AutoscalerConfig {
-    /// Grows with every start, so that activators can tell our assignments from those of our predecessor.
-    pub epoch: u64,
+    /// Its name among autoscalers: to activators a new link of the same name replaces its former one.
+    pub name: ReplicaName,
     /// The process's clock.
     pub clock: Clock,
     /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
     pub metrics: Metrics,
     /// How an address that the platform names is reached.
     pub dial: DialRoute,
+    /// Which activators serve a revision.
+    pub choice: ActivatorChoice,
 }
 
 /// How links reach the addresses that the platform names.

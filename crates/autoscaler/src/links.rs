@@ -10,23 +10,22 @@ mod pacer;
 mod pod;
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link::{LinkError, Message, PodOrder, Reader, Writer};
+use link::{LinkError, Message, Reader, Writer};
+use orchestration::{Event, LinkId, LinkNews, Priority};
 use runtime::{Backoff, Clock, vital};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use vocabulary::{
-    ActivatorHello, ActivatorWord, LinkAddress, PodHello, PodName, PodWord, ReplicaName, Timestamp,
-};
+use vocabulary::{LinkAddress, PodSettings, ReplicaName, Timestamp};
 
 use crate::DialRoute;
 use crate::metrics::{LinkEnd, Metrics, PeerKind};
 pub(crate) use outbox::Outbox;
 use pacer::Pacer;
-pub(crate) use pacer::Priority;
 
 /// Words of links that wait for the event loop. When it is full, links are read later: each peer feels it through its own connection.
 const EVENTS_MAX: usize = 4096;
@@ -34,54 +33,41 @@ const EVENTS_MAX: usize = 4096;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 /// A link that lived this long was a good one: the next attempt begins with the least wait.
 const GOOD_LINK: Duration = Duration::from_secs(5);
+/// Two refused attempts within this time mean that nobody listens any more.
+const REFUSALS_WITHIN: Duration = Duration::from_millis(200);
 /// Without a link for this long, people are told.
 const BLOCKED_AFTER: Duration = Duration::from_secs(60);
-
-/// One link task; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LinkId(u64);
-
-/// What happened on a link.
-#[derive(Debug)]
-pub(crate) enum LinkEvent {
-    /// A queue-proxy answered, and is the one that was meant.
-    PodUp(Box<PodHello>),
-    /// It said something else.
-    Pod(PodWord),
-    /// An activator answered, and is the one that was meant.
-    ActivatorUp(Box<ActivatorHello>),
-    /// It said something else.
-    Activator(ActivatorWord),
-    /// A link that was up is gone; its task dials again.
-    Lost,
-    /// No link could be had for [`BLOCKED_AFTER`].
-    Blocked(String),
-}
 
 /// Opens links and collects what they say.
 pub(crate) struct Links {
     clock: Clock,
     dial: DialRoute,
     metrics: Metrics,
-    events: mpsc::Sender<(LinkId, LinkEvent)>,
+    events: mpsc::Sender<Event>,
     pacer: Pacer,
     tasks: TaskTracker,
     stop: CancellationToken,
-    opened: u64,
+    /// Our own name, by which activators know whose link it is.
+    owner: ReplicaName,
 }
 
-/// The event loop's hold on a link to a queue-proxy; dropping it ends the link.
+/// The event loop's hold on a link; dropping it ends the link.
+#[derive(Debug)]
+pub(crate) enum LinkHandle {
+    Pod(PodLink),
+    Activator(ActivatorLink),
+}
+
+/// A link to a queue-proxy.
 #[derive(Debug)]
 pub(crate) struct PodLink {
-    pub(crate) id: LinkId,
-    pub(crate) address: LinkAddress,
-    settings: watch::Sender<PodOrder>,
+    settings: watch::Sender<Arc<PodSettings>>,
     _end: DropGuard,
 }
 
 impl PodLink {
     /// What the queue-proxy must know from now on; sent if it is news.
-    pub(crate) fn tell(&self, settings: PodOrder) {
+    pub(crate) fn tell(&self, settings: Arc<PodSettings>) {
         self.settings.send_if_modified(|current| {
             let is_news = *current != settings;
             *current = settings;
@@ -90,11 +76,9 @@ impl PodLink {
     }
 }
 
-/// The event loop's hold on a link to an activator; dropping it ends the link.
+/// A link to an activator.
 #[derive(Debug)]
 pub(crate) struct ActivatorLink {
-    pub(crate) id: LinkId,
-    pub(crate) address: LinkAddress,
     pub(crate) outbox: Arc<Outbox>,
     _end: DropGuard,
 }
@@ -102,39 +86,44 @@ pub(crate) struct ActivatorLink {
 impl Links {
     /// No link yet. All of them end with `stop`.
     pub(crate) fn new(
+        owner: ReplicaName,
         clock: Clock,
         dial: DialRoute,
         metrics: Metrics,
         stop: CancellationToken,
-    ) -> (Self, mpsc::Receiver<(LinkId, LinkEvent)>) {
+    ) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let tasks = TaskTracker::new();
         let pacer = Pacer::start(clock, &tasks, stop.clone());
-        (Self { clock, dial, metrics, events, pacer, tasks, stop, opened: 0 }, receiver)
+        (Self { clock, dial, metrics, events, pacer, tasks, stop, owner }, receiver)
     }
 
-    /// Keeps a link to the queue-proxy of `pod`.
-    pub(crate) fn open_pod(
-        &mut self,
-        pod: PodName,
+    /// Keeps a link.
+    pub(crate) fn open(
+        &self,
+        link: LinkId,
+        peer: orchestration::Peer,
         address: LinkAddress,
-        settings: PodOrder,
         priority: Priority,
-    ) -> PodLink {
-        let (sender, receiver) = watch::channel(settings);
-        let (peer, end) = self.peer(PeerKind::Pod, pod.to_string(), address, priority);
-        let id = peer.id;
-        self.spawn(&end, pod::keep(peer, pod, receiver));
-        PodLink { id, address, settings: sender, _end: end.drop_guard() }
-    }
-
-    /// Keeps a link to an activator.
-    pub(crate) fn open_activator(&mut self, name: ReplicaName, address: LinkAddress) -> ActivatorLink {
-        let outbox = Arc::new(Outbox::default());
-        let (peer, end) = self.peer(PeerKind::Activator, name.to_string(), address, Priority::Activator);
-        let id = peer.id;
-        self.spawn(&end, activator::keep(peer, name, Arc::clone(&outbox)));
-        ActivatorLink { id, address, outbox, _end: end.drop_guard() }
+    ) -> LinkHandle {
+        let end = self.stop.child_token();
+        let target =
+            |kind, name: &str| LinkTarget { id: link, kind, name: name.to_owned(), address, priority };
+        match peer {
+            orchestration::Peer::Pod { name, settings } => {
+                let (sender, receiver) = watch::channel(settings);
+                let peer = self.peer(target(PeerKind::Pod, name.as_str()));
+                self.spawn(&end, pod::keep(peer, name, receiver));
+                LinkHandle::Pod(PodLink { settings: sender, _end: end.drop_guard() })
+            }
+            orchestration::Peer::Activator { name } => {
+                let outbox = Arc::new(Outbox::default());
+                let peer = self.peer(target(PeerKind::Activator, name.as_str()));
+                let owner = self.owner.clone();
+                self.spawn(&end, activator::keep(peer, name, owner, Arc::clone(&outbox)));
+                LinkHandle::Activator(ActivatorLink { outbox, _end: end.drop_guard() })
+            }
+        }
     }
 
     /// Ends all links and joins their tasks.
@@ -144,20 +133,9 @@ impl Links {
         self.tasks.wait().await;
     }
 
-    fn peer(
-        &mut self,
-        kind: PeerKind,
-        name: String,
-        address: LinkAddress,
-        priority: Priority,
-    ) -> (Peer, CancellationToken) {
-        self.opened += 1;
-        let peer = Peer {
-            id: LinkId(self.opened),
-            kind,
-            name,
-            address,
-            priority,
+    fn peer(&self, target: LinkTarget) -> Peer {
+        Peer {
+            target,
             clock: self.clock,
             dial: self.dial,
             metrics: self.metrics.clone(),
@@ -165,8 +143,8 @@ impl Links {
             pacer: self.pacer.clone(),
             backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
             failing: None,
-        };
-        (peer, self.stop.child_token())
+            refusing: Refusing::NeverLinked,
+        }
     }
 
     fn spawn(&self, end: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
@@ -177,20 +155,39 @@ impl Links {
     }
 }
 
-/// Whom a link task dials, and how.
-struct Peer {
+/// Whom a link task dials.
+struct LinkTarget {
     id: LinkId,
     kind: PeerKind,
     name: String,
     address: LinkAddress,
     priority: Priority,
+}
+
+/// Whether anybody listens where a link stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusing {
+    /// No link stood yet, so a refusal says nothing: it may not listen yet.
+    NeverLinked,
+    /// Nobody refused since the link stood.
+    No,
+    /// One attempt was refused, then.
+    Once { at: Timestamp },
+    /// Another one too, and the event loop knows.
+    Told,
+}
+
+/// A link task's hold on whom it dials, and how.
+struct Peer {
+    target: LinkTarget,
     clock: Clock,
     dial: DialRoute,
     metrics: Metrics,
-    events: mpsc::Sender<(LinkId, LinkEvent)>,
+    events: mpsc::Sender<Event>,
     pacer: Pacer,
     backoff: Backoff,
     failing: Option<Failing>,
+    refusing: Refusing,
 }
 
 /// Since when there has been no link, and whether people were told.
@@ -203,31 +200,60 @@ impl Peer {
     /// Dials until somebody takes the connection.
     async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
-            let turn = self.pacer.turn(self.priority).await;
+            let turn = self.pacer.turn(self.target.priority).await;
             let dialled = match self.dial {
-                DialRoute::Direct => link::dial(self.address).await,
-                DialRoute::Relay(relay) => link::dial_through(relay, self.address).await,
+                DialRoute::Direct => link::dial(self.target.address).await,
+                DialRoute::Relay(relay) => link::dial_through(relay, self.target.address).await,
             };
             drop(turn);
             match dialled {
                 Ok(ends) => return ends,
-                Err(error) => self.failed(in_one_line(&error)).await,
+                Err(error) => {
+                    self.note_refusal(&error).await;
+                    self.failed(in_one_line(&error)).await;
+                }
             }
         }
     }
 
     /// Says something to the event loop; waits if that has much to do.
-    async fn say(&self, event: LinkEvent) {
+    async fn say(&self, event: Event) {
         // The receiver goes only when the event loop ends, and all links with it.
-        let _ = self.events.send((self.id, event)).await;
+        let _ = self.events.send(event).await;
+    }
+
+    async fn tell_news(&self, news: LinkNews) {
+        self.say(Event::LinkChanged { link: self.target.id, news }).await;
+    }
+
+    /// Two refusals in a row, soon after each other, where a link stood: whoever listened there has ended or is being restarted.
+    async fn note_refusal(&mut self, error: &LinkError) {
+        let is_refusal =
+            matches!(error, LinkError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused);
+        let now = self.clock.now();
+        self.refusing = match self.refusing {
+            Refusing::NeverLinked | Refusing::Told => return,
+            Refusing::No | Refusing::Once { .. } if !is_refusal => Refusing::No,
+            Refusing::Once { at } if now.saturating_since(at) <= REFUSALS_WITHIN => {
+                self.tell_news(LinkNews::Refused).await;
+                Refusing::Told
+            }
+            Refusing::No | Refusing::Once { .. } => Refusing::Once { at: now },
+        };
     }
 
     /// The peer said hello. The guard counts the link as up while it lives.
     fn up(&mut self) -> Up {
         self.failing = None;
-        tracing::debug!(peer = %self.name, address = %self.address.socket, "linked");
-        self.metrics.link_up(self.kind);
-        Up { since: self.clock.now(), kind: self.kind, metrics: self.metrics.clone(), end: LinkEnd::Closed }
+        self.refusing = Refusing::No;
+        tracing::debug!(peer = %self.target.name, address = %self.target.address.socket, "linked");
+        self.metrics.link_up(self.target.kind);
+        Up {
+            since: self.clock.now(),
+            kind: self.target.kind,
+            metrics: self.metrics.clone(),
+            end: LinkEnd::Closed,
+        }
     }
 
     /// A conversation ended, in order (`Ok`) or not: tells, and waits before the next attempt. `up` is what [`Peer::up`] gave, if it came to
@@ -243,12 +269,12 @@ impl Peer {
         }
         if how.is_err() {
             up.end = LinkEnd::Lost;
-            tracing::info!(peer = %self.name, reason, "link lost");
+            tracing::info!(peer = %self.target.name, reason, "link lost");
         } else {
-            tracing::debug!(peer = %self.name, "link closed by the peer");
+            tracing::debug!(peer = %self.target.name, "link closed by the peer");
         }
         drop(up);
-        self.say(LinkEvent::Lost).await;
+        self.tell_news(LinkNews::Lost).await;
         self.failed(reason).await;
     }
 
@@ -258,8 +284,8 @@ impl Peer {
         let failing = self.failing.get_or_insert(Failing { since: now, is_told: false });
         let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
-            tracing::warn!(peer = %self.name, address = %self.address.socket, reason, "no link for a minute; its load and state are unknown");
-            self.say(LinkEvent::Blocked(reason)).await;
+            tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link for a minute; its load and state are unknown");
+            self.tell_news(LinkNews::Blocked(reason)).await;
         }
         tokio::time::sleep(self.backoff.next_wait()).await;
     }

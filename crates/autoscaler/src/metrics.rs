@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use orchestration::ReleaseProof;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,6 +22,11 @@ struct RevisionLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PeerLabels {
     peer: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReleaseLabels {
+    proof: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -48,6 +54,7 @@ pub struct Metrics {
     links_lost: Family<PeerLabels, Counter>,
     decisions: Family<TriggerLabels, Counter>,
     problems: Gauge,
+    releases: Family<ReleaseLabels, Counter>,
 }
 
 /// Who is at the other end of a link.
@@ -89,6 +96,7 @@ impl Metrics {
             links_lost: Family::default(),
             decisions: Family::default(),
             problems: Gauge::default(),
+            releases: Family::default(),
         };
         registry.with(|registry| {
             for (name, help, family) in metrics.per_revision() {
@@ -109,6 +117,11 @@ impl Metrics {
                 "autoscaler_configuration_problems",
                 "Refused configuration, the last good one being in force",
                 metrics.problems.clone(),
+            );
+            registry.register(
+                "autoscaler_pod_releases",
+                "Leaving pods that may end: acknowledged by whoever may send to them, or out of time for that",
+                metrics.releases.clone(),
             );
         });
         metrics
@@ -198,6 +211,15 @@ impl Metrics {
             }
             LinkEnd::Closed => {}
         }
+    }
+
+    /// A leaving pod may end.
+    pub(crate) fn released(&self, proof: ReleaseProof) {
+        let proof = match proof {
+            ReleaseProof::Acknowledged => "acknowledged",
+            ReleaseProof::OutOfTime => "out_of_time",
+        };
+        self.releases.get_or_create(&ReleaseLabels { proof }).inc();
     }
 
     pub(crate) fn problems(&self, count: usize) {

@@ -7,7 +7,10 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use link::{Accepted, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
-use platform::{ActivatorFacts, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use orchestration::{
+    ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
+    Subject,
+};
 use runtime::MetricsRegistry;
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
@@ -16,8 +19,8 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, Epoch, HopKey, LinkVersion, Load,
-    PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionLoad,
-    RevisionName, Routing, Sample, Version,
+    Ownership, PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
+    RevisionLoad, RevisionName, Routing, Sample, Version,
 };
 
 use super::*;
@@ -33,24 +36,24 @@ async fn soon<Value>(what: &str, future: impl Future<Output = Value>) -> Value {
 
 /// The platform as the test plays it.
 struct FakePlatform {
-    facts: Mutex<Option<mpsc::Receiver<PlatformEvent>>>,
-    commands: mpsc::Sender<PlatformCommand>,
+    facts: Mutex<Option<mpsc::Receiver<PlatformFact>>>,
+    commands: mpsc::Sender<Order>,
 }
 
 impl Platform for FakePlatform {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
+    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
         self.facts.lock().unwrap().take().expect("one subscription per platform")
     }
 
-    fn execute(&self, command: PlatformCommand) {
-        self.commands.try_send(command).expect("the test reads the commands");
+    fn execute(&self, order: PlatformOrder) {
+        self.commands.try_send(order.what).expect("the test reads the commands");
     }
 }
 
 struct World {
     autoscaler: Autoscaler,
-    facts: mpsc::Sender<PlatformEvent>,
-    commands: mpsc::Receiver<PlatformCommand>,
+    facts: mpsc::Sender<PlatformFact>,
+    commands: mpsc::Receiver<Order>,
 }
 
 impl World {
@@ -63,30 +66,35 @@ impl World {
         let (orders, commands) = mpsc::channel(1024);
         let platform = Arc::new(FakePlatform { facts: Mutex::new(Some(receiver)), commands: orders });
         let metrics = Metrics::register(&MetricsRegistry::default());
-        let config = AutoscalerConfig { epoch, clock: Clock::start(), metrics, dial };
+        facts
+            .try_send(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(epoch))))
+            .expect("the first of many");
+        let config = AutoscalerConfig {
+            name: ReplicaName::new("autoscaler"),
+            clock: Clock::start(),
+            metrics,
+            dial,
+            choice: ActivatorChoice::Everyone,
+        };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands }
     }
 
-    async fn say(&self, event: PlatformEvent) {
+    async fn say(&self, event: PlatformFact) {
         self.facts.send(event).await.expect("the autoscaler listens");
     }
 
     /// One revision with `wanted` pods, one activator, and the end of the beginning.
     async fn begin(&self, wanted: u32, pods: Vec<PodFacts>, activators: &[&FakeActivator]) {
-        self.say(PlatformEvent::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
-        self.say(PlatformEvent::RevisionChanged(revision(wanted))).await;
-        self.say(PlatformEvent::PodsChanged { revision: name(), pods }).await;
+        self.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+        self.say(PlatformFact::RevisionChanged(revision(wanted))).await;
+        self.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
         let activators = activators.iter().map(|activator| activator.facts()).collect();
-        self.say(PlatformEvent::ActivatorsChanged(activators)).await;
-        self.say(PlatformEvent::Synced).await;
+        self.say(PlatformFact::ActivatorsChanged(activators)).await;
+        self.say(PlatformFact::Synced).await;
     }
 
     /// The next command of interest.
-    async fn command<Value>(
-        &mut self,
-        what: &str,
-        wanted: impl Fn(PlatformCommand) -> Option<Value>,
-    ) -> Value {
+    async fn command<Value>(&mut self, what: &str, wanted: impl Fn(Order) -> Option<Value>) -> Value {
         soon(what, async {
             loop {
                 let command = self.commands.recv().await.expect("the autoscaler lives");
@@ -99,27 +107,29 @@ impl World {
     }
 
     async fn released(&mut self) -> PodName {
-        self.command("a release", |command| match command {
-            PlatformCommand::ReleasePod(pod) => Some(pod),
-            PlatformCommand::ScaleTo { .. } | PlatformCommand::NotePodState { .. } => None,
-        })
+        self.command(
+            "a release",
+            |order| {
+                if let Order::ReleasePod { pod, .. } = order { Some(pod) } else { None }
+            },
+        )
         .await
     }
 
     async fn scaled(&mut self) -> (PodCount, Vec<PodName>) {
-        self.command("a scale order", |command| match command {
-            PlatformCommand::ScaleTo { count, end_first, .. } => Some((count, end_first)),
-            PlatformCommand::ReleasePod(_) | PlatformCommand::NotePodState { .. } => None,
+        self.command("a scale order", |order| {
+            if let Order::ScaleTo { to, end_first, .. } = order { Some((to, end_first)) } else { None }
         })
         .await
     }
 
     async fn noted(&mut self, pod: &str, state: PodState) {
-        self.command("a noted pod state", |command| match command {
-            PlatformCommand::NotePodState { pod: noted, state: said, .. } => {
+        self.command("a noted pod state", |order| {
+            if let Order::NotePodState { pod: noted, state: said, .. } = order {
                 (noted.as_str() == pod && said == state).then_some(())
+            } else {
+                None
             }
-            PlatformCommand::ScaleTo { .. } | PlatformCommand::ReleasePod(_) => None,
         })
         .await;
     }
@@ -145,7 +155,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
         progress_deadline: Duration::from_secs(600),
-        hosts: vec!["hello.default.example.com".to_owned()],
+        entrances: vec![Entrance::Host("hello.default.example.com".to_owned())],
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
@@ -173,6 +183,7 @@ impl FakePod {
             name: PodName::new(self.name),
             phase: PodPhase::Running,
             leaving: false,
+            ends_in: None,
             platform_ready: None,
             requests: Some(self.address),
             link: Some(self.address.into()),
@@ -226,7 +237,11 @@ impl FakeActivator {
     }
 
     fn facts(&self) -> ActivatorFacts {
-        ActivatorFacts { name: ReplicaName::new(self.name), link: self.address.into() }
+        ActivatorFacts {
+            name: ReplicaName::new(self.name),
+            link: self.address.into(),
+            life: ActivatorLife::Ready,
+        }
     }
 
     async fn link(&mut self, boot: u64, routings: Vec<(RevisionName, Routing)>) -> ActivatorEnd {
@@ -313,8 +328,8 @@ async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activato
     assert_eq!(world.scaled().await.0, PodCount::ONE);
 
     let mut pod = FakePod::bind("p1").await;
-    world.say(PlatformEvent::RevisionChanged(revision(1))).await;
-    world.say(PlatformEvent::PodsChanged { revision: name(), pods: vec![pod.facts()] }).await;
+    world.say(PlatformFact::RevisionChanged(revision(1))).await;
+    world.say(PlatformFact::PodsChanged { revision: name(), pods: vec![pod.facts()] }).await;
     let unheard = end.assigned(|assignment| !assignment.pods.is_empty()).await;
     assert_eq!(states(&unheard), [("p1", PodState::Unheard)]);
     let mut pod_end = pod.link(PodState::Starting).await;
@@ -359,7 +374,7 @@ async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
     let _pod_end = pod.link(PodState::Ready).await;
     one.assigned(|assignment| states(assignment) == [("p1", PodState::Ready)]).await;
 
-    world.say(PlatformEvent::PodsChanged { revision: name(), pods: vec![pod.leaving()] }).await;
+    world.say(PlatformFact::PodsChanged { revision: name(), pods: vec![pod.leaving()] }).await;
     let is_draining = |assignment: &Assignment| states(assignment) == [("p1", PodState::Draining)];
     let draining = one.assigned(is_draining).await;
     assert_eq!(two.assigned(is_draining).await.version, draining.version);
@@ -377,11 +392,14 @@ async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
     let before_release = world.command("a scale order before the release", Some).await;
     let mut command = before_release;
     loop {
-        match command {
-            PlatformCommand::ReleasePod(_) => panic!("released before the second activator acknowledged"),
-            PlatformCommand::ScaleTo { .. } => break,
-            PlatformCommand::NotePodState { .. } => command = world.command("another", Some).await,
+        assert!(
+            !matches!(command, Order::ReleasePod { .. }),
+            "released before the second activator acknowledged"
+        );
+        if matches!(command, Order::ScaleTo { .. }) {
+            break;
         }
+        command = world.command("another", Some).await;
     }
     two.acknowledge(draining.version).await;
     assert_eq!(world.released().await.as_str(), "p1");
@@ -403,7 +421,7 @@ async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
     soon("the stop", world.autoscaler.stop()).await;
     assert!(
         std::iter::from_fn(|| world.commands.try_recv().ok())
-            .all(|command| !matches!(command, PlatformCommand::ScaleTo { .. })),
+            .all(|command| !matches!(command, Order::ScaleTo { .. })),
         "a restart changes no count"
     );
 }
@@ -463,8 +481,8 @@ async fn facts_and_words_about_strangers_are_ignored() {
     let world = World::start(1);
     let stranger = RevisionName::parse("other/service/gone").unwrap();
     let mut activator = FakeActivator::bind("a").await;
-    world.say(PlatformEvent::PodsChanged { revision: stranger.clone(), pods: Vec::new() }).await;
-    world.say(PlatformEvent::RevisionRemoved(stranger.clone())).await;
+    world.say(PlatformFact::PodsChanged { revision: stranger.clone(), pods: Vec::new() }).await;
+    world.say(PlatformFact::RevisionRemoved(stranger.clone())).await;
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, vec![(stranger.clone(), Routing::Direct)]).await;
     end.synced().await;
@@ -491,7 +509,7 @@ async fn a_removed_revision_is_taken_from_the_activators() {
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     let synced = end.synced().await;
-    world.say(PlatformEvent::RevisionRemoved(name())).await;
+    world.say(PlatformFact::RevisionRemoved(name())).await;
     let ActivatorOrder::Remove { revision, version } = end.next().await else { panic!("a removal") };
     assert!(revision == name() && version > synced[0].version);
     assert_eq!(world.get("/v1/revisions/default/service/hello").await.0, StatusCode::NOT_FOUND);
@@ -523,7 +541,12 @@ async fn the_api_shows_revisions_pods_and_problems() {
         ..pod.facts()
     };
     world.begin(2, vec![pod.facts(), crashed], &[]).await;
-    world.say(PlatformEvent::ProblemsChanged(vec!["config.yaml: no".to_owned()])).await;
+    world
+        .say(PlatformFact::ProblemsChanged {
+            about: Subject::Configuration,
+            problems: vec!["config.yaml: no".to_owned()],
+        })
+        .await;
     let _end = pod.link(PodState::Ready).await;
     world.noted("p1", PodState::Ready).await;
 
@@ -640,12 +663,12 @@ fn steady_revision(min_scale: u32) -> RevisionFacts {
 /// Three pods at exactly the load that needs three, and a path that stays direct.
 async fn steady_world(epoch: u64, pods: &[SteadyPod]) -> World {
     let world = World::start(epoch);
-    world.say(PlatformEvent::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
-    world.say(PlatformEvent::RevisionChanged(Arc::new(steady_revision(0)))).await;
+    world.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+    world.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(0)))).await;
     let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
-    world.say(PlatformEvent::PodsChanged { revision: name(), pods }).await;
-    world.say(PlatformEvent::ActivatorsChanged(Vec::new())).await;
-    world.say(PlatformEvent::Synced).await;
+    world.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
+    world.say(PlatformFact::ActivatorsChanged(Vec::new())).await;
+    world.say(PlatformFact::Synced).await;
     world
 }
 
@@ -662,10 +685,8 @@ impl World {
     async fn pass(&mut self, time: Duration) -> Vec<PodCount> {
         tokio::time::sleep(time).await;
         let commands = std::iter::from_fn(|| self.commands.try_recv().ok());
-        let counts = commands.filter_map(|command| match command {
-            PlatformCommand::ScaleTo { count, .. } => Some(count),
-            PlatformCommand::ReleasePod(_) | PlatformCommand::NotePodState { .. } => None,
-        });
+        let counts =
+            commands.filter_map(|order| if let Order::ScaleTo { to, .. } = order { Some(to) } else { None });
         counts.collect()
     }
 
@@ -694,11 +715,11 @@ async fn an_edit_of_the_config_map_brings_back_no_old_count() {
     let pods = three_steady_pods().await;
     let mut world = steady_world(1, &pods).await;
     assert_eq!(world.pass(Duration::from_secs(10)).await, []);
-    world.say(PlatformEvent::RevisionChanged(Arc::new(steady_revision(4)))).await;
+    world.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(4)))).await;
     assert_eq!(world.pass(Duration::from_secs(10)).await, [PodCount::new(4)]);
     // From now on the platform has four, and says nothing of it: it was told.
     let config = ClusterConfig { allow_zero_initial_scale: true, ..ClusterConfig::default() };
-    world.say(PlatformEvent::ConfigChanged(Arc::new(config))).await;
+    world.say(PlatformFact::ConfigChanged(Arc::new(config))).await;
     assert_eq!(world.pass(Duration::from_secs(10)).await, [], "nothing is to be corrected");
     assert_eq!(world.detail().await.summary.wanted, PodCount::new(4));
 }

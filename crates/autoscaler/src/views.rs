@@ -1,68 +1,57 @@
 //! What the API shows, made of what the loop knows.
 
-use platform::PodFailure;
-use scaling::{Decision, Inputs, Mode, Multiscaler, PodPhase, Reason, RevisionStatus, Sentence};
+use std::time::Duration;
+
+use orchestration::{Orchestrator, PodFailure, PodView as PodStanding, RevisionView};
+use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence};
 use serde::Serialize;
-use vocabulary::{PodCount, RevisionId, Timestamp};
+use vocabulary::{PodCount, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
     API_VERSION, DecisionView, FailureView, InputsView, PodView, ProblemList, ReasonView, RevisionDetail,
     RevisionList, RevisionSummary,
 };
-use crate::assigner;
-use crate::registry::{Pod, Registry, Revision};
 
-pub(crate) fn list(
-    registry: &Registry,
-    multiscaler: &Multiscaler,
-    problems: &[String],
-    now: Timestamp,
-) -> RevisionList {
-    let summaries = registry
-        .revisions
-        .iter()
-        .filter_map(|(&id, revision)| Some(summary(revision, &multiscaler.status(id, now)?)));
-    let mut revisions: Vec<RevisionSummary> = summaries.collect();
+pub(crate) fn list(orchestrator: &Orchestrator, now: Timestamp) -> RevisionList {
+    let mut revisions: Vec<RevisionSummary> = orchestrator.views(now).map(|view| summary(&view)).collect();
     revisions.sort_by(|one, other| one.name.cmp(&other.name));
-    RevisionList { version: API_VERSION, revisions, problems: problems.to_vec() }
+    RevisionList { version: API_VERSION, revisions, problems: all_problems(orchestrator) }
 }
 
 pub(crate) fn detail(
-    id: RevisionId,
-    registry: &Registry,
-    multiscaler: &Multiscaler,
+    orchestrator: &Orchestrator,
+    name: &RevisionName,
     now: Timestamp,
 ) -> Option<RevisionDetail> {
-    let revision = registry.revisions.get(&id)?;
-    let mut pods: Vec<PodView> = revision.pods.values().map(|pod| pod_view(pod, now)).collect();
-    pods.sort_by(|one, other| one.name.cmp(&other.name));
+    let view = orchestrator.view(name, now)?;
     Some(RevisionDetail {
         version: API_VERSION,
-        summary: summary(revision, &multiscaler.status(id, now)?),
-        hosts: revision.facts.hosts.clone(),
-        container_concurrency: revision.facts.container_concurrency,
-        min_scale: revision.spec.min_scale,
-        max_scale: revision.spec.max_scale,
-        pods,
-        decisions: multiscaler.decisions(id).map(|decision| decision_view(decision, now)).collect(),
-        last_failure: revision.last_failure.as_ref().map(|failure| failure_view(failure, now)),
-        problems: Vec::new(),
+        summary: summary(&view),
+        hosts: view.facts().hosts(),
+        container_concurrency: view.facts().container_concurrency,
+        min_scale: view.spec().min_scale,
+        max_scale: view.spec().max_scale,
+        pods: view.pods().iter().map(|pod| pod_view(pod, now)).collect(),
+        decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
+        last_failure: view.last_failure().map(|failure| failure_view(failure, now)),
+        problems: all_problems(orchestrator),
     })
 }
 
-pub(crate) fn with_problems(detail: RevisionDetail, problems: &[String]) -> RevisionDetail {
-    RevisionDetail { problems: problems.to_vec(), ..detail }
+pub(crate) fn problems(orchestrator: &Orchestrator) -> ProblemList {
+    ProblemList { version: API_VERSION, problems: all_problems(orchestrator) }
 }
 
-pub(crate) fn problems(problems: &[String]) -> ProblemList {
-    ProblemList { version: API_VERSION, problems: problems.to_vec() }
+fn all_problems(orchestrator: &Orchestrator) -> Vec<String> {
+    orchestrator.problems().values().flatten().cloned().collect()
 }
 
-fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
+fn summary(view: &RevisionView<'_>) -> RevisionSummary {
+    let (facts, status) = (view.facts(), &view.status);
     RevisionSummary {
-        name: revision.facts.name.clone(),
-        template: revision.facts.template.clone(),
-        url: revision.facts.url.clone(),
+        name: facts.name.clone(),
+        template: facts.template.clone(),
+        url: facts.url.clone(),
         wanted: status.wanted,
         desired: status.desired,
         ready_pods: status.ready_pods,
@@ -70,7 +59,7 @@ fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
         pending_pods: status.pending_pods,
         terminating_pods: status.terminating_pods,
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
-        metric: word(&revision.spec.metric),
+        metric: word(&view.spec().metric),
         stable_value: status.stable_value,
         panic_value: status.panic_value,
         target_per_pod: status.target_per_pod,
@@ -78,40 +67,37 @@ fn summary(revision: &Revision, status: &RevisionStatus) -> RevisionSummary {
         waiting: status.waiting,
         activity: status.activity.to_owned(),
         last_reason: sentence(status.last_reason).unwrap_or_default(),
-        // What kept a pod once says nothing when there is none.
-        why_not_zero: sentence(status.why_not_zero).filter(|_| status.wanted > PodCount::ZERO),
-        why_not_ready: why_not_ready(revision),
+        why_not_zero: why_not_zero(view),
+        why_not_ready: view.why_not_ready(),
     }
 }
 
-/// Trouble of any pod is worth a word even while others serve; beyond that, what the revision waits for if a pod is wanted.
-fn why_not_ready(revision: &Revision) -> Option<String> {
-    let pods = revision.pods_by_name();
-    let trouble = pods
-        .iter()
-        .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, assigner::pod_trouble(pod, heard)?)));
-    let waits = || {
-        let text = assigner::waiting_for(revision.wanted, pods.iter().copied());
-        (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
-    };
-    trouble.or_else(waits)
+/// The rule that keeps pods, and who waits for one: no rule explains that better.
+fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
+    // What kept a pod once says nothing when there is none.
+    let text = sentence(view.status.why_not_zero).filter(|_| view.status.wanted > PodCount::ZERO)?;
+    let waited = view.oldest_wait().map(|waited| Duration::from_millis(age(waited)));
+    Some(match waited {
+        Some(waited) => format!("{text}; the oldest waiting request has waited {}", format_duration(waited)),
+        None => text,
+    })
 }
 
-fn pod_view(pod: &Pod, now: Timestamp) -> PodView {
-    let Pod { facts, heard, heard_at, .. } = pod;
+fn pod_view(pod: &PodStanding<'_>, now: Timestamp) -> PodView {
+    let facts = pod.facts;
     PodView {
         name: facts.name.clone(),
         phase: phase(facts.phase).to_owned(),
-        state: assigner::pod_state(facts, heard),
+        state: pod.state,
         leaving: facts.leaving,
         outdated: facts.outdated,
-        linked: heard.is_linked,
-        in_flight: heard.load.concurrency.value(),
-        queued: heard.load.queued,
-        heard_ms_ago: heard_at.map(|at| age_ms(at, now)),
+        linked: pod.is_linked,
+        in_flight: pod.in_flight,
+        queued: pod.queued,
+        heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
         requests: facts.requests,
         link: facts.link.map(|link| link.socket),
-        trouble: assigner::pod_trouble(facts, heard),
+        trouble: pod.trouble.clone(),
         details: facts.details.clone(),
     }
 }
@@ -188,5 +174,9 @@ fn word(value: &impl Serialize) -> String {
 }
 
 fn age_ms(at: Timestamp, now: Timestamp) -> u64 {
-    u64::try_from(now.saturating_since(at).as_millis()).unwrap_or(u64::MAX)
+    age(now.saturating_since(at))
+}
+
+fn age(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,6 +4,7 @@
 //! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
 //! the latest wins, so nobody ever waits for this task.
 
+mod desk;
 mod edits;
 mod failure;
 mod fleet;
@@ -18,25 +19,25 @@ mod starts;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent};
+use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformFact, PlatformOrder, RouteInForce};
+use platform::Platform;
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
-use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+use vocabulary::{HopKey, PodName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
 use crate::pod::PodMessage;
 use crate::watch::Watched;
-use fleet::{Fleet, PodNews};
+use desk::{Desk, Orders};
+use fleet::{Fleet, Known, PodNews};
 use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Outbox, Surface, Topic};
@@ -71,28 +72,6 @@ pub struct LocalConfig {
 pub struct LocalPlatform {
     desk: Arc<Desk>,
     logs: Arc<LogStore>,
-}
-
-/// Where orders are left. The latest about the same thing wins, so its size is bounded by the number of pods.
-#[derive(Debug, Default)]
-struct Desk {
-    orders: Mutex<Orders>,
-    something_new: Notify,
-    /// Whoever watches the files is to read them.
-    reload: Arc<Notify>,
-    /// Every pod has ended, and the supervisor with them.
-    ended: CancellationToken,
-}
-
-#[derive(Debug, Default)]
-struct Orders {
-    subscriber: Option<mpsc::Sender<PlatformEvent>>,
-    activators: Option<Vec<ActivatorFacts>>,
-    scale: BTreeMap<RevisionName, (PodCount, Vec<PodName>)>,
-    release: BTreeSet<PodName>,
-    states: BTreeMap<PodName, PodState>,
-    delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
-    end: Wish,
 }
 
 /// What became of the order to remove a Service.
@@ -187,24 +166,14 @@ impl LocalPlatform {
 }
 
 impl Platform for LocalPlatform {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
+    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
         let (subscriber, events) = mpsc::channel(EVENTS_WAITING);
         self.order(|orders| orders.subscriber = Some(subscriber));
         events
     }
 
-    fn execute(&self, command: PlatformCommand) {
-        self.order(|orders| match command {
-            PlatformCommand::ScaleTo { revision, count, end_first } => {
-                orders.scale.insert(revision, (count, end_first));
-            }
-            PlatformCommand::ReleasePod(pod) => {
-                orders.release.insert(pod);
-            }
-            PlatformCommand::NotePodState { pod, state, detail: _ } => {
-                orders.states.insert(pod, state);
-            }
-        });
+    fn execute(&self, order: PlatformOrder) {
+        self.order(|orders| orders.take_in(order));
     }
 }
 
@@ -283,14 +252,9 @@ impl Supervisor {
             self.surface.activators = activators;
             self.outbox.note_topic(Topic::Activators);
         }
-        for (pod, state) in orders.states {
-            self.fleet.note_state(&pod, state, now);
-        }
-        for (revision, (count, end_first)) in orders.scale {
-            self.fleet.scale_to(&revision, count, end_first, now);
-        }
-        for pod in orders.release {
-            self.fleet.release(&pod, now);
+        self.outbox.superseded(orders.superseded);
+        for order in orders.under_way.into_values() {
+            self.carry_out(&order, now);
         }
         for (service, reply) in orders.delete {
             // Whoever asked may have gone away; it is removed all the same.
@@ -312,6 +276,40 @@ impl Supervisor {
             );
         }
         self.fleet.drain(now);
+    }
+
+    /// Does as the subscriber orders, and tells how that went. Everything here is done at once, so no order is ever under way for long.
+    fn carry_out(&mut self, order: &PlatformOrder, now: Timestamp) {
+        let outcome = if self.outbox.is_in_force(order.fence) {
+            self.errands(order, now)
+        } else {
+            OrderOutcome::NotOwner
+        };
+        self.outbox.ended(order.fence, order.id, outcome);
+    }
+
+    fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
+        let is_known = match &order.what {
+            Order::ScaleTo { revision, to, end_first, .. } => {
+                self.fleet.scale_to(revision, *to, end_first.clone(), now)
+            }
+            Order::Route { revision, routing, activators } => {
+                let route = RouteInForce { routing: *routing, activators: activators.clone() };
+                self.fleet.set_route(revision, route)
+            }
+            Order::ReleasePod { pod, .. } => self.fleet.release(pod, now),
+            Order::NotePodState { pod, state, .. } => self.fleet.note_state(pod, *state, now),
+            // Hosts are not allocated: each is its Service's for as long as that exists.
+            Order::ReleaseEntrance { .. } => Known::Yes,
+            Order::Tell { about, reason, text } => {
+                tracing::warn!(?about, %reason, "{text}");
+                Known::Yes
+            }
+        };
+        match is_known {
+            Known::Yes => OrderOutcome::Done,
+            Known::No => OrderOutcome::Gone,
+        }
     }
 
     fn take_news(&mut self, pod: &PodName, news: &PodNews) {

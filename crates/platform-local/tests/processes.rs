@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use platform::{Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use orchestration::{
+    Fence, Order, OrderId, PlatformFact, PlatformOrder, PodFacts, ReleaseProof, RevisionFacts,
+};
+use platform::Platform;
 use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
-use scaling::PodPhase;
+use scaling::{Decision, Mode, PodPhase, Trigger};
 use tokio::sync::mpsc;
-use vocabulary::{PodCount, PodName, PodState, RevisionName};
+use vocabulary::{Bucket, Epoch, ExcessBurstCapacity, PodCount, PodName, PodState, RevisionName, Routing};
 
 /// Long enough for a busy machine; no test waits so long when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -114,7 +117,7 @@ spec:
 /// The platform, its files, and everything that it said.
 struct World {
     platform: Arc<LocalPlatform>,
-    events: mpsc::Receiver<PlatformEvent>,
+    events: mpsc::Receiver<PlatformFact>,
     revisions: BTreeMap<RevisionName, Arc<RevisionFacts>>,
     pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     problems: Vec<String>,
@@ -149,23 +152,26 @@ impl World {
         assert!(in_time, "waited for {what}; pods: {:#?}, problems: {:#?}", self.pods, self.problems);
     }
 
-    fn note(&mut self, event: PlatformEvent) {
+    fn note(&mut self, event: PlatformFact) {
         match event {
-            PlatformEvent::RevisionChanged(facts) => {
+            PlatformFact::RevisionChanged(facts) => {
                 self.revisions.insert(facts.name.clone(), facts);
             }
-            PlatformEvent::RevisionRemoved(name) => {
+            PlatformFact::RevisionRemoved(name) => {
                 self.revisions.remove(&name);
                 self.pods.remove(&name);
             }
-            PlatformEvent::PodsChanged { revision, pods } => {
+            PlatformFact::PodsChanged { revision, pods } => {
                 self.pods.insert(revision, pods);
             }
-            PlatformEvent::ProblemsChanged(problems) => self.problems = problems,
-            PlatformEvent::ConfigChanged(_)
-            | PlatformEvent::ActivatorsChanged(_)
-            | PlatformEvent::PodFailed { .. }
-            | PlatformEvent::Synced => {}
+            PlatformFact::ProblemsChanged { problems, .. } => self.problems = problems,
+            PlatformFact::ConfigChanged(_)
+            | PlatformFact::OwnershipChanged(_)
+            | PlatformFact::ActivatorsChanged(_)
+            | PlatformFact::PodFailed { .. }
+            | PlatformFact::RouteFound { .. }
+            | PlatformFact::OrderEnded { .. }
+            | PlatformFact::Synced => {}
         }
     }
 
@@ -186,16 +192,23 @@ impl World {
 
     fn ready(&self, pod: &PodName) {
         let (state, detail) = (PodState::Ready, String::new());
-        self.platform.execute(PlatformCommand::NotePodState { pod: pod.clone(), state, detail });
+        self.order(Order::NotePodState { pod: pod.clone(), state, detail });
+    }
+
+    fn release(&self, pod: &PodName) {
+        self.order(Order::ReleasePod { pod: pod.clone(), proof: ReleaseProof::Acknowledged });
+    }
+
+    /// As the first subscriber, whose orders are in force.
+    fn order(&self, what: Order) {
+        let fence = Fence { bucket: Bucket(0), epoch: Epoch(1) };
+        self.platform.execute(PlatformOrder { id: OrderId(0), fence, what });
     }
 
     fn scale(&self, name: &str, count: u32) {
         let count = PodCount::new(count);
-        self.platform.execute(PlatformCommand::ScaleTo {
-            revision: revision(name),
-            count,
-            end_first: vec![],
-        });
+        let (from, because) = (PodCount::ZERO, Arc::new(decision()));
+        self.order(Order::ScaleTo { revision: revision(name), from, to: count, end_first: vec![], because });
     }
 
     async fn end(self) {
@@ -206,6 +219,23 @@ impl World {
 
 fn revision(name: &str) -> RevisionName {
     RevisionName::new("default", "service", name).expect("a name")
+}
+
+/// Why somebody orders a count.
+fn decision() -> Decision {
+    Decision {
+        at: vocabulary::Timestamp::ZERO,
+        trigger: Trigger::Tick,
+        inputs: None,
+        reasons: Vec::new(),
+        mode: Mode::Stable,
+        desired: None,
+        wanted: None,
+        excess_burst_capacity: ExcessBurstCapacity::ZERO,
+        routing: Routing::Direct,
+        activators: PodCount::ZERO,
+        why_not_zero: None,
+    }
 }
 
 fn drive(test: impl Future<Output = ()>) {
@@ -252,7 +282,7 @@ async fn a_pod_is_announced_and_leaves_in_order() {
     assert_eq!(pod.requests.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:1"));
     assert_eq!(pod.link.map(|link| link.socket.to_string()).as_deref(), Some("127.0.0.1:3"));
     assert_eq!(
-        world.revisions[&revision("hello")].hosts,
+        world.revisions[&revision("hello")].hosts(),
         [
             "hello.default.example.com",
             "hello.localhost",
@@ -268,7 +298,7 @@ async fn a_pod_is_announced_and_leaves_in_order() {
     world.scale("hello", 0);
     world.until("the pod to leave", |world| world.pods_of("hello").iter().all(|pod| pod.leaving)).await;
     assert!(is_alive(app) && is_alive(queue_proxy), "it waits for its release");
-    world.platform.execute(PlatformCommand::ReleasePod(pod.name.clone()));
+    world.release(&pod.name);
     world.until("the pod to end", |world| world.pods_of("hello").is_empty()).await;
     assert!(!is_alive(app) && !is_alive(queue_proxy));
     world.end().await;
@@ -357,7 +387,7 @@ async fn an_edit_rolls_over_when_the_new_pod_is_ready() {
                 .all(|pod| pod.leaving == (pod.name == old.name) && pod.outdated == pod.leaving)
         })
         .await;
-    world.platform.execute(PlatformCommand::ReleasePod(old.name.clone()));
+    world.release(&old.name);
     world.until("the old one to end", |world| world.pods_of("hello").len() == 1).await;
     world.end().await;
 }
@@ -384,14 +414,14 @@ async fn a_removed_service_is_stopped() {
     let mut world = World::new(&format!("{one}---\n{two}"));
     world.first_running("one").await;
     world.first_running("two").await;
-    assert_eq!(world.revisions[&revision("one")].hosts.len(), 3);
+    assert_eq!(world.revisions[&revision("one")].hosts().len(), 3);
     world.edit(&one);
     world.until("the pod to leave", |world| world.pods_of("two").iter().all(|pod| pod.leaving)).await;
     for pod in world.pods_of("two").to_vec() {
-        world.platform.execute(PlatformCommand::ReleasePod(pod.name));
+        world.release(&pod.name);
     }
     world.until("the revision to go", |world| !world.revisions.contains_key(&revision("two"))).await;
-    world.until("the single hosts", |world| world.revisions[&revision("one")].hosts.len() == 6).await;
+    world.until("the single hosts", |world| world.revisions[&revision("one")].hosts().len() == 6).await;
     assert_eq!(world.running("one").len(), 1);
     world.end().await;
 }
@@ -418,7 +448,7 @@ async fn pods_that_wait_for_their_start_end_without_it() {
     world
         .until("the others to end", |world| {
             for pod in world.pods_of("hello").iter().filter(|pod| pod.leaving) {
-                world.platform.execute(PlatformCommand::ReleasePod(pod.name.clone()));
+                world.release(&pod.name);
             }
             world.pods_of("hello").len() == 1
         })

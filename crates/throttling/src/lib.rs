@@ -1,13 +1,12 @@
 //! Which request may run where, and when.
 //!
 //! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])? Which pod takes it, and who
-//! is next ([`Throttler`], with a [`Balancer`] and the [`slots`] it may use)? How much ran, second by second ([`LoadMeter`])? The edge hands in
+//! is next ([`Throttler`], with a [`Balancer`])? How much ran, second by second ([`LoadMeter`])? The edge hands in
 //! events with the time they happened at and acts on the answers; a waiting request is a [`Ticket`] here and a future there.
 
 mod balancer;
 mod breaker;
 mod load_meter;
-pub mod slots;
 mod throttler;
 #[cfg(test)]
 mod vectors;

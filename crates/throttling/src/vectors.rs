@@ -71,6 +71,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("C1", "no ClusterIP mode: pods are always addressed one by one"),
     ("C2", "no ClusterIP mode"),
     ("C3", "a pod without a limit has room always; the gate is the list of ready pods"),
+    ("C4", "orchestration: slices of the slots"),
+    ("C5", "as C4"),
+    ("C6", "as C4"),
+    ("C7", "as C4"),
+    ("C8", "as C4"),
+    ("C9", "as C4"),
+    ("C10", "as C4"),
+    ("C11", "as C4"),
+    ("C12", "as C4"),
+    ("C13", "as C4"),
+    ("C14", "as C4"),
     ("C15", "the autoscaler knows the activators; nobody looks for his own address"),
     ("C16", "as C15"),
     ("C24", "the autoscaler's choice of activators"),
@@ -78,10 +89,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// The sources whose tests name vectors.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 4] = [
     include_str!("breaker.rs"),
     include_str!("balancer.rs"),
-    include_str!("slots.rs"),
     include_str!("load_meter/tests.rs"),
     include_str!("throttler/tests.rs"),
 ];

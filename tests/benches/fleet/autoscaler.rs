@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute, Metrics};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, DialRoute, Metrics};
 use axum::routing::get;
-use platform::{ActivatorFacts, Platform, PlatformCommand, PlatformEvent, PodFacts, RevisionFacts};
+use orchestration::{
+    ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
+};
+use platform::Platform;
 use runtime::{Clock, MetricsRegistry};
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vocabulary::{HopKey, PodCount, ReplicaName, RequestTimeouts};
+use vocabulary::{Epoch, HopKey, Ownership, PodCount, ReplicaName, RequestTimeouts};
 
 use crate::fleet::shape::Shape;
 
@@ -29,20 +32,20 @@ pub(crate) struct Settings {
 
 /// Tells the facts once, and counts orders that would change a replica count.
 struct Facts {
-    events: Mutex<Option<mpsc::Receiver<PlatformEvent>>>,
+    events: Mutex<Option<mpsc::Receiver<PlatformFact>>>,
     wanted: PodCount,
     changes: AtomicU64,
 }
 
 impl Platform for Facts {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformEvent> {
+    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
         events.expect("one autoscaler subscribes once")
     }
 
-    fn execute(&self, command: PlatformCommand) {
-        if let PlatformCommand::ScaleTo { count, .. } = command
-            && count != self.wanted
+    fn execute(&self, order: PlatformOrder) {
+        if let Order::ScaleTo { to, .. } = order.what
+            && to != self.wanted
         {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
@@ -64,10 +67,11 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let wanted = PodCount::new(settings.shape.pods_each);
     let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: AtomicU64::new(0) });
     let config = AutoscalerConfig {
-        epoch: settings.epoch,
+        name: ReplicaName::new("autoscaler"),
         clock: Clock::start(),
         metrics: Metrics::register(&MetricsRegistry::default()),
         dial: DialRoute::default(),
+        choice: ActivatorChoice::Everyone,
     };
     let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());
@@ -81,26 +85,32 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformEvent>) -> anyhow::Result<()> {
+async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyhow::Result<()> {
     let cluster = Arc::new(ClusterConfig::default());
     let annotations = [("target", "10"), ("min-scale", "1")]
         .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
     let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
     let checked = RevisionSettings::parse(&annotations, &cluster);
     let settings_of_revision = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
-    events.send(PlatformEvent::ConfigChanged(Arc::clone(&cluster))).await?;
+    let ownership = Ownership::of_everything(Epoch(settings.epoch));
+    events.send(PlatformFact::OwnershipChanged(ownership)).await?;
+    events.send(PlatformFact::ConfigChanged(Arc::clone(&cluster))).await?;
     for index in 0..settings.shape.revisions {
         let facts = revision(index, settings.shape, settings_of_revision.clone());
-        events.send(PlatformEvent::RevisionChanged(Arc::new(facts))).await?;
+        events.send(PlatformFact::RevisionChanged(Arc::new(facts))).await?;
         let first = index * settings.shape.pods_each;
         let pods = (first..first + settings.shape.pods_each).map(|pod| facts_of_pod(pod, settings.pods));
         let revision = Shape::revision(index);
-        events.send(PlatformEvent::PodsChanged { revision, pods: pods.collect() }).await?;
+        events.send(PlatformFact::PodsChanged { revision, pods: pods.collect() }).await?;
     }
     let link = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.activator));
-    let activators = vec![ActivatorFacts { name: ReplicaName::new("activator-1"), link: link.into() }];
-    events.send(PlatformEvent::ActivatorsChanged(activators)).await?;
-    events.send(PlatformEvent::Synced).await?;
+    let activators = vec![ActivatorFacts {
+        name: ReplicaName::new("activator-1"),
+        link: link.into(),
+        life: ActivatorLife::Ready,
+    }];
+    events.send(PlatformFact::ActivatorsChanged(activators)).await?;
+    events.send(PlatformFact::Synced).await?;
     Ok(())
 }
 
@@ -111,7 +121,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
         progress_deadline: Duration::from_secs(600),
-        hosts: vec![format!("revision-{index:05}.default.example.com")],
+        entrances: vec![Entrance::Host(format!("revision-{index:05}.default.example.com"))],
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
@@ -126,6 +136,7 @@ fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
         name: Shape::pod(pod),
         phase: PodPhase::Running,
         leaving: false,
+        ends_in: None,
         platform_ready: None,
         requests: Some(address),
         link: Some(address.into()),

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use link::{ActivatorOrder, LinkError, Reader, Writer};
+use orchestration::Event;
 use runtime::Clock;
-use vocabulary::{ActivatorWord, Assignment, Epoch, Ownership, ReplicaName};
+use vocabulary::{ActivatorWord, Assignment, ReplicaName};
 
-use super::outbox::{Next, Outbox};
-use super::{LinkEvent, Peer, Up, breach};
+use super::outbox::{Next, Outbox, Sync};
+use super::{Peer, Up, breach};
 
 /// Dials and talks until the task is ended.
-pub(super) async fn keep(mut peer: Peer, name: ReplicaName, outbox: Arc<Outbox>) {
+pub(super) async fn keep(mut peer: Peer, name: ReplicaName, owner: ReplicaName, outbox: Arc<Outbox>) {
     let clock = peer.clock;
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
         let ended = tokio::select! {
             ended = listen(&mut peer, &name, &mut reader, &mut up) => ended,
-            reason = speak(&mut writer, &outbox, clock) => Err(reason),
+            reason = speak(&mut writer, &owner, &outbox, clock) => Err(reason),
         };
         drop((reader, writer));
         outbox.disconnected();
@@ -47,18 +48,24 @@ async fn listen(
         None => return Ok(()),
     };
     *up = Some(peer.up());
-    peer.say(LinkEvent::ActivatorUp(Box::new(hello))).await;
+    let link = peer.target.id;
+    peer.say(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) }).await;
     while let Some(report) = reader.next().await? {
         if matches!(report, ActivatorWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
-        peer.say(LinkEvent::Activator(report)).await;
+        peer.say(Event::ActivatorSpoke { link, word: report }).await;
     }
     Ok(())
 }
 
 /// A heartbeat opens the conversation; the outbox says nothing until the event loop has taken in the hello.
-async fn speak(writer: &mut Writer<ActivatorOrder>, outbox: &Outbox, clock: Clock) -> LinkError {
+async fn speak(
+    writer: &mut Writer<ActivatorOrder>,
+    owner: &ReplicaName,
+    outbox: &Outbox,
+    clock: Clock,
+) -> LinkError {
     let mut order = Some(ActivatorOrder::Heartbeat);
     loop {
         if let Some(order) = order.take()
@@ -67,12 +74,13 @@ async fn speak(writer: &mut Writer<ActivatorOrder>, outbox: &Outbox, clock: Cloc
             return reason;
         }
         match outbox.next(clock.now()) {
-            Next::Sync(assignments) => {
-                if let Err(reason) = sync(writer, &assignments).await {
+            Next::Sync(sync) => {
+                if let Err(reason) = tell_everything(writer, owner, &sync).await {
                     return reason;
                 }
             }
             Next::Send(slot) => order = Some(slot.order()),
+            Next::Release(buckets) => order = Some(ActivatorOrder::Released { buckets }),
             Next::Wait(until) => tokio::select! {
                 () = outbox.changed() => {}
                 () = clock.sleep_until(until.unwrap_or(vocabulary::Timestamp::MAX)), if until.is_some() => {}
@@ -82,11 +90,14 @@ async fn speak(writer: &mut Writer<ActivatorOrder>, outbox: &Outbox, clock: Cloc
     }
 }
 
-async fn sync(writer: &mut Writer<ActivatorOrder>, assignments: &[Arc<Assignment>]) -> Result<(), LinkError> {
-    let owner = ReplicaName::new("autoscaler");
-    let ownership = Ownership::of_everything(Epoch::default());
+async fn tell_everything(
+    writer: &mut Writer<ActivatorOrder>,
+    owner: &ReplicaName,
+    sync: &Sync,
+) -> Result<(), LinkError> {
+    let (owner, ownership) = (owner.clone(), sync.ownership.clone());
     writer.send(&ActivatorOrder::SyncBegin { owner, ownership }).await?;
-    for assignment in assignments {
+    for assignment in &sync.assignments {
         writer.send(&ActivatorOrder::Assign(Box::new(Assignment::clone(assignment)))).await?;
     }
     writer.send(&ActivatorOrder::SyncEnd).await

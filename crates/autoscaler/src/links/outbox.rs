@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use link::ActivatorOrder;
+use orchestration::{Unassignment, Urgency};
 use tokio::sync::Notify;
-use vocabulary::{Assignment, RevisionName, Timestamp, Version};
-
-use crate::assigner::Urgency;
+use vocabulary::{Assignment, Bucket, Ownership, RevisionName, Timestamp, Version};
 
 /// The least time between two frames of one revision that bring no news of usable pods.
 const FRAME_EVERY: Duration = Duration::from_millis(20);
@@ -27,26 +26,39 @@ pub(crate) struct Outbox {
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     /// Send everything, between `SyncBegin` and `SyncEnd`.
-    Sync(Vec<Arc<Assignment>>),
+    Sync(Sync),
     /// Send one revision.
     Send(Slot),
+    /// Say of which buckets no route names it any more.
+    Release(BTreeSet<Bucket>),
     /// Nothing before then, or before a change.
     Wait(Option<Timestamp>),
+}
+
+/// Everything within some buckets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sync {
+    pub(super) ownership: Ownership,
+    pub(super) assignments: Vec<Arc<Assignment>>,
 }
 
 /// The latest about one revision.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Slot {
     Assigned(Arc<Assignment>),
-    Removed(RevisionName, Version),
+    Unassigned(RevisionName, Version, Unassignment),
 }
 
 impl Slot {
     pub(super) fn order(&self) -> ActivatorOrder {
         match self {
             Self::Assigned(assignment) => ActivatorOrder::Assign(Box::new(Assignment::clone(assignment))),
-            Self::Removed(revision, version) => {
-                ActivatorOrder::Remove { revision: revision.clone(), version: *version }
+            Self::Unassigned(revision, version, how) => {
+                let (revision, version) = (revision.clone(), *version);
+                match how {
+                    Unassignment::Removed => ActivatorOrder::Remove { revision, version },
+                    Unassignment::Forgotten => ActivatorOrder::Forget { revision, version },
+                }
             }
         }
     }
@@ -55,13 +67,16 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Slots {
     phase: Phase,
+    sync: Sync,
+    released: BTreeSet<Bucket>,
     latest: BTreeMap<RevisionName, Entry>,
     due: BTreeSet<(Timestamp, RevisionName)>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    slot: Slot,
+    /// What has not left yet; `None` once it has.
+    slot: Option<Slot>,
     sent_at: Option<Timestamp>,
     due: Option<Timestamp>,
 }
@@ -84,23 +99,40 @@ impl Outbox {
         self.put(revision, Slot::Assigned(assignment), urgency, now);
     }
 
-    /// A revision is gone.
-    pub(crate) fn remove(&self, revision: &RevisionName, version: Version, now: Timestamp) {
-        self.put(revision.clone(), Slot::Removed(revision.clone(), version), Urgency::AtOnce, now);
+    /// A revision need not be known any more.
+    pub(crate) fn unassign(
+        &self,
+        revision: &RevisionName,
+        version: Version,
+        how: Unassignment,
+        now: Timestamp,
+    ) {
+        let slot = Slot::Unassigned(revision.clone(), version, how);
+        self.put(revision.clone(), slot, Urgency::AtOnce, now);
     }
 
-    /// The activator said hello, and all that it must know has been put: it is to be told everything.
-    pub(crate) fn sync(&self) {
-        self.lock().phase = Phase::SyncDue;
+    /// No route of these buckets names the activator any more.
+    pub(crate) fn release(&self, buckets: BTreeSet<Bucket>) {
+        self.lock().released.extend(buckets);
+        self.changed.notify_one();
+    }
+
+    /// The activator said hello, and is to be told everything: this.
+    pub(crate) fn sync(&self, ownership: Ownership, assignments: Vec<Arc<Assignment>>) {
+        let mut slots = self.lock();
+        slots.phase = Phase::SyncDue;
+        slots.sync = Sync { ownership, assignments };
+        slots.latest.clear();
+        slots.due.clear();
+        drop(slots);
         self.changed.notify_one();
     }
 
     /// The link is gone.
     pub(super) fn disconnected(&self) {
         let mut slots = self.lock();
-        slots.phase = Phase::Silent;
-        // The next sync says it by not naming them.
-        slots.forget_removed();
+        // The next sync says everything.
+        *slots = Slots::default();
     }
 
     /// Waits for a change. Cancel-safe; a change while nobody waits is kept.
@@ -133,9 +165,9 @@ impl Outbox {
 }
 
 impl Slots {
+    /// Before the sync nothing is kept: it says everything itself. What changes until it leaves goes after it.
     fn put(&mut self, revision: RevisionName, slot: Slot, urgency: Urgency, now: Timestamp) {
-        if self.phase != Phase::Synced && matches!(slot, Slot::Removed(..)) {
-            self.latest.remove(&revision);
+        if self.phase == Phase::Silent {
             return;
         }
         let known = self.latest.remove(&revision);
@@ -143,36 +175,30 @@ impl Slots {
         if let Some(due) = due_before {
             self.due.remove(&(due, revision.clone()));
         }
-        let due = (self.phase == Phase::Synced).then(|| {
-            let due = match urgency {
-                Urgency::AtOnce => now,
-                Urgency::Soon => sent_at.map_or(now, |sent_at| now.max(sent_at + FRAME_EVERY)),
-            };
-            // An urgent change that has not left yet makes whatever replaces it urgent.
-            due_before.map_or(due, |before| due.min(before))
-        });
-        if let Some(due) = due {
-            self.due.insert((due, revision.clone()));
-        }
-        self.latest.insert(revision, Entry { slot, sent_at, due });
+        let due = match urgency {
+            Urgency::AtOnce => now,
+            Urgency::Soon => sent_at.map_or(now, |sent_at| now.max(sent_at + FRAME_EVERY)),
+        };
+        // An urgent change that has not left yet makes whatever replaces it urgent.
+        let due = due_before.map_or(due, |before| due.min(before));
+        self.due.insert((due, revision.clone()));
+        self.latest.insert(revision, Entry { slot: Some(slot), sent_at, due: Some(due) });
     }
 
-    fn begin_sync(&mut self, now: Timestamp) -> Vec<Arc<Assignment>> {
+    fn begin_sync(&mut self, now: Timestamp) -> Sync {
         self.phase = Phase::Synced;
-        self.due.clear();
-        self.forget_removed();
-        let entries = self.latest.values_mut().filter_map(|entry| {
-            entry.sent_at = Some(now);
-            entry.due = None;
-            match &entry.slot {
-                Slot::Assigned(assignment) => Some(Arc::clone(assignment)),
-                Slot::Removed(..) => None,
-            }
-        });
-        entries.collect()
+        let sync = std::mem::take(&mut self.sync);
+        for assignment in &sync.assignments {
+            let entry = self.latest.entry(assignment.revision.clone());
+            entry.or_insert(Entry { slot: None, sent_at: None, due: None }).sent_at = Some(now);
+        }
+        sync
     }
 
     fn pop_due(&mut self, now: Timestamp) -> Next {
+        if !self.released.is_empty() {
+            return Next::Release(std::mem::take(&mut self.released));
+        }
         let Some((due, _)) = self.due.first() else { return Next::Wait(None) };
         if *due > now {
             return Next::Wait(Some(*due));
@@ -181,15 +207,11 @@ impl Slots {
         let entry = self.latest.get_mut(&revision).expect("what is due has a slot");
         entry.due = None;
         entry.sent_at = Some(now);
-        let slot = entry.slot.clone();
-        if matches!(slot, Slot::Removed(..)) {
+        let slot = entry.slot.take().expect("what is due has not left");
+        if matches!(slot, Slot::Unassigned(..)) {
             self.latest.remove(&revision);
         }
         Next::Send(slot)
-    }
-
-    fn forget_removed(&mut self) {
-        self.latest.retain(|_, entry| matches!(entry.slot, Slot::Assigned(_)));
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use orchestration::Priority;
 use runtime::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,17 +26,6 @@ const DIAL_EVERY: Duration = Duration::from_millis(2);
 const CATCH_UP_MAX: Duration = Duration::from_millis(16);
 /// Requests on their way to the pacer; it takes them at once, so this only smooths a burst.
 const REQUESTS_MAX: usize = 1024;
-
-/// Who dials first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Priority {
-    /// An activator: every revision depends on it.
-    Activator,
-    /// A pod of a revision with waiting requests or no ready pod.
-    Awaited,
-    /// Any other pod.
-    Rest,
-}
 
 /// Gives turns.
 #[derive(Clone, Debug)]

@@ -1,20 +1,22 @@
 //! A link to a queue-proxy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use link::{LinkError, PodOrder, Reader, Writer};
+use orchestration::Event;
 use runtime::Clock;
 use tokio::sync::watch;
-use vocabulary::{PodName, PodWord, Timestamp};
+use vocabulary::{PodName, PodSettings, PodWord, Timestamp};
 
-use super::{LinkEvent, Peer, Up, breach};
+use super::{Peer, Up, breach};
 
 /// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that says more is read
 /// more slowly, so it cannot keep the event loop busy.
 const REPORTS_PER_SECOND_MAX: u32 = 50;
 
 /// Dials and talks until the task is ended.
-pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Receiver<PodOrder>) {
+pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Receiver<Arc<PodSettings>>) {
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
@@ -46,25 +48,26 @@ async fn listen(
         None => return Ok(()),
     };
     *up = Some(peer.up());
-    peer.say(LinkEvent::PodUp(Box::new(hello))).await;
+    let link = peer.target.id;
+    peer.say(Event::PodSpoke { link, word: PodWord::Hello(hello) }).await;
     let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
     while let Some(report) = reader.next().await? {
         if matches!(report, PodWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
         pace.take().await;
-        peer.say(LinkEvent::Pod(report)).await;
+        peer.say(Event::PodSpoke { link, word: report }).await;
     }
     Ok(())
 }
 
 /// Sends the settings first and whenever they change, and a heartbeat when there is nothing to say.
-async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<PodOrder>) -> LinkError {
+async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<Arc<PodSettings>>) -> LinkError {
     settings.mark_changed();
     loop {
         let order = tokio::select! {
             biased;
-            Ok(()) = settings.changed() => settings.borrow_and_update().clone(),
+            Ok(()) = settings.changed() => PodOrder::Settings(Arc::clone(&settings.borrow_and_update())),
             () = writer.idle() => PodOrder::Heartbeat,
         };
         if let Err(reason) = writer.send(&order).await {

@@ -3,7 +3,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use super::*;
 
-const PAGE: [&str; 18] = [
+const PAGE: [&str; 19] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -22,6 +22,7 @@ const PAGE: [&str; 18] = [
     "autoscaler_links_lost counter",
     "autoscaler_decisions counter",
     "autoscaler_configuration_problems gauge",
+    "autoscaler_pod_releases counter",
 ];
 
 /// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
@@ -36,6 +37,7 @@ fn the_page_is_pinned() {
     metrics.link_up(PeerKind::Activator);
     metrics.link_down(PeerKind::Activator, LinkEnd::Lost);
     metrics.problems(2);
+    metrics.released(orchestration::ReleaseProof::OutOfTime);
     let page = registry.encode();
     let types: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     assert_eq!(types, PAGE);
@@ -47,6 +49,7 @@ fn the_page_is_pinned() {
         "autoscaler_links_lost_total{peer=\"activator\"} 1",
         "autoscaler_decisions_total{trigger=\"surge\"} 1",
         "autoscaler_configuration_problems 2",
+        "autoscaler_pod_releases_total{proof=\"out_of_time\"} 1",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
     }

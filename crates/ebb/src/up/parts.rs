@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners};
 use anyhow::Context;
-use autoscaler::{Autoscaler, AutoscalerConfig, DialRoute};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, DialRoute};
 use axum::Router;
 use dataplane::{ConnectionBudget, MemoryBudget};
+use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
-use platform::{ActivatorFacts, Platform};
+use platform::Platform;
 use platform_local::{Loaded, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
@@ -39,7 +40,6 @@ pub(super) struct Parts {
     starter: ActivatorStarter,
     /// `None` only while it is rebuilt.
     autoscaler: Option<Autoscaler>,
-    epoch: u64,
     api: CurrentRouter,
 }
 
@@ -77,6 +77,15 @@ impl Activators {
 
     fn add(&self, running: &RunningActivator) {
         self.change(|present| present.push((running.facts.clone(), running.activator.holdings())));
+    }
+
+    /// It accepts nothing more, and finishes what it holds.
+    fn retire(&self, name: &ReplicaName) {
+        self.change(|present| {
+            for (facts, _) in present.iter_mut().filter(|(facts, _)| facts.name == *name) {
+                facts.life = ActivatorLife::Terminating;
+            }
+        });
     }
 
     fn remove(&self, name: &ReplicaName) {
@@ -146,9 +155,7 @@ impl Parts {
             activators.add(&activator);
             accepting.push(activator);
         }
-        let epoch = 1;
-        let config = AutoscalerConfig { epoch, clock, metrics: autoscaler_metrics.clone(), dial };
-        let autoscaler = start_autoscaler(&platform, config);
+        let autoscaler = start_autoscaler(&platform, autoscaler_config(clock, &autoscaler_metrics, dial));
         for running in &accepting {
             running.activator.synced().await;
         }
@@ -164,7 +171,6 @@ impl Parts {
             retiring: JoinSet::new(),
             starter,
             autoscaler: Some(autoscaler),
-            epoch,
             api,
         })
     }
@@ -181,13 +187,7 @@ impl Parts {
 
     /// Ends the autoscaler and starts one that knows nothing but what the platform and the links tell it.
     pub(super) async fn restart_autoscaler(&mut self) -> anyhow::Result<()> {
-        self.epoch += 1;
-        let config = AutoscalerConfig {
-            epoch: self.epoch,
-            clock: self.clock,
-            metrics: self.autoscaler_metrics.clone(),
-            dial: self.dial,
-        };
+        let config = autoscaler_config(self.clock, &self.autoscaler_metrics, self.dial);
         if let Some(old) = self.autoscaler.take() {
             old.stop().await;
         }
@@ -206,6 +206,7 @@ impl Parts {
             new.activator.synced().await;
             let old = std::mem::replace(running, new);
             old.activator.stop_accepting();
+            self.activators.retire(&old.facts.name);
             self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
         }
         // What has ended by now needs no more room.
@@ -260,8 +261,8 @@ impl ActivatorStarter {
         self.started += 1;
         let name = ReplicaName::new(&format!("activator-{}", self.started));
         let link_token = Some(runtime::new_link_token());
-        let facts =
-            ActivatorFacts { name, link: LinkAddress { socket: link.local_addr()?, token: link_token } };
+        let address = LinkAddress { socket: link.local_addr()?, token: link_token };
+        let facts = ActivatorFacts { name, link: address, life: ActivatorLife::Ready };
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(WORKERS_MAX);
         let config = ActivatorConfig {
             name: facts.name.clone(),
@@ -287,6 +288,12 @@ fn log_options(options: &UpOptions) -> LogOptions {
         format: super::format_of(options.log_format),
         patience: options.log_patience.or(of_terminal),
     }
+}
+
+/// One at a time, which owns everything. All activators accept from one listening socket, so each must know every revision.
+fn autoscaler_config(clock: Clock, metrics: &autoscaler::Metrics, dial: DialRoute) -> AutoscalerConfig {
+    let (name, choice) = (ReplicaName::new("autoscaler"), ActivatorChoice::Everyone);
+    AutoscalerConfig { name, clock, metrics: metrics.clone(), dial, choice }
 }
 
 fn start_autoscaler(platform: &Arc<LocalPlatform>, config: AutoscalerConfig) -> Autoscaler {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use platform::{PodFacts, PodFailure, RevisionFacts};
+use orchestration::{PodFacts, PodFailure, RevisionFacts, RouteInForce};
 use scaling::ClusterConfig;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
@@ -29,6 +29,13 @@ pub(crate) enum PodNews {
     Failed(Failure),
     /// It is gone, with everything that came from it. How, as the end of a sentence.
     Ended(String),
+}
+
+/// Whether an order was about something that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Yes,
+    No,
 }
 
 /// What changed since the last look, to be published.
@@ -129,32 +136,48 @@ impl Fleet {
         count: PodCount,
         end_first: Vec<PodName>,
         now: Timestamp,
-    ) {
+    ) -> Known {
         let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
-            return;
+            return Known::No;
         };
         revision.scale_to(count, end_first);
         self.look_at(name, now);
+        Known::Yes
+    }
+
+    /// Who serves a revision from now on. All requests come to the activators here, which were told themselves, so this is only remembered: for
+    /// whoever decides after the present autoscaler.
+    pub(crate) fn set_route(&mut self, name: &RevisionName, route: RouteInForce) -> Known {
+        let Some(revision) = self.revisions.get_mut(name) else { return Known::No };
+        revision.route = Some(route);
+        Known::Yes
+    }
+
+    /// Who serves a revision, if that was ever said.
+    pub(crate) fn route(&self, name: &RevisionName) -> Option<RouteInForce> {
+        self.revisions.get(name)?.route.clone()
     }
 
     /// Activators pick the pod no more.
-    pub(crate) fn release(&mut self, pod: &PodName, now: Timestamp) {
-        let Some(name) = self.owner_of(pod) else { return };
+    pub(crate) fn release(&mut self, pod: &PodName, now: Timestamp) -> Known {
+        let Some(name) = self.owner_of(pod) else { return Known::No };
         let revision = self.revisions.get_mut(&name).expect("it owns the pod");
         let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.release(pod, &mut around);
         self.changes.pods.insert(name);
+        Known::Yes
     }
 
     /// What a pod said on its link.
-    pub(crate) fn note_state(&mut self, pod: &PodName, state: PodState, now: Timestamp) {
-        let Some(name) = self.owner_of(pod) else { return };
+    pub(crate) fn note_state(&mut self, pod: &PodName, state: PodState, now: Timestamp) -> Known {
+        let Some(name) = self.owner_of(pod) else { return Known::No };
         // Unheard says nothing about the pod.
         if state != PodState::Unheard {
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
             revision.note_ready(pod, state == PodState::Ready, now);
             self.look_at(&name, now);
         }
+        Known::Yes
     }
 
     /// What became known of a pod's process.

@@ -1,13 +1,15 @@
 //! News for whoever subscribed. What is to be said is remembered as names, not as messages: a slow subscriber gets the present
 //! state when it is ready for it, and nothing grows meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use platform::{ActivatorFacts, PlatformEvent, PodFacts, PodFailure};
+use orchestration::{
+    ActivatorFacts, Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, Subject,
+};
 use scaling::ClusterConfig;
 use tokio::sync::mpsc;
-use vocabulary::RevisionName;
+use vocabulary::{Epoch, Ownership, RevisionName};
 
 use crate::supervisor::fleet::{Changes, Fleet};
 
@@ -25,6 +27,8 @@ pub(crate) struct Surface {
 /// What is said of the platform as a whole, in the order in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
+    /// Whose everything is.
+    Ownership,
     /// The ConfigMap.
     Config,
     /// The activators.
@@ -38,31 +42,64 @@ pub(crate) enum Topic {
 /// What is still to be said, to whom.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    subscriber: Option<mpsc::Sender<PlatformEvent>>,
+    subscriber: Option<mpsc::Sender<PlatformFact>>,
+    /// Grows with every subscriber, whose orders carry it.
+    epoch: Epoch,
     topics: BTreeSet<Topic>,
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     said_failures: BTreeMap<RevisionName, PodFailure>,
+    /// Revisions whose route a new subscriber has not heard yet.
+    routes: BTreeSet<RevisionName>,
+    /// How the subscriber's orders ended: as many as it gave since it last listened.
+    outcomes: VecDeque<(OrderId, OrderOutcome)>,
 }
 
 impl Outbox {
     /// Begins anew with a subscriber who knows nothing.
-    pub(crate) fn subscribe(&mut self, subscriber: mpsc::Sender<PlatformEvent>, fleet: &Fleet) {
+    pub(crate) fn subscribe(&mut self, subscriber: mpsc::Sender<PlatformFact>, fleet: &Fleet) {
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();
-        let changes =
-            Changes { revisions: all.clone(), pods: all.clone(), failures: all, removed: BTreeSet::new() };
+        let changes = Changes {
+            revisions: all.clone(),
+            pods: all.clone(),
+            failures: all.clone(),
+            removed: BTreeSet::new(),
+        };
         *self = Self {
             subscriber: Some(subscriber),
-            topics: [Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced].into(),
+            epoch: Epoch(self.epoch.0 + 1),
+            topics: [Topic::Ownership, Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced]
+                .into(),
             changes,
             said_pods: BTreeMap::new(),
             said_failures: BTreeMap::new(),
+            routes: all,
+            outcomes: VecDeque::new(),
         };
     }
 
     /// Whether somebody listens.
     pub(crate) fn has_subscriber(&self) -> bool {
         self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
+    }
+
+    /// Whether an order is the present subscriber's.
+    pub(crate) fn is_in_force(&self, fence: Fence) -> bool {
+        fence.epoch == self.epoch
+    }
+
+    /// An order ended. Whoever gave it may be gone; then nobody else is told.
+    pub(crate) fn ended(&mut self, fence: Fence, order: OrderId, outcome: OrderOutcome) {
+        if self.is_in_force(fence) && self.has_subscriber() {
+            self.outcomes.push_back((order, outcome));
+        }
+    }
+
+    /// These orders were replaced.
+    pub(crate) fn superseded(&mut self, orders: Vec<(Fence, OrderId)>) {
+        for (fence, order) in orders {
+            self.ended(fence, order, OrderOutcome::Superseded);
+        }
     }
 
     /// What holds for the whole platform changed.
@@ -114,23 +151,31 @@ impl Outbox {
     }
 
     /// The next event. The order matters: settings before revisions, revisions before their pods, and all of it before `Synced`.
-    fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformEvent> {
+    fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformFact> {
+        if self.topics.remove(&Topic::Ownership) {
+            return Some(PlatformFact::OwnershipChanged(Ownership::of_everything(self.epoch)));
+        }
         if self.topics.remove(&Topic::Config) {
-            return Some(PlatformEvent::ConfigChanged(surface.cluster.clone()));
+            return Some(PlatformFact::ConfigChanged(surface.cluster.clone()));
         }
         if let Some(name) = self.changes.removed.pop_first() {
-            return Some(PlatformEvent::RevisionRemoved(name));
+            return Some(PlatformFact::RevisionRemoved(name));
         }
         while let Some(name) = self.changes.revisions.pop_first() {
             if let Some(facts) = fleet.facts(&name) {
-                return Some(PlatformEvent::RevisionChanged(Arc::new(facts)));
+                return Some(PlatformFact::RevisionChanged(Arc::new(facts)));
+            }
+        }
+        while let Some(revision) = self.routes.pop_first() {
+            if let Some(route) = fleet.route(&revision) {
+                return Some(PlatformFact::RouteFound { revision, route });
             }
         }
         while let Some(revision) = self.changes.pods.pop_first() {
             let pods = fleet.pods(&revision);
             if let Some(pods) = pods.filter(|pods| self.said_pods.get(&revision) != Some(pods)) {
                 self.said_pods.insert(revision.clone(), pods.clone());
-                return Some(PlatformEvent::PodsChanged { revision, pods });
+                return Some(PlatformFact::PodsChanged { revision, pods });
             }
         }
         while let Some(revision) = self.changes.failures.pop_first() {
@@ -139,14 +184,21 @@ impl Outbox {
                 failure.filter(|failure| self.said_failures.get(&revision) != Some(failure))
             {
                 self.said_failures.insert(revision.clone(), failure.clone());
-                return Some(PlatformEvent::PodFailed { revision, failure: failure.clone() });
+                return Some(PlatformFact::PodFailed { revision, failure: failure.clone() });
             }
         }
+        if let Some((order, outcome)) = self.outcomes.pop_front() {
+            return Some(PlatformFact::OrderEnded { order, outcome });
+        }
         Some(match self.topics.pop_first()? {
-            Topic::Config => PlatformEvent::ConfigChanged(surface.cluster.clone()),
-            Topic::Activators => PlatformEvent::ActivatorsChanged(surface.activators.clone()),
-            Topic::Problems => PlatformEvent::ProblemsChanged(surface.problems.clone()),
-            Topic::Synced => PlatformEvent::Synced,
+            Topic::Ownership => PlatformFact::OwnershipChanged(Ownership::of_everything(self.epoch)),
+            Topic::Config => PlatformFact::ConfigChanged(surface.cluster.clone()),
+            Topic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
+            Topic::Problems => PlatformFact::ProblemsChanged {
+                about: Subject::Configuration,
+                problems: surface.problems.clone(),
+            },
+            Topic::Synced => PlatformFact::Synced,
         })
     }
 }

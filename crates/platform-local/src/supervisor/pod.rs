@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use platform::PodFacts;
+use orchestration::PodFacts;
 use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, Timestamp};
 
@@ -134,6 +134,7 @@ impl Pod {
             name: self.name.clone(),
             phase,
             leaving: !self.is_wanted(),
+            ends_in: None,
             platform_ready: None,
             requests: self.announced.map(|ports| local(ports.requests)),
             link: self

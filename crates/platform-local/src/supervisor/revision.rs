@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use platform::{PodFacts, PodFailure, RevisionFacts};
+use orchestration::{Entrance, PodFacts, PodFailure, RELEASE_AFTER, RevisionFacts, RouteInForce};
 use scaling::RevisionOrigin;
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
@@ -18,8 +18,6 @@ use crate::supervisor::failure::Failure;
 use crate::supervisor::pod::{Pod, Stage, TemplateNumber};
 use crate::supervisor::restarts::Restarts;
 
-/// How long a leaving pod waits for the activators' acknowledgement.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a drain may take when requests have no limit.
 const UNLIMITED_DRAIN: Duration = Duration::from_hours(1);
 /// What a drain has beyond its longest request.
@@ -80,6 +78,8 @@ pub(crate) struct Revision {
     pub(crate) is_going: bool,
     /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod that was ready.
     origin: RevisionOrigin,
+    /// Who serves it, as was ordered last.
+    pub(crate) route: Option<RouteInForce>,
     hop_keys: Vec<HopKey>,
     templates: BTreeMap<TemplateNumber, Template>,
     present: TemplateNumber,
@@ -100,6 +100,7 @@ impl Revision {
             wanted,
             is_going: false,
             origin: RevisionOrigin::New,
+            route: None,
             hop_keys: vec![hop_key],
             templates,
             present: 1,
@@ -275,7 +276,7 @@ impl Revision {
             container_concurrency: service.template.container_concurrency,
             timeouts: service.template.timeouts,
             progress_deadline: service.progress_deadline,
-            hosts: if self.is_going { Vec::new() } else { own.collect() },
+            entrances: if self.is_going { Vec::new() } else { own.map(Entrance::Host).collect() },
             url: Some(service.url(requests)),
             hop_keys: self.hop_keys.clone(),
             wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
@@ -400,7 +401,7 @@ impl Revision {
             let pod = self.pods.get_mut(name).expect("chosen from its pods");
             let has_process = !matches!(pod.stage, Stage::Waiting { .. });
             let is_known = pod.is_known();
-            pod.stage = Stage::Leaving { until: around.now + RELEASE_PATIENCE };
+            pod.stage = Stage::Leaving { until: around.now + RELEASE_AFTER };
             if !has_process {
                 self.pods.remove(name);
             } else if !is_known {

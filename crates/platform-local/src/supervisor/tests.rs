@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use platform::PodFacts;
+use orchestration::{Fence, OrderId, OrderOutcome, PodFacts, RouteInForce};
 use scaling::PodPhase;
+use vocabulary::{PodCount, PodState, RevisionName};
 
 use super::*;
 use crate::manifest::{Placed, Service};
@@ -352,7 +353,7 @@ fn an_edit_at_zero_pods_waits_for_the_next_wake() {
 fn a_removed_service_answers_no_more_and_goes_with_its_last_pod() {
     let mut world = World::with_pods(1);
     world.edit(&[]);
-    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts), Some(vec![]));
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts()), Some(vec![]));
     assert_eq!(world.leaving(), ["app-00001-0001"]);
     world.scale(5, &[]);
     assert_eq!(world.done(), [""; 0], "orders for it come too late");
@@ -369,14 +370,14 @@ fn a_service_that_is_back_before_its_last_pod_ended_serves_again() {
     world.edit(&[]);
     world.edit(&[service("app", "one")]);
     assert_eq!(world.done(), ["start app-00001-0002 one"], "what leaves, leaves");
-    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts.len()), Some(6));
+    assert_eq!(world.fleet.facts(&revision("app")).map(|facts| facts.hosts().len()), Some(6));
 }
 
 #[test]
 fn plain_localhost_belongs_to_the_only_service() {
     let mut world = World::with_pods(1);
     let hosts = |world: &World, name: &str| {
-        world.fleet.facts(&revision(name)).map(|facts| facts.hosts).unwrap_or_default()
+        world.fleet.facts(&revision(name)).map(|facts| facts.hosts()).unwrap_or_default()
     };
     let own = |name: &str| {
         [".default.example.com", ".localhost", ".default.localhost"].map(|rest| format!("{name}{rest}"))
@@ -424,20 +425,23 @@ fn killing_waits_for_nobody() {
 mod telling {
     use super::*;
 
-    fn kinds(events: &mut mpsc::Receiver<PlatformEvent>) -> Vec<String> {
+    fn kinds(events: &mut mpsc::Receiver<PlatformFact>) -> Vec<String> {
         let mut kinds = Vec::new();
         while let Ok(event) = events.try_recv() {
             kinds.push(match event {
-                PlatformEvent::ConfigChanged(_) => "config".to_owned(),
-                PlatformEvent::ProblemsChanged(problems) => format!("{} problems", problems.len()),
-                PlatformEvent::RevisionChanged(facts) => format!("revision {}", facts.name.name()),
-                PlatformEvent::RevisionRemoved(name) => format!("removed {}", name.name()),
-                PlatformEvent::PodsChanged { revision, pods } => {
+                PlatformFact::ConfigChanged(_) => "config".to_owned(),
+                PlatformFact::ProblemsChanged { problems, .. } => format!("{} problems", problems.len()),
+                PlatformFact::RevisionChanged(facts) => format!("revision {}", facts.name.name()),
+                PlatformFact::RevisionRemoved(name) => format!("removed {}", name.name()),
+                PlatformFact::PodsChanged { revision, pods } => {
                     format!("pods of {}: {}", revision.name(), pods.len())
                 }
-                PlatformEvent::PodFailed { failure, .. } => format!("failure of {}", failure.pod),
-                PlatformEvent::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
-                PlatformEvent::Synced => "synced".to_owned(),
+                PlatformFact::PodFailed { failure, .. } => format!("failure of {}", failure.pod),
+                PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
+                PlatformFact::OwnershipChanged(_) => "ownership".to_owned(),
+                PlatformFact::RouteFound { revision, .. } => format!("route of {}", revision.name()),
+                PlatformFact::OrderEnded { outcome, .. } => format!("{outcome:?}"),
+                PlatformFact::Synced => "synced".to_owned(),
             });
         }
         kinds
@@ -451,7 +455,8 @@ mod telling {
         let (subscriber, mut events) = mpsc::channel(100);
         outbox.subscribe(subscriber, &world.fleet);
         assert!(!outbox.say(&world.fleet, &surface));
-        let all = ["config", "revision app", "pods of app: 1", "0 activators", "0 problems", "synced"];
+        let all =
+            ["ownership", "config", "revision app", "pods of app: 1", "0 activators", "0 problems", "synced"];
         assert_eq!(kinds(&mut events), all);
         world.fleet.take_changes();
 
@@ -469,6 +474,30 @@ mod telling {
         outbox.note(world.fleet.take_changes());
         outbox.say(&world.fleet, &surface);
         assert_eq!(kinds(&mut events), ["pods of app: 2", "failure of app-00001-0001"]);
+    }
+
+    #[test]
+    fn a_new_subscriber_hears_the_route_in_force_and_what_the_former_one_ordered_is_not_its_affair() {
+        let mut world = World::with_pods(1);
+        let surface = Surface::default();
+        let mut outbox = Outbox::default();
+        let (former, mut former_events) = mpsc::channel(100);
+        outbox.subscribe(former, &world.fleet);
+        let of = |epoch| Fence { bucket: vocabulary::Bucket(0), epoch: vocabulary::Epoch(epoch) };
+        outbox.ended(of(1), OrderId(1), OrderOutcome::Done);
+        outbox.say(&world.fleet, &surface);
+        assert!(kinds(&mut former_events).contains(&"Done".to_owned()));
+        let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
+        assert_eq!(world.fleet.set_route(&revision("app"), route), Known::Yes);
+        let (subscriber, mut events) = mpsc::channel(100);
+        outbox.subscribe(subscriber, &world.fleet);
+        assert!(!outbox.is_in_force(of(1)) && outbox.is_in_force(of(2)));
+        outbox.ended(of(1), OrderId(2), OrderOutcome::NotOwner);
+        outbox.ended(of(2), OrderId(2), OrderOutcome::Gone);
+        outbox.say(&world.fleet, &surface);
+        let told = kinds(&mut events);
+        assert!(told.contains(&"route of app".to_owned()) && told.contains(&"Gone".to_owned()), "{told:?}");
+        assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
     }
 
     #[test]
@@ -492,7 +521,8 @@ mod telling {
                 break;
             }
         }
-        let all = ["config", "revision app", "pods of app: 4", "0 activators", "0 problems", "synced"];
+        let all =
+            ["ownership", "config", "revision app", "pods of app: 4", "0 activators", "0 problems", "synced"];
         assert_eq!(heard, all);
     }
 }

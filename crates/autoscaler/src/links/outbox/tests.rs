@@ -29,11 +29,15 @@ fn at(milliseconds: u64) -> Timestamp {
 /// An outbox after its first sync, with revision `a` in version 1, sent at 0.
 fn synced() -> Outbox {
     let outbox = Outbox::default();
-    outbox.assign(assignment("a", 1), Urgency::AtOnce, at(0));
-    outbox.sync();
-    assert_eq!(outbox.next(at(0)), Next::Sync(vec![assignment("a", 1)]));
+    outbox.sync(Ownership::default(), vec![assignment("a", 1)]);
+    assert_eq!(outbox.next(at(0)), everything(&["a"]));
     assert_eq!(outbox.next(at(0)), Next::Wait(None));
     outbox
+}
+
+fn everything(revisions: &[&str]) -> Next {
+    let assignments = revisions.iter().map(|revision| assignment(revision, 1)).collect();
+    Next::Sync(Sync { ownership: Ownership::default(), assignments })
 }
 
 fn assigned(revision: &str, counter: u64) -> Next {
@@ -41,16 +45,23 @@ fn assigned(revision: &str, counter: u64) -> Next {
 }
 
 #[test]
-fn nothing_leaves_before_the_sync_and_the_sync_is_everything() {
+fn nothing_leaves_before_the_sync_and_what_changes_meanwhile_goes_after_it() {
     let outbox = Outbox::default();
     outbox.assign(assignment("b", 1), Urgency::AtOnce, at(0));
-    outbox.assign(assignment("a", 2), Urgency::AtOnce, at(0));
-    outbox.assign(assignment("gone", 3), Urgency::AtOnce, at(0));
-    outbox.remove(&name("gone"), Version { epoch: Epoch(1), counter: 4 }, at(0));
-    assert_eq!(outbox.next(at(1000)), Next::Wait(None));
-    outbox.sync();
-    assert_eq!(outbox.next(at(1000)), Next::Sync(vec![assignment("a", 2), assignment("b", 1)]));
+    assert_eq!(outbox.next(at(1000)), Next::Wait(None), "the sync will say it");
+    outbox.sync(Ownership::default(), vec![assignment("a", 1), assignment("b", 1)]);
+    outbox.assign(assignment("b", 2), Urgency::AtOnce, at(1000));
+    assert_eq!(outbox.next(at(1000)), everything(&["a", "b"]));
+    assert_eq!(outbox.next(at(1000)), assigned("b", 2));
     assert_eq!(outbox.next(at(1000)), Next::Wait(None), "what the sync said is not said twice");
+}
+
+#[test]
+fn a_release_leaves_once() {
+    let outbox = synced();
+    outbox.release([Bucket(2)].into());
+    assert_eq!(outbox.next(at(5)), Next::Release([Bucket(2)].into()));
+    assert_eq!(outbox.next(at(5)), Next::Wait(None));
 }
 
 #[test]
@@ -79,22 +90,21 @@ fn what_replaces_an_urgent_change_is_as_urgent() {
 fn a_removal_leaves_once_and_an_assignment_after_it_too() {
     let outbox = synced();
     let version = Version { epoch: Epoch(1), counter: 2 };
-    outbox.remove(&name("a"), version, at(5));
-    assert_eq!(outbox.next(at(5)), Next::Send(Slot::Removed(name("a"), version)));
+    outbox.unassign(&name("a"), version, Unassignment::Forgotten, at(5));
+    assert_eq!(outbox.next(at(5)), Next::Send(Slot::Unassigned(name("a"), version, Unassignment::Forgotten)));
     assert_eq!(outbox.next(at(5)), Next::Wait(None));
     outbox.assign(assignment("a", 3), Urgency::AtOnce, at(6));
     assert_eq!(outbox.next(at(6)), assigned("a", 3));
 }
 
 #[test]
-fn after_a_lost_link_everything_is_due_again_but_what_was_removed() {
+fn after_a_lost_link_nothing_leaves_but_the_next_sync() {
     let outbox = synced();
     outbox.assign(assignment("b", 2), Urgency::AtOnce, at(5));
-    outbox.remove(&name("a"), Version { epoch: Epoch(1), counter: 3 }, at(5));
     outbox.disconnected();
     assert_eq!(outbox.next(at(1000)), Next::Wait(None));
     outbox.assign(assignment("c", 4), Urgency::Soon, at(1000));
-    outbox.sync();
-    assert_eq!(outbox.next(at(1000)), Next::Sync(vec![assignment("b", 2), assignment("c", 4)]));
+    outbox.sync(Ownership::default(), vec![assignment("b", 1)]);
+    assert_eq!(outbox.next(at(1000)), everything(&["b"]));
     assert_eq!(outbox.next(at(2000)), Next::Wait(None));
 }

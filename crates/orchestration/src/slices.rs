@@ -1,23 +1,23 @@
-//! Which pods of a revision are this activator's?
+//! Which pods of a revision are an activator's?
 //!
 //! With several activators each gets a slice of the pods, so that together they do not overfill them. While there is one activator its slice is
-//! everything; the autoscaler computes slices and sends them as slots in assignments.
+//! everything.
 
 use std::ops::Range;
 
 /// One of several activators of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub(crate) struct Share {
     /// Its place among them, from 0; `None` while it does not know.
-    pub index: Option<usize>,
+    pub(crate) index: Option<usize>,
     /// How many there are.
-    pub activators: usize,
+    pub(crate) activators: usize,
 }
 
 impl Share {
     /// The indices, in a sorted list of `pods`, of those that are this activator's: a run of equal length for each, and what is left over one by one
     /// from the end of the list to the first activators.
-    pub fn of(self, pods: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn of(self, pods: usize) -> impl Iterator<Item = usize> {
         let (run, extra) = self.run_and_extra(pods);
         run.chain(extra)
     }

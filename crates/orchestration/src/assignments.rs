@@ -1,0 +1,118 @@
+//! What do activators hear about a revision, and when is that something new?
+//!
+//! A revision's facts, its pods and the routing in; an [`Assignment`] out. A new version exists only if something in it changed, so a repeat of facts
+//! costs no message, and a version that an activator acknowledged says exactly what it acts upon.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use vocabulary::{
+    Assignment, Epoch, PodAssignment, PodName, PodState, ReplicaId, Routing, Slice, Standing, Version,
+};
+
+use crate::facts::PodFacts;
+use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
+use crate::registry::RevisionRecord;
+use crate::slices::Share;
+
+/// Numbers whatever must replace what was said before: greater than anything an earlier owner sent, and than all of our own so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Versions {
+    counted: u64,
+}
+
+impl Versions {
+    pub(crate) fn next(&mut self, epoch: Epoch) -> Version {
+        self.counted += 1;
+        Version { epoch, counter: self.counted }
+    }
+}
+
+/// How soon activators must hear of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// A pod became usable or stopped being so, or the path changed.
+    AtOnce,
+    /// Anything else: with the next frame for the revision, at most every 20 ms.
+    Soon,
+}
+
+/// A revision's assignment, without its version, as one that serves it alone would have it.
+pub(crate) fn assignment(record: &RevisionRecord) -> Assignment {
+    let facts = &record.facts;
+    let pods = record.pods_by_name();
+    let assigned = pods.iter().filter_map(|(pod, heard)| {
+        Some(pod_assignment(pod, heard, pod.requests?, facts.container_concurrency))
+    });
+    Assignment {
+        revision: facts.name.clone(),
+        version: Version::default(),
+        hosts: facts.hosts(),
+        routing: record.routing(),
+        container_concurrency: facts.container_concurrency,
+        timeouts: facts.timeouts,
+        pods: assigned.collect(),
+        hop_keys: facts.hop_keys.clone(),
+        waiting_for: waiting_for(record.wanted, pods.iter().copied()),
+        standing: Standing::Assigned,
+        hold: hold(pods.iter().copied()),
+    }
+}
+
+/// A pod's limit was fixed when it was made, so its own word on it is better than the revision's present one.
+fn pod_assignment(pod: &PodFacts, heard: &HeardOfPod, address: SocketAddr, limit: u32) -> PodAssignment {
+    PodAssignment {
+        pod: pod.name.clone(),
+        address,
+        state: pod_state(pod, heard),
+        slots: heard.container_concurrency.unwrap_or(limit),
+        slice: Slice::Undivided,
+    }
+}
+
+/// How soon `next` must be heard after `previous`, if it is another one but for its version, which it shares with the previous one.
+pub(crate) fn urgency(previous: Option<&Assignment>, next: &Assignment) -> Option<Urgency> {
+    let Some(previous) = previous else { return Some(Urgency::AtOnce) };
+    if previous == next {
+        return None;
+    }
+    let serves_alike = previous.routing == next.routing && usable(previous).eq(usable(next));
+    Some(if serves_alike { Urgency::Soon } else { Urgency::AtOnce })
+}
+
+fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr)> {
+    (assignment.pods.iter()).filter(|pod| pod.state == PodState::Ready).map(|pod| (&pod.pod, pod.address))
+}
+
+/// Whether several activators divide the pods of a revision among them: only where pods have a limit that they could overfill.
+pub(crate) fn is_divided(assignment: &Assignment, members: &[ReplicaId]) -> bool {
+    assignment.container_concurrency > 0
+        && members.len() > 1
+        && assignment.routing == Routing::ThroughActivator
+}
+
+/// What one of `members` is told.
+pub(crate) fn for_member(
+    whole: &Arc<Assignment>,
+    members: &[ReplicaId],
+    member: ReplicaId,
+) -> Arc<Assignment> {
+    if !is_divided(whole, members) {
+        return Arc::clone(whole);
+    }
+    let index = members.iter().position(|&other| other == member);
+    let own: Vec<usize> = Share { index, activators: members.len() }.of(whole.pods.len()).collect();
+    let mut part = Assignment::clone(whole);
+    for (index, pod) in part.pods.iter_mut().enumerate() {
+        pod.slice = if own.contains(&index) { Slice::Inside } else { Slice::Outside };
+    }
+    Arc::new(part)
+}
+
+/// What one that no longer serves the revision is told: as much as it needs for what it still holds.
+pub(crate) fn for_retired(whole: &Assignment) -> Arc<Assignment> {
+    Arc::new(Assignment { standing: Standing::Retired, ..whole.clone() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use vocabulary::{Assignment, RequestTimeouts, RevisionName};
+
+use super::*;
+
+fn pod(name: &str, state: PodState) -> PodAssignment {
+    PodAssignment {
+        pod: PodName::new(name),
+        address: ([127, 0, 0, 1], 8012).into(),
+        state,
+        slots: 1,
+        slice: Slice::Undivided,
+    }
+}
+
+fn with(pods: &[(&str, PodState)]) -> Assignment {
+    Assignment {
+        revision: RevisionName::parse("default/service/hello").expect("a name"),
+        version: Version::default(),
+        hosts: Vec::new(),
+        routing: Routing::ThroughActivator,
+        container_concurrency: 1,
+        timeouts: RequestTimeouts::default(),
+        pods: pods.iter().map(|&(name, state)| pod(name, state)).collect(),
+        hop_keys: Vec::new(),
+        waiting_for: String::new(),
+        standing: Standing::Assigned,
+        hold: None,
+    }
+}
+
+#[test]
+fn a_change_is_urgent_only_if_usable_pods_or_the_path_changed() {
+    let empty = with(&[]);
+    let starting = with(&[("a", PodState::Starting)]);
+    let ready = with(&[("a", PodState::Ready)]);
+    let more = with(&[("a", PodState::Ready), ("b", PodState::Unheard)]);
+    let leaving = with(&[("a", PodState::Draining), ("b", PodState::Unheard)]);
+    let direct = Assignment { routing: Routing::Direct, ..leaving.clone() };
+    let rows = [
+        ("the first", None, &empty, Some(Urgency::AtOnce)),
+        ("a repeat", Some(&empty), &empty, None),
+        ("a pod starts", Some(&empty), &starting, Some(Urgency::Soon)),
+        ("it is ready", Some(&starting), &ready, Some(Urgency::AtOnce)),
+        ("another one", Some(&ready), &more, Some(Urgency::Soon)),
+        ("the first leaves", Some(&more), &leaving, Some(Urgency::AtOnce)),
+        ("another path", Some(&leaving), &direct, Some(Urgency::AtOnce)),
+    ];
+    for (row, previous, next, expected) in rows {
+        assert_eq!(urgency(previous, next), expected, "{row}");
+    }
+}
+
+#[test]
+fn versions_grow_within_an_epoch() {
+    let mut versions = Versions::default();
+    let (one, two) = (versions.next(Epoch(4)), versions.next(Epoch(4)));
+    assert_eq!(
+        (one, two),
+        (Version { epoch: Epoch(4), counter: 1 }, Version { epoch: Epoch(4), counter: 2 })
+    );
+}
+
+#[test]
+fn each_pod_with_a_limit_is_inside_the_slice_of_exactly_one_activator() {
+    let pods = ["a", "b", "c", "d", "e"].map(|name| (name, PodState::Ready));
+    let whole = Arc::new(with(&pods));
+    let members = [ReplicaId(4), ReplicaId(7)];
+    let inside = |member| {
+        let part = for_member(&whole, &members, member);
+        part.pods.iter().map(|pod| pod.slice == Slice::Inside).collect::<Vec<_>>()
+    };
+    // Rows C5 of the slices: two each, and the last one to the first.
+    assert_eq!(inside(ReplicaId(4)), [true, true, false, false, true]);
+    assert_eq!(inside(ReplicaId(7)), [false, false, true, true, false]);
+    let unlimited = Arc::new(Assignment { container_concurrency: 0, ..Assignment::clone(&whole) });
+    assert!(Arc::ptr_eq(&for_member(&unlimited, &members, ReplicaId(7)), &unlimited), "nothing to overfill");
+    assert!(Arc::ptr_eq(&for_member(&whole, &members[..1], ReplicaId(4)), &whole), "nobody to share with");
+}

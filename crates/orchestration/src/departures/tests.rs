@@ -1,0 +1,50 @@
+use std::collections::BTreeMap;
+
+use scaling::PodPhase;
+use vocabulary::{Concurrency, Load};
+
+use super::*;
+use crate::readiness::Connection;
+
+fn pod(name: &str) -> PodFacts {
+    PodFacts {
+        name: PodName::new(name),
+        phase: PodPhase::Running,
+        leaving: false,
+        ends_in: None,
+        platform_ready: None,
+        requests: Some(([127, 0, 0, 1], 8012).into()),
+        link: None,
+        outdated: false,
+        trouble: None,
+        hold: None,
+        details: BTreeMap::new(),
+    }
+}
+
+fn heard(state: PodState) -> HeardOfPod {
+    HeardOfPod { state: Some(state), connection: Connection::Up, ..HeardOfPod::default() }
+}
+
+fn loaded(concurrency: f64) -> HeardOfPod {
+    let load = Load { concurrency: Concurrency::clamped(concurrency), ..Load::default() };
+    HeardOfPod { load, ..heard(PodState::Ready) }
+}
+
+#[test]
+fn those_that_serve_nobody_end_first_then_the_least_loaded() {
+    let pods = [
+        (pod("busy"), loaded(9.0)),
+        (pod("idle-b"), loaded(0.0)),
+        (pod("idle-a"), loaded(0.0)),
+        (pod("starting"), heard(PodState::Starting)),
+        (PodFacts { leaving: true, ..pod("leaving") }, loaded(0.0)),
+        (pod("half"), loaded(4.5)),
+    ];
+    let order = |count| {
+        let names = end_first(pods.iter().map(|(pod, heard)| (pod, heard)), count);
+        names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(order(4), ["starting", "idle-a", "idle-b", "half"]);
+    assert_eq!(order(0), Vec::<String>::new());
+}

@@ -1,0 +1,167 @@
+//! What goes in and what comes out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use scaling::Decision;
+use vocabulary::{
+    ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
+    RevisionName, Version,
+};
+
+use crate::assignments::Urgency;
+use crate::facts::PlatformFact;
+use crate::orders::PlatformOrder;
+
+/// One link, from the command that opens it to the one that closes it; never given to another. A late word of a closed one is recognised by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u64);
+
+/// Something happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The platform told a fact.
+    Platform(PlatformFact),
+    /// A queue-proxy said something. Its hello comes first, and is from the pod that was dialled.
+    PodSpoke {
+        /// On which link.
+        link: LinkId,
+        /// What.
+        word: PodWord,
+    },
+    /// An activator said something. Its hello comes first, and is from the activator that was dialled.
+    ActivatorSpoke {
+        /// On which link.
+        link: LinkId,
+        /// What.
+        word: ActivatorWord,
+    },
+    /// A link went up or down by itself.
+    LinkChanged {
+        /// Which.
+        link: LinkId,
+        /// How.
+        news: LinkNews,
+    },
+}
+
+/// What became of a link that nobody closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkNews {
+    /// The connection is gone; it is dialled again.
+    Lost,
+    /// It stood, and two attempts to dial it again were refused: nobody listens there.
+    Refused,
+    /// No connection could be had for a minute, and why.
+    Blocked(String),
+}
+
+/// What must be done. Drain every command before the next event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Keep a link to somebody, from now on.
+    OpenLink {
+        /// By which it is known.
+        link: LinkId,
+        /// To whom.
+        peer: Peer,
+        /// Where.
+        address: LinkAddress,
+        /// Who goes first when many are due.
+        priority: Priority,
+    },
+    /// End a link.
+    CloseLink {
+        /// Which.
+        link: LinkId,
+    },
+    /// Tell an activator, which has said hello, everything.
+    Sync {
+        /// On which link.
+        activator: LinkId,
+        /// The buckets that it is everything of.
+        ownership: Ownership,
+        /// All it must know.
+        assignments: Vec<Arc<Assignment>>,
+    },
+    /// Tell an activator of a revision; only the latest counts.
+    Assign {
+        /// On which link.
+        activator: LinkId,
+        /// The revision, whole.
+        assignment: Arc<Assignment>,
+        /// How soon.
+        urgency: Urgency,
+    },
+    /// Tell an activator that it need not know a revision any more.
+    Unassign {
+        /// On which link.
+        activator: LinkId,
+        /// Which revision.
+        revision: RevisionName,
+        /// Newer than any assignment it had.
+        version: Version,
+        /// What becomes of what it holds.
+        how: Unassignment,
+    },
+    /// Tell a queue-proxy its settings; only the latest count.
+    TellPod {
+        /// On which link.
+        pod: LinkId,
+        /// All of them.
+        settings: Arc<PodSettings>,
+    },
+    /// Tell an activator on its way out that no route of these buckets names it any more.
+    ReleaseActivator {
+        /// On which link.
+        activator: LinkId,
+        /// Which buckets.
+        buckets: BTreeSet<Bucket>,
+    },
+    /// Order something from the platform.
+    Order(PlatformOrder),
+    /// A decision was made: log it, count it, show it.
+    Publish {
+        /// Of which revision.
+        revision: RevisionName,
+        /// The decision.
+        decision: Arc<Decision>,
+    },
+}
+
+/// To whom a link leads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Peer {
+    /// To a queue-proxy.
+    Pod {
+        /// Of which pod.
+        name: PodName,
+        /// What it is told first.
+        settings: Arc<PodSettings>,
+    },
+    /// To an activator.
+    Activator {
+        /// Which.
+        name: ReplicaName,
+    },
+}
+
+/// Who dials first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// An activator: every revision depends on it.
+    Activator,
+    /// A pod of a revision with waiting requests or no ready pod.
+    Awaited,
+    /// Any other pod.
+    Rest,
+}
+
+/// Why an activator need not know a revision any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unassignment {
+    /// The revision is gone: what waits for it is refused.
+    Removed,
+    /// Others have served it for a while: it is dropped once nothing of it is held.
+    Forgotten,
+}

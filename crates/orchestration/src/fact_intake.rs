@@ -1,0 +1,453 @@
+//! What the platform says. State, not edges: each fact replaces what was known, and one about a stranger is ignored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use scaling::{ClusterConfig, Event, Reporter, ScalingSpec};
+use vocabulary::{Ownership, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Timestamp};
+
+use crate::departures::LeaveTaking;
+use crate::events::{Command, Peer, Priority, Unassignment};
+use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
+use crate::links::{LinkEnd, Opening};
+use crate::order_book::Purpose;
+use crate::orders::{OrderId, OrderOutcome};
+use crate::readiness::Connection;
+use crate::registry::{PodLink, PodRecord, RevisionRecord};
+use crate::state::{ControlState, Deadline, RemovedRevision};
+
+/// Takes in facts at one point in time.
+pub(crate) struct FactIntake<'a> {
+    pub(crate) state: &'a mut ControlState,
+    pub(crate) now: Timestamp,
+}
+
+impl FactIntake<'_> {
+    pub(crate) fn take(&mut self, fact: PlatformFact) {
+        match fact {
+            PlatformFact::ConfigChanged(config) => self.config_changed(config),
+            PlatformFact::ProblemsChanged { about, problems } => self.problems_changed(about, problems),
+            PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
+            PlatformFact::RevisionChanged(facts) => {
+                let wanted = facts.wanted;
+                self.revision_changed(facts, wanted);
+            }
+            PlatformFact::RevisionRemoved(name) => self.revision_removed(&name),
+            PlatformFact::PodsChanged { revision, pods } => self.pods_changed(&revision, pods),
+            PlatformFact::PodFailed { revision, failure } => {
+                if let Some(id) = self.state.registry.revision_id(&revision)
+                    && let Some(record) = self.state.registry.revisions.get_mut(&id)
+                {
+                    record.last_failure = Some(failure);
+                }
+            }
+            PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),
+            PlatformFact::RouteFound { revision, route } => self.route_found(&revision, route),
+            PlatformFact::OrderEnded { order, outcome } => self.order_ended(order, outcome),
+            PlatformFact::Synced => self.state.is_platform_synced = true,
+        }
+    }
+
+    fn config_changed(&mut self, config: Arc<ClusterConfig>) {
+        self.state.config = config;
+        // The count in the facts is as old as they are; since then it was we who gave it.
+        let revisions = self.state.registry.revisions.values();
+        let all: Vec<_> = revisions.map(|revision| (Arc::clone(&revision.facts), revision.wanted)).collect();
+        for (facts, wanted) in all {
+            self.revision_changed(facts, wanted);
+        }
+    }
+
+    fn problems_changed(&mut self, about: Subject, problems: Vec<String>) {
+        if problems.is_empty() {
+            self.state.problems.remove(&about);
+        } else {
+            self.state.problems.insert(about, problems);
+        }
+    }
+
+    /// New facts or settings of a revision, and the count that it is to have until the next evaluation.
+    fn revision_changed(&mut self, facts: Arc<RevisionFacts>, wanted: PodCount) {
+        let (spec, origin) = (self.resolve(&facts), facts.origin);
+        let name = facts.name.clone();
+        let before =
+            self.state.registry.named(&name).map(|(_, record)| record.entrances()).unwrap_or_default();
+        let record = RevisionRecord::new(facts, wanted, Arc::clone(&spec));
+        let id = self.state.registry.put_revision(record);
+        self.entrances_changed(id, &before);
+        let epoch = self.state.ownership.epoch_of(&name);
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        if epoch.is_some() && record.epoch.is_none() {
+            return self.take_over(id);
+        }
+        if epoch.is_some() {
+            self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
+            self.state.tell_pods_their_settings(id);
+            self.state.touched.insert(id);
+        }
+    }
+
+    /// The settings of a revision; the same value as before if nothing changed, since thousands may share a change of the cluster's.
+    fn resolve(&self, facts: &RevisionFacts) -> Arc<ScalingSpec> {
+        let config = &self.state.config;
+        let spec = facts.settings.resolve(config, facts.container_concurrency, facts.progress_deadline);
+        match self.state.registry.named(&facts.name) {
+            Some((_, revision)) if *revision.spec == spec => Arc::clone(&revision.spec),
+            Some(_) | None => Arc::new(spec),
+        }
+    }
+
+    /// Entrances that a revision has no more are released once nobody listens there; what is used again is nobody else's.
+    fn entrances_changed(&mut self, id: RevisionId, before: &BTreeSet<Entrance>) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let present = record.entrances();
+        record.former_entrances.retain(|entrance, _| !present.contains(entrance));
+        let name = record.facts.name.clone();
+        if let Some(removed) = self.state.removed.get_mut(&name) {
+            removed.entrances.retain(|entrance| !present.contains(entrance));
+        }
+        let Some(epoch) = self.state.ownership.epoch_of(&name) else { return };
+        for entrance in before.difference(&present) {
+            // Greater than what names the entrance, and not greater than what comes next.
+            let version = self.state.versions.next(epoch);
+            let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+            record.former_entrances.insert(entrance.clone(), version);
+        }
+    }
+
+    /// A revision is ours from now on.
+    fn take_over(&mut self, id: RevisionId) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        record.epoch = self.state.ownership.epoch_of(&record.facts.name);
+        let (spec, wanted, origin) = (Arc::clone(&record.spec), record.wanted, record.facts.origin);
+        let found = record.route.written.as_ref().map(|route| route.routing);
+        let pods = record.pod_facts();
+        if self.state.opening != Opening::Nobody {
+            // Another owner may have told whoever is linked; those that link later say what they know.
+            self.state.activators.all_may_know(id);
+        }
+        self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
+        if let Some(routing) = found {
+            self.routing_found(id, routing);
+        }
+        if !pods.is_empty() {
+            self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
+        }
+        self.state.tell_pods_their_settings(id);
+        if self.state.opening == Opening::Everybody {
+            self.link_pods(id);
+        }
+        self.state.touched.insert(id);
+    }
+
+    fn revision_removed(&mut self, name: &RevisionName) {
+        let Some((id, record)) = self.state.registry.remove_revision(name) else { return };
+        for pod in record.pods.values() {
+            self.end_pod_link(pod);
+        }
+        if let Some(epoch) = record.epoch {
+            let version = self.state.next_version(epoch);
+            let known_to = self.unassign_everywhere(id, &record, version);
+            let mut entrances = record.entrances();
+            entrances.extend(record.former_entrances.into_keys());
+            let removed = RemovedRevision { version, entrances, known_to };
+            self.state.removed.insert(name.clone(), removed);
+            self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
+        }
+        self.state.activators.forget_revision(id);
+        self.forget_number(id);
+    }
+
+    /// Tells every activator that knows a revision that it is gone; returns who they are.
+    fn unassign_everywhere(
+        &mut self,
+        id: RevisionId,
+        record: &RevisionRecord,
+        version: vocabulary::Version,
+    ) -> BTreeSet<ReplicaId> {
+        let mut known_to = BTreeSet::new();
+        for (activator, known) in self.state.activators.iter() {
+            if known.holdings.contains_key(&id) {
+                known_to.insert(activator);
+                self.state.commands.push_back(Command::Unassign {
+                    activator: known.link,
+                    revision: record.facts.name.clone(),
+                    version,
+                    how: Unassignment::Removed,
+                });
+            }
+        }
+        known_to
+    }
+
+    /// Nothing is under way for a revision any more.
+    fn forget_number(&mut self, id: RevisionId) {
+        self.state.touched.remove(&id);
+        self.state.proven.remove(&id);
+        self.state.changed.remove(&id);
+        self.state.orders.forget(id);
+        self.state.deadlines.retain(|(_, deadline)| match *deadline {
+            Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
+        });
+    }
+
+    fn pods_changed(&mut self, name: &RevisionName, pods: Vec<PodFacts>) {
+        let Some(id) = self.state.registry.revision_id(name) else { return };
+        let departing: Vec<(PodId, vocabulary::Departure)> = self.departures(id);
+        for (pod, gone) in self.state.registry.put_pods(id, pods) {
+            self.end_pod_link(&gone);
+            self.state.deadlines.retain(|(_, deadline)| match *deadline {
+                Deadline::Release(_, of) | Deadline::Refusal(_, of) => of != pod,
+                Deadline::Forget(..) => true,
+            });
+        }
+        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        if record.epoch.is_none() {
+            return;
+        }
+        let pods = record.pod_facts();
+        self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
+        if self.state.opening == Opening::Everybody {
+            self.link_pods(id);
+        }
+        let after = self.departures(id);
+        for (pod, _) in after.into_iter().filter(|departure| !departing.contains(departure)) {
+            self.state.tell_pod_its_departure(id, pod);
+        }
+        self.state.touched.insert(id);
+    }
+
+    /// How far its pods' departures have come, of those that have begun.
+    fn departures(&self, id: RevisionId) -> Vec<(PodId, vocabulary::Departure)> {
+        let Some(record) = self.state.registry.revisions.get(&id) else { return Vec::new() };
+        let begun = record.pods.iter().map(|(&pod, record)| (pod, record.departure()));
+        begun.filter(|(_, departure)| *departure != vocabulary::Departure::NotPlanned).collect()
+    }
+
+    /// Opens links to pods whose link port has become known or has moved, and ends those whose port is gone.
+    pub(crate) fn link_pods(&mut self, id: RevisionId) {
+        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        if record.epoch.is_none() {
+            return;
+        }
+        let moved = record.pods.iter().filter(|(_, pod)| pod.link.map(|link| link.address) != pod.facts.link);
+        let moved: Vec<PodId> = moved.map(|(&pod, _)| pod).collect();
+        if moved.is_empty() {
+            return;
+        }
+        let priority = self.priority(id);
+        for pod in moved {
+            self.relink_pod(id, pod, priority);
+        }
+    }
+
+    fn relink_pod(&mut self, id: RevisionId, pod: PodId, priority: Priority) {
+        let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
+        let (name, address, departure) = (record.facts.name.clone(), record.facts.link, record.departure());
+        let former = record.link.take();
+        let was_up = record.is_linked();
+        record.heard.connection = Connection::Down;
+        if let Some(former) = former {
+            self.state.end_link(former.id);
+        }
+        if let Some(address) = address {
+            let settings = self.state.first_settings(id, departure);
+            let link = self.state.links.open(LinkEnd::Pod(id, pod));
+            let peer = Peer::Pod { name, settings };
+            self.state.commands.push_back(Command::OpenLink { link, peer, address, priority });
+            if let Some(record) = self.state.registry.pod_mut(id, pod) {
+                record.link = Some(PodLink { id: link, address });
+            }
+        }
+        if was_up {
+            self.state.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, self.now);
+            self.state.tell_pod(id, pod, self.now);
+        }
+    }
+
+    fn end_pod_link(&mut self, pod: &PodRecord) {
+        if let Some(link) = pod.link {
+            self.state.end_link(link.id);
+        }
+    }
+
+    fn priority(&self, id: RevisionId) -> Priority {
+        match self.state.multiscaler.status(id, self.now) {
+            Some(status) if status.waiting > 0 || status.ready_pods == PodCount::ZERO => Priority::Awaited,
+            Some(_) | None => Priority::Rest,
+        }
+    }
+
+    fn activators_changed(&mut self, activators: Vec<ActivatorFacts>) {
+        let names: Vec<ReplicaName> = activators.iter().map(|activator| activator.name.clone()).collect();
+        for (gone, record) in self.state.activators.retain(&names) {
+            self.state.end_link(record.link);
+            self.state.unsynced.remove(&gone);
+            self.state.deadlines.retain(
+                |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
+            );
+            for removed in self.state.removed.values_mut() {
+                removed.known_to.remove(&gone);
+            }
+            for revision in self.state.registry.revisions.values_mut() {
+                revision.oldest_waits.remove(&gone);
+            }
+            self.state.tell(Event::LinkLost { reporter: Reporter::Activator(gone) }, self.now);
+        }
+        for facts in activators {
+            self.keep_activator(facts);
+        }
+        let activators = self.state.activators.ids();
+        self.state.tell(Event::ActivatorsChanged { activators }, self.now);
+        // Who serves has changed, and who must acknowledge, for every path and every pod that leaves.
+        self.touch_all();
+    }
+
+    fn keep_activator(&mut self, facts: ActivatorFacts) {
+        let id = self.state.activators.intern(&facts.name);
+        if let Some(known) = self.state.activators.get_mut(id) {
+            if known.facts.link == facts.link {
+                known.facts = facts;
+                return;
+            }
+            let former = known.link;
+            self.state.end_link(former);
+        }
+        let link = self.state.links.open(LinkEnd::Activator(id));
+        let (peer, address) = (Peer::Activator { name: facts.name.clone() }, facts.link);
+        let priority = Priority::Activator;
+        self.state.commands.push_back(Command::OpenLink { link, peer, address, priority });
+        self.state.activators.put(id, facts, link);
+    }
+
+    fn route_found(&mut self, name: &RevisionName, route: RouteInForce) {
+        let Some(id) = self.state.registry.revision_id(name) else { return };
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let routing = route.routing;
+        if record.route.ordered.is_none() {
+            record.route.written = Some(route);
+        }
+        if record.epoch.is_some() {
+            self.routing_found(id, routing);
+        }
+    }
+
+    /// The side that serves, from before we were here. What we ordered ourselves is known better.
+    pub(crate) fn routing_found(&mut self, id: RevisionId, routing: vocabulary::Routing) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        if record.routing.is_none() {
+            record.routing = Some(routing);
+            self.state.tell(Event::RoutingObserved { revision: id, routing }, self.now);
+            self.state.tell_pods_their_settings(id);
+            self.state.touched.insert(id);
+        }
+    }
+
+    fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+        let Some(purpose) = self.state.orders.ended(order, &outcome) else { return };
+        match purpose {
+            Purpose::Scale(id) => self.scale_ended(id, outcome),
+            Purpose::Route(id) => self.route_ended(id, order, outcome),
+            Purpose::Release(id, pod) => self.release_ended(id, pod, &outcome),
+            Purpose::Notice => {}
+        }
+    }
+
+    fn scale_ended(&mut self, id: RevisionId, outcome: OrderOutcome) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        match outcome {
+            OrderOutcome::Conflict { found } => {
+                // Somebody else's count stays, and the next decision goes on from it.
+                record.wanted = found;
+                let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
+                self.state
+                    .tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
+                self.state.touched.insert(id);
+            }
+            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
+                record.order_trouble = Some(text);
+            }
+            OrderOutcome::Done => record.order_trouble = None,
+            OrderOutcome::Superseded | OrderOutcome::Gone | OrderOutcome::NotOwner => {}
+        }
+    }
+
+    fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        match outcome {
+            OrderOutcome::Done => {
+                if let Some((latest, route)) = &record.route.ordered
+                    && *latest == order
+                {
+                    record.route.written = Some(route.clone());
+                    self.state.proven.insert(id);
+                }
+            }
+            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
+                record.order_trouble = Some(text);
+            }
+            OrderOutcome::Superseded
+            | OrderOutcome::Conflict { .. }
+            | OrderOutcome::Gone
+            | OrderOutcome::NotOwner => {}
+        }
+    }
+
+    fn release_ended(&mut self, id: RevisionId, pod: PodId, outcome: &OrderOutcome) {
+        let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
+        if *outcome == OrderOutcome::Done && record.leave == LeaveTaking::Released {
+            record.leave = LeaveTaking::Gone;
+            self.state.tell_pod_its_departure(id, pod);
+        }
+    }
+
+    fn ownership_changed(&mut self, ownership: Ownership) {
+        if self.state.ownership == ownership {
+            return;
+        }
+        self.state.ownership = ownership;
+        let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
+        for id in all {
+            let Some(record) = self.state.registry.revisions.get(&id) else { continue };
+            let epoch = self.state.ownership.epoch_of(&record.facts.name);
+            if record.epoch.is_some() && record.epoch != epoch {
+                self.give_up(id);
+            }
+            if epoch.is_some()
+                && self.state.registry.revisions.get(&id).is_some_and(|record| record.epoch.is_none())
+            {
+                self.take_over(id);
+            }
+        }
+        let ownership = &self.state.ownership;
+        self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
+        // Whoever is linked hears which buckets are ours now.
+        let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
+        for (id, record) in linked {
+            record.reach = crate::activators::Reach::Unsynced;
+            self.state.unsynced.insert(id);
+        }
+    }
+
+    /// A revision is another owner's from now on: what we know stays, what we decided does not.
+    fn give_up(&mut self, id: RevisionId) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let written = record.route.latest().cloned();
+        let links: Vec<_> = record.pods.values().filter_map(|pod| pod.link).collect();
+        for pod in record.pods.values_mut() {
+            pod.heard.connection = Connection::Down;
+        }
+        record.give_up();
+        record.route.written = written;
+        for link in links {
+            self.state.end_link(link.id);
+        }
+        self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
+        self.state.activators.revision_given_up(id);
+        self.forget_number(id);
+    }
+
+    fn touch_all(&mut self) {
+        self.state.touched.extend(self.state.registry.revisions.keys());
+    }
+}

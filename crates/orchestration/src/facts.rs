@@ -1,0 +1,199 @@
+//! What a platform tells. State, not edges: each fact says what is, whole, and one about a stranger is ignored.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use vocabulary::{
+    HopKey, LinkAddress, Ownership, PodCount, PodName, ReplicaName, RequestTimeouts, RevisionName, Routing,
+    Timestamp,
+};
+
+use crate::orders::{OrderId, OrderOutcome};
+
+/// A fact about the platform.
+#[derive(Clone, Debug)]
+pub enum PlatformFact {
+    /// `config-autoscaler` as it now applies.
+    ConfigChanged(Arc<ClusterConfig>),
+    /// What is wrong with a thing as it was written; the last good one stays. An empty list: all is well again.
+    ProblemsChanged {
+        /// With what.
+        about: Subject,
+        /// One line each.
+        problems: Vec<String>,
+    },
+    /// The buckets that are ours. What is not named is not ours any more.
+    OwnershipChanged(Ownership),
+    /// A revision appeared or changed.
+    RevisionChanged(Arc<RevisionFacts>),
+    /// A revision is gone, with all its pods.
+    RevisionRemoved(RevisionName),
+    /// The pods of a revision, all of them.
+    PodsChanged {
+        /// Whose.
+        revision: RevisionName,
+        /// In the order of their names.
+        pods: Vec<PodFacts>,
+    },
+    /// How a pod of a revision failed last; said again to every new subscriber, until the revision is gone.
+    PodFailed {
+        /// Whose.
+        revision: RevisionName,
+        /// How.
+        failure: PodFailure,
+    },
+    /// The activators that exist.
+    ActivatorsChanged(Vec<ActivatorFacts>),
+    /// The route that an earlier owner left in force, read from what is written.
+    RouteFound {
+        /// Whose.
+        revision: RevisionName,
+        /// What is in force.
+        route: RouteInForce,
+    },
+    /// How an order ended, or why it has not yet.
+    OrderEnded {
+        /// Which.
+        order: OrderId,
+        /// How.
+        outcome: OrderOutcome,
+    },
+    /// Everything that was there at the subscription has been said.
+    Synced,
+}
+
+/// What something is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The configuration as a whole.
+    Configuration,
+    /// A revision.
+    Revision(RevisionName),
+    /// A pod.
+    Pod(PodName),
+    /// An activator.
+    Activator(ReplicaName),
+}
+
+/// A revision as the platform knows it.
+#[derive(Clone, Debug)]
+pub struct RevisionFacts {
+    /// Its name.
+    pub name: RevisionName,
+    /// Its own settings (annotations), checked.
+    pub settings: RevisionSettings,
+    /// The most requests in one pod at once; 0 means no limit.
+    pub container_concurrency: u32,
+    /// Its request timeouts.
+    pub timeouts: RequestTimeouts,
+    /// How long a pod may take to get ready.
+    pub progress_deadline: Duration,
+    /// By which requests for it are known.
+    pub entrances: Vec<Entrance>,
+    /// Where a person's browser reaches it, if the platform knows.
+    pub url: Option<String>,
+    /// Proves to its queue-proxies that a request comes from an activator; newest first. Outlives the autoscaler.
+    pub hop_keys: Vec<HopKey>,
+    /// The platform's replica count.
+    pub wanted: PodCount,
+    /// Whether it had a life before: pods that were ready, or a count that somebody gave it.
+    pub origin: RevisionOrigin,
+    /// What people call its present template (locally `NAME-00001`).
+    pub template: String,
+}
+
+impl RevisionFacts {
+    /// The hosts among its entrances.
+    pub fn hosts(&self) -> Vec<String> {
+        let hosts = self.entrances.iter().filter_map(|entrance| match entrance {
+            Entrance::Host(host) => Some(host.clone()),
+            Entrance::Port(_) => None,
+        });
+        hosts.collect()
+    }
+}
+
+/// By which an activator knows whose a request is. The platform allocates them and may give one to another revision only after
+/// [`crate::Order::ReleaseEntrance`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entrance {
+    /// The request's host: lower case, without port.
+    Host(String),
+    /// The port of the activator on which it came.
+    Port(u16),
+}
+
+/// A pod as the platform knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Its name.
+    pub name: PodName,
+    /// How far its life has come.
+    pub phase: PodPhase,
+    /// The platform wants it gone and waits for [`crate::Order::ReleasePod`], for a while, before it ends it.
+    pub leaving: bool,
+    /// The platform ends it without waiting for us, in so long; `None` while it does not.
+    pub ends_in: Option<Duration>,
+    /// The platform's word on readiness; `None` where it has none.
+    pub platform_ready: Option<bool>,
+    /// Its queue-proxy's request port, once known.
+    pub requests: Option<SocketAddr>,
+    /// Where its queue-proxy takes a link, once known.
+    pub link: Option<LinkAddress>,
+    /// Whether it runs an older template than the revision's present one.
+    pub outdated: bool,
+    /// Why it is in trouble, for people ("the app exited with code 3").
+    pub trouble: Option<String>,
+    /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait may help.
+    pub hold: Option<String>,
+    /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
+    pub details: BTreeMap<String, String>,
+}
+
+/// How a pod failed: what people look for when its successor runs already, or nothing does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFailure {
+    /// The pod.
+    pub pod: PodName,
+    /// When.
+    pub at: Timestamp,
+    /// What happened ("the app exited with code 3").
+    pub reason: String,
+    /// The last lines of its standard error, oldest first; empty where the platform has none.
+    pub last_lines: Vec<String>,
+}
+
+/// An activator as the platform knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivatorFacts {
+    /// Its name.
+    pub name: ReplicaName,
+    /// Where it takes a link.
+    pub link: LinkAddress,
+    /// Whether it may serve.
+    pub life: ActivatorLife,
+}
+
+/// How far an activator's life has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ActivatorLife {
+    /// It serves.
+    #[default]
+    Ready,
+    /// It does not serve now, and may again.
+    NotReady,
+    /// It is on its way out and finishes what it holds.
+    Terminating,
+}
+
+/// Who serves a revision, as the platform has it written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteInForce {
+    /// Which side.
+    pub routing: Routing,
+    /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their names.
+    pub activators: Vec<ReplicaName>,
+}

@@ -1,0 +1,47 @@
+//! Who must know what, and who does?
+//!
+//! [`Orchestrator`] holds everything that the control loop knows: revisions, pods and activators as a platform states them ([`PlatformFact`]) and
+//! as their links describe them ([`Event`]), what each activator was told and has acknowledged, which buckets are ours, and the multiscaler,
+//! which says how many pods there should be. Out come [`Command`]s: links to open, assignments and settings to send, orders to the platform.
+//!
+//! No handle of a link or a platform is in here, no clock and no chance, so that a test can walk through a day of restarts, stalls and changes of
+//! owner in a millisecond. Left outside on purpose: how a link is dialled, and how fast frames may follow each other.
+//!
+//! ```text
+//!   facts, words ──► intake ──► registry, activators ──► settlement ──► commands
+//!                       │                                    ▲
+//!                       └──────────► multiscaler ────────────┘
+//! ```
+
+mod activators;
+mod assignments;
+mod departures;
+mod events;
+mod fact_intake;
+mod facts;
+mod links;
+mod orchestrator;
+mod order_book;
+mod orders;
+mod readiness;
+mod registry;
+mod route;
+mod settlement;
+mod slices;
+mod state;
+mod subset;
+mod view;
+mod word_intake;
+
+pub use assignments::Urgency;
+pub use events::{Command, Event, LinkId, LinkNews, Peer, Priority, Unassignment};
+pub use facts::{
+    ActivatorFacts, ActivatorLife, Entrance, PlatformFact, PodFacts, PodFailure, RevisionFacts, RouteInForce,
+    Subject,
+};
+pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
+pub use orders::{Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};
+pub use view::{PodView, RevisionView};
+
+#[cfg(test)]
+mod tests;

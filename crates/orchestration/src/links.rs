@@ -1,0 +1,52 @@
+//! Who is at the other end of which link, and who may be linked yet?
+
+use std::collections::BTreeMap;
+
+use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
+
+use crate::events::LinkId;
+
+/// The links that are to be kept, by whom they lead to.
+#[derive(Debug, Default)]
+pub(crate) struct LinkTable {
+    ends: BTreeMap<LinkId, LinkEnd>,
+    given: u64,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkEnd {
+    Pod(RevisionId, PodId),
+    Activator(ReplicaId),
+}
+
+impl LinkTable {
+    /// A number for a new link.
+    pub(crate) fn open(&mut self, end: LinkEnd) -> LinkId {
+        self.given += 1;
+        let link = LinkId(self.given);
+        self.ends.insert(link, end);
+        link
+    }
+
+    pub(crate) fn close(&mut self, link: LinkId) {
+        self.ends.remove(&link);
+    }
+
+    /// Whose link this is; `None` if it was closed.
+    pub(crate) fn end_of(&self, link: LinkId) -> Option<LinkEnd> {
+        self.ends.get(&link).copied()
+    }
+}
+
+/// Whose links may be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// Nobody hears of a decision: the platform has not said everything yet, and what we do not name activators would retire.
+    #[default]
+    Nobody,
+    /// Activators', until they have spoken or the time has passed: they know which routes are in force.
+    Activators { until: Timestamp },
+    /// Everybody's.
+    Everybody,
+}

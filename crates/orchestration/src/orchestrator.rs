@@ -1,0 +1,196 @@
+//! The control loop as a value: events in, commands out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scaling::RevisionStatus;
+use vocabulary::{RevisionId, RevisionName, Timestamp};
+
+use crate::events::{Command, Event};
+use crate::fact_intake::FactIntake;
+use crate::facts::Subject;
+use crate::links::Opening;
+use crate::settlement::Settlement;
+use crate::state::ControlState;
+use crate::view::RevisionView;
+use crate::word_intake::WordIntake;
+
+/// How long pods wait for the activators' first word at start, which says what routing is in force.
+const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
+
+/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all the same.
+pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
+
+/// What an orchestrator knows before it knows anything.
+#[derive(Clone, Debug)]
+pub struct OrchestratorSettings {
+    /// How long a leaving pod waits for the acknowledgement of everybody who may send to it.
+    pub release_after: Duration,
+    /// Which activators serve a revision.
+    pub choice: ActivatorChoice,
+}
+
+/// Which activators serve a revision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ActivatorChoice {
+    /// All of them: a request may come to any.
+    #[default]
+    Everyone,
+    /// As many as its load calls for, chosen by its name: routes name them.
+    AsManyAsNeeded,
+}
+
+impl Default for OrchestratorSettings {
+    /// As on one machine.
+    fn default() -> Self {
+        Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::Everyone }
+    }
+}
+
+/// Everything that the control loop knows, decides and waits for.
+#[derive(Debug)]
+pub struct Orchestrator {
+    state: ControlState,
+}
+
+impl Orchestrator {
+    /// Knows nothing yet.
+    pub fn new(settings: OrchestratorSettings) -> Self {
+        Self { state: ControlState::new(settings) }
+    }
+
+    /// Takes in what happened. Some of what follows is done by [`Orchestrator::advance`], for which [`Orchestrator::next_deadline`] asks at once: so
+    /// events that come together are answered together.
+    pub fn handle(&mut self, event: Event, now: Timestamp) {
+        let state = &mut self.state;
+        match event {
+            Event::Platform(fact) => FactIntake { state, now }.take(fact),
+            Event::PodSpoke { link, word } => WordIntake { state, now }.pod_spoke(link, word),
+            Event::ActivatorSpoke { link, word } => WordIntake { state, now }.activator_spoke(link, word),
+            Event::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
+        }
+    }
+
+    /// Does what is due at `now`: decisions, links that may be opened, assignments that changed, releases.
+    pub fn advance(&mut self, now: Timestamp) {
+        if self.state.multiscaler.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.state.multiscaler.advance(now);
+            self.state.perform_commands();
+        }
+        self.open_when_due(now);
+        let mut settlement = Settlement { state: &mut self.state, now };
+        settlement.keep_deadlines();
+        // Before the platform has said everything, what we do not name activators would retire.
+        if settlement.state.opening != Opening::Nobody {
+            settlement.settle();
+        }
+    }
+
+    /// The next command, if any.
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.state.commands.pop_front()
+    }
+
+    /// When [`Orchestrator::advance`] must be called at the latest; `None` if nothing is planned.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let state = &self.state;
+        let is_unsettled = !state.touched.is_empty()
+            || !state.proven.is_empty()
+            || !state.unsynced.is_empty()
+            || state.removed.values().any(|removed| removed.known_to.is_empty());
+        let opening = match state.opening {
+            Opening::Nobody => self.may_open().then_some(Timestamp::ZERO),
+            Opening::Activators { until } => {
+                Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
+            }
+            Opening::Everybody => None,
+        };
+        let unsettled = (is_unsettled && state.opening != Opening::Nobody).then_some(Timestamp::ZERO);
+        let due = state.deadlines.first().map(|&(at, _)| at);
+        [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
+    }
+
+    /// One revision as it stands, with its pods and decisions.
+    pub fn view(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
+        let (id, record) = self.state.registry.named(revision)?;
+        RevisionView::of(id, record, &self.state.multiscaler, now)
+    }
+
+    /// All revisions as they stand, in the order of their numbers.
+    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+        let multiscaler = &self.state.multiscaler;
+        let revisions = self.state.registry.revisions.iter();
+        revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, multiscaler, now))
+    }
+
+    /// What is wrong with things as they were written.
+    pub fn problems(&self) -> &BTreeMap<Subject, Vec<String>> {
+        &self.state.problems
+    }
+
+    /// Revisions whose values may have changed since this was last asked, and those whose values change by time alone.
+    pub fn take_changed(&mut self, now: Timestamp) -> Vec<(RevisionName, RevisionStatus)> {
+        let (registry, multiscaler) = (&self.state.registry, &self.state.multiscaler);
+        let mut changed = Vec::new();
+        self.state.changed.retain(|id: &RevisionId| {
+            let Some(record) = registry.revisions.get(id) else { return false };
+            let Some(status) = multiscaler.status(*id, now) else { return false };
+            let moves = status.panicking || status.stable_value.is_some_and(|value| value > 0.0);
+            changed.push((record.facts.name.clone(), status));
+            moves
+        });
+        changed
+    }
+
+    /// Whether [`Orchestrator::take_changed`] has something to say.
+    pub fn has_changed(&self) -> bool {
+        !self.state.changed.is_empty()
+    }
+
+    fn may_open(&self) -> bool {
+        self.state.is_platform_synced && !self.state.ownership.epochs.is_empty()
+    }
+
+    /// Activators first; pods follow once every activator has spoken, or has had its time.
+    fn open_when_due(&mut self, now: Timestamp) {
+        if self.state.opening == Opening::Nobody && self.may_open() {
+            self.state.opening = Opening::Activators { until: now + ACTIVATORS_FIRST_MAX };
+            self.state.touched.extend(self.state.registry.revisions.keys());
+        }
+        let Opening::Activators { until } = self.state.opening else { return };
+        if now < until && self.state.activators.is_any_unheard() {
+            return;
+        }
+        self.state.opening = Opening::Everybody;
+        let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
+        for id in all {
+            FactIntake { state: &mut self.state, now }.link_pods(id);
+        }
+    }
+}
+
+/// What laws look at besides commands.
+#[cfg(test)]
+impl Orchestrator {
+    /// Who serves a revision, and whether the multiscaler was told that its path is acknowledged.
+    pub(crate) fn path(&self, revision: &RevisionName) -> Option<(Vec<vocabulary::ReplicaName>, bool)> {
+        let (_, record) = self.state.registry.named(revision)?;
+        let members = self.state.activators.names(record.members.iter().copied());
+        Some((members, record.is_path_acknowledged))
+    }
+
+    /// Whether a revision is ours and has a known route.
+    pub(crate) fn is_settled(&self, revision: &RevisionName) -> bool {
+        let named = self.state.registry.named(revision);
+        named.is_some_and(|(_, record)| record.epoch.is_some() && record.routing.is_some())
+    }
+
+    pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {
+        self.state.registry.named(revision).is_some_and(|(_, record)| record.has_ready_pod())
+    }
+
+    pub(crate) fn living_activators(&self) -> Vec<vocabulary::ReplicaName> {
+        let activators = &self.state.activators;
+        activators.names(activators.ids().into_iter().filter(|id| activators.lives(*id)))
+    }
+}

@@ -1,0 +1,143 @@
+//! What a platform is told to do, and how each order ends.
+
+use std::fmt;
+use std::sync::Arc;
+
+use scaling::Decision;
+use vocabulary::{Bucket, Epoch, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
+
+use crate::facts::{Entrance, Subject};
+
+/// One order of one owner; never given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId(pub u64);
+
+/// By what right an order is given: the platform refuses one whose bucket has another owner by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The bucket of the revision that the order is about.
+    pub bucket: Bucket,
+    /// Since when it is the orderer's.
+    pub epoch: Epoch,
+}
+
+/// An order to the platform. The latest about one subject wins; each ends in exactly one final outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlatformOrder {
+    /// By which its outcome is told.
+    pub id: OrderId,
+    /// By what right.
+    pub fence: Fence,
+    /// What is to be done.
+    pub what: Order,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Write the replica count.
+    ScaleTo {
+        /// Of which revision.
+        revision: RevisionName,
+        /// The count that was decided upon.
+        from: PodCount,
+        /// The count to write.
+        to: PodCount,
+        /// Which pods to end first if some must end (least loaded first); the platform may take it as a hint.
+        end_first: Vec<PodName>,
+        /// The decision that this follows from.
+        because: Arc<Decision>,
+    },
+    /// Write who serves.
+    Route {
+        /// Which revision.
+        revision: RevisionName,
+        /// Which side.
+        routing: Routing,
+        /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their names.
+        activators: Vec<ReplicaName>,
+    },
+    /// A leaving pod may be ended.
+    ReleasePod {
+        /// Which pod.
+        pod: PodName,
+        /// How we know.
+        proof: ReleaseProof,
+    },
+    /// Nobody listens there any more: it may be given to another revision.
+    ReleaseEntrance {
+        /// Whose it was.
+        revision: RevisionName,
+        /// Which.
+        entrance: Entrance,
+    },
+    /// What a pod said on its link. A platform without probes of its own goes by this in rollouts and back-offs.
+    NotePodState {
+        /// Which pod.
+        pod: PodName,
+        /// What it said.
+        state: PodState,
+        /// Why it is not ready, for people; empty when there is nothing to say.
+        detail: String,
+    },
+    /// Tell people.
+    Tell {
+        /// About what.
+        about: Subject,
+        /// Which of the things worth telling.
+        reason: ReasonCode,
+        /// One sentence.
+        text: String,
+    },
+}
+
+/// Why a pod may be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseProof {
+    /// Nobody who may send to it still can.
+    Acknowledged,
+    /// Somebody might still, but the time for saying otherwise is over.
+    OutOfTime,
+}
+
+/// What is worth telling people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReasonCode {
+    /// No link to a pod could be had for a minute.
+    LinkBlocked,
+    /// A pod was released although not every activator had acknowledged.
+    ReleasedUnacknowledged,
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::LinkBlocked => "LinkBlocked",
+            Self::ReleasedUnacknowledged => "ReleasedUnacknowledged",
+        })
+    }
+}
+
+/// How an order ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderOutcome {
+    /// It is written.
+    Done,
+    /// A later one about the same subject replaced it.
+    Superseded,
+    /// Somebody else wrote another count, which stays.
+    Conflict {
+        /// The count that was found.
+        found: PodCount,
+    },
+    /// What it was about is gone.
+    Gone,
+    /// The bucket is not the orderer's any more.
+    NotOwner,
+    /// The platform refuses it as it is.
+    Refused(String),
+    /// We may not.
+    Forbidden(String),
+    /// Not yet, and why; not final.
+    Retrying(String),
+}

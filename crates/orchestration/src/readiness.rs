@@ -1,0 +1,109 @@
+//! Is a pod ready? The one answer, for decisions, assignments and people alike.
+//!
+//! Its way out comes first, then its own word on its link, then the platform's. A lost link changes nothing: the pod serves on. But a pod whose link stood
+//! and where nobody listens now is being restarted: it is not ready until it says so again, or, after a while, until the platform does.
+
+use std::time::Duration;
+
+use scaling::PodPhase;
+use vocabulary::{Load, PodCount, PodState, Version};
+
+use crate::facts::PodFacts;
+
+/// How long after its refusal a pod must speak for itself, before the platform's word counts again.
+pub(crate) const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
+
+/// What a link has told about a pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HeardOfPod {
+    /// The last state it said, on this link or an earlier one.
+    pub(crate) state: Option<PodState>,
+    /// Why it is not ready, in its own words.
+    pub(crate) detail: String,
+    pub(crate) connection: Connection,
+    /// The limit it was started with; 0 means none.
+    pub(crate) container_concurrency: Option<u32>,
+    /// Its last full second.
+    pub(crate) load: Load,
+    /// Why no link to it could be had for a minute.
+    pub(crate) blocked: Option<String>,
+    /// The settings that it has in force.
+    pub(crate) settings: Option<Version>,
+}
+
+/// How a pod's link is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// There is none, and that says nothing.
+    #[default]
+    Down,
+    /// It said hello.
+    Up,
+    /// Nobody listens where it stood.
+    Refused,
+    /// The same for [`REFUSAL_COUNTS`].
+    RefusedLong,
+}
+
+/// What a pod is to activators.
+pub(crate) fn pod_state(facts: &PodFacts, heard: &HeardOfPod) -> PodState {
+    if facts.leaving || facts.phase == PodPhase::Terminating {
+        return PodState::Draining;
+    }
+    let said = heard.state.unwrap_or(PodState::Unheard);
+    match (heard.connection, facts.platform_ready) {
+        (Connection::Up, _) if said != PodState::Unheard => said,
+        (Connection::Refused, _)
+        | (Connection::RefusedLong, None)
+        | (Connection::Up | Connection::Down | Connection::RefusedLong, Some(false)) => PodState::Unready,
+        (Connection::Up | Connection::Down | Connection::RefusedLong, Some(true)) => PodState::Ready,
+        (Connection::Up | Connection::Down, None) => said,
+    }
+}
+
+/// What a revision waits for while no pod is usable, for people; empty while one is.
+pub(crate) fn waiting_for<'a>(
+    wanted: PodCount,
+    pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)> + Clone,
+) -> String {
+    if pods.clone().any(|(pod, heard)| pod_state(pod, heard) == PodState::Ready && pod.requests.is_some()) {
+        return String::new();
+    }
+    let mut troubles = pods.clone().filter_map(|(pod, heard)| Some((pod, pod_trouble(pod, heard)?)));
+    if let Some((pod, trouble)) = troubles.next() {
+        return format!("pod {}: {trouble}", pod.name);
+    }
+    let coming = pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining).count();
+    match (coming, wanted) {
+        (0, PodCount::ZERO) => "the autoscaler to ask for a pod".to_owned(),
+        (0, _) => "the platform to start a pod".to_owned(),
+        (1, _) => "its pod to get ready".to_owned(),
+        (pods, _) => format!("one of its {pods} pods to get ready"),
+    }
+}
+
+/// Why no request should wait, if the platform says so of every pod that stays and none is usable. A revision without pods holds nobody: the request that
+/// makes it start one deserves the attempt.
+pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>) -> Option<String> {
+    let mut first = None;
+    for (pod, heard) in pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining) {
+        if pod_state(pod, heard) == PodState::Ready {
+            return None;
+        }
+        let why = pod.hold.as_ref()?;
+        first.get_or_insert(why);
+    }
+    first.cloned()
+}
+
+/// Why a pod is in trouble or not ready, for people: the platform's word, then its own, then that of its link.
+pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod) -> Option<String> {
+    let own =
+        (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());
+    let blocked =
+        || heard.blocked.as_ref().map(|reason| format!("the autoscaler has no link to it: {reason}"));
+    pod.trouble.clone().or(own).or_else(blocked)
+}
+
+#[cfg(test)]
+mod tests;

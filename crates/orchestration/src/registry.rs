@@ -1,0 +1,278 @@
+//! Everything that is known of revisions and pods, under the small ids that the multiscaler uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use scaling::{PodFact, PodPhase, ScalingSpec};
+use vocabulary::{
+    Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings, PodState,
+    ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,
+};
+
+use crate::departures::{LeaveTaking, end_first};
+use crate::events::LinkId;
+use crate::facts::{Entrance, PodFacts, PodFailure, RevisionFacts};
+use crate::readiness::{Connection, HeardOfPod, pod_state};
+use crate::route::RouteRecord;
+
+/// How long an activator's word on its oldest request is news: as long as a pod may be silent before it counts as unheard.
+const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
+
+/// All revisions and pods.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    revision_ids: Interner<RevisionName, RevisionId>,
+    pod_ids: Interner<PodName, PodId>,
+    pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,
+    /// Whose each pod is.
+    owners: BTreeMap<PodId, RevisionId>,
+}
+
+/// One revision.
+#[derive(Debug)]
+pub(crate) struct RevisionRecord {
+    pub(crate) facts: Arc<RevisionFacts>,
+    pub(crate) spec: Arc<ScalingSpec>,
+    /// Since when it is ours; `None` while it is not.
+    pub(crate) epoch: Option<Epoch>,
+    /// The replica count: what we ordered last, or what the platform said since.
+    pub(crate) wanted: PodCount,
+    /// In the order of their names' ids; names decide in what people and activators see.
+    pub(crate) pods: BTreeMap<PodId, PodRecord>,
+    /// Ordered by the multiscaler, or found in force; `None` until either.
+    pub(crate) routing: Option<Routing>,
+    pub(crate) surge_threshold: Option<u32>,
+    /// What its queue-proxies were last told.
+    pub(crate) settings: Option<Arc<PodSettings>>,
+    /// What activators were last told, undivided.
+    pub(crate) assignment: Option<Arc<Assignment>>,
+    /// How many activators should serve it; all if fewer exist, and before that is known.
+    pub(crate) activator_count: Option<PodCount>,
+    /// Those that do, in the order of their names.
+    pub(crate) members: Vec<ReplicaId>,
+    /// The version since which the activators are in the path; `None` while they are not.
+    pub(crate) through_since: Option<Version>,
+    /// What the multiscaler was last told of the path's acknowledgement.
+    pub(crate) is_path_acknowledged: bool,
+    pub(crate) route: RouteRecord,
+    /// Entrances that it has no more, with the version that says so.
+    pub(crate) former_entrances: BTreeMap<Entrance, Version>,
+    /// How long the oldest request had waited at each activator, and when that was said.
+    pub(crate) oldest_waits: BTreeMap<ReplicaId, (Duration, Timestamp)>,
+    /// Why the platform does not do as it was told.
+    pub(crate) order_trouble: Option<String>,
+    /// How a pod of it failed last.
+    pub(crate) last_failure: Option<PodFailure>,
+}
+
+/// One pod.
+#[derive(Debug)]
+pub(crate) struct PodRecord {
+    pub(crate) facts: PodFacts,
+    pub(crate) heard: HeardOfPod,
+    pub(crate) heard_at: Option<Timestamp>,
+    pub(crate) link: Option<PodLink>,
+    pub(crate) leave: LeaveTaking,
+}
+
+/// A link that is kept to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PodLink {
+    pub(crate) id: LinkId,
+    pub(crate) address: LinkAddress,
+}
+
+impl Registry {
+    pub(crate) fn revision_id(&self, name: &RevisionName) -> Option<RevisionId> {
+        self.revision_ids.id(name)
+    }
+
+    /// A revision, under its name.
+    pub(crate) fn named(&self, name: &RevisionName) -> Option<(RevisionId, &RevisionRecord)> {
+        let id = self.revision_ids.id(name)?;
+        Some((id, self.revisions.get(&id)?))
+    }
+
+    /// A revision appeared or changed.
+    pub(crate) fn put_revision(&mut self, record: RevisionRecord) -> RevisionId {
+        let id = self.revision_ids.intern(&record.facts.name);
+        match self.revisions.get_mut(&id) {
+            Some(known) => {
+                known.wanted = record.wanted;
+                known.facts = record.facts;
+                known.spec = record.spec;
+            }
+            None => {
+                self.revisions.insert(id, record);
+            }
+        }
+        id
+    }
+
+    /// A revision is gone, with its pods.
+    pub(crate) fn remove_revision(&mut self, name: &RevisionName) -> Option<(RevisionId, RevisionRecord)> {
+        let id = self.revision_ids.release(name)?;
+        let revision = self.revisions.remove(&id)?;
+        for (pod, record) in &revision.pods {
+            self.forget_pod(*pod, &record.facts.name);
+        }
+        Some((id, revision))
+    }
+
+    /// All pods of a revision: takes in their facts, and returns those that are gone.
+    pub(crate) fn put_pods(&mut self, id: RevisionId, pods: Vec<PodFacts>) -> Vec<(PodId, PodRecord)> {
+        let Some(revision) = self.revisions.get_mut(&id) else { return Vec::new() };
+        let mut before = std::mem::take(&mut revision.pods);
+        for facts in pods {
+            let pod_id = self.pod_ids.intern(&facts.name);
+            // A pod that another revision claims already is a contradiction of the platform's; the first claim stands.
+            if *self.owners.entry(pod_id).or_insert(id) != id {
+                continue;
+            }
+            let pod = match before.remove(&pod_id) {
+                Some(pod) => PodRecord { facts, ..pod },
+                None => PodRecord::new(facts),
+            };
+            revision.pods.insert(pod_id, pod);
+        }
+        for (pod, record) in &before {
+            self.forget_pod(*pod, &record.facts.name);
+        }
+        before.into_iter().collect()
+    }
+
+    fn forget_pod(&mut self, id: PodId, name: &PodName) {
+        self.owners.remove(&id);
+        self.pod_ids.release(name);
+    }
+
+    pub(crate) fn pod_mut(&mut self, revision: RevisionId, pod: PodId) -> Option<&mut PodRecord> {
+        self.revisions.get_mut(&revision)?.pods.get_mut(&pod)
+    }
+}
+
+impl RevisionRecord {
+    pub(crate) fn new(facts: Arc<RevisionFacts>, wanted: PodCount, spec: Arc<ScalingSpec>) -> Self {
+        Self {
+            wanted,
+            facts,
+            spec,
+            epoch: None,
+            pods: BTreeMap::new(),
+            routing: None,
+            surge_threshold: None,
+            settings: None,
+            assignment: None,
+            activator_count: None,
+            members: Vec::new(),
+            through_since: None,
+            is_path_acknowledged: false,
+            route: RouteRecord::default(),
+            former_entrances: BTreeMap::new(),
+            oldest_waits: BTreeMap::new(),
+            order_trouble: None,
+            last_failure: None,
+        }
+    }
+
+    /// It is not ours any more: what was ordered and told is another owner's affair from now on.
+    pub(crate) fn give_up(&mut self) {
+        let (facts, spec) = (Arc::clone(&self.facts), Arc::clone(&self.spec));
+        let pods = std::mem::take(&mut self.pods);
+        let pods =
+            pods.into_iter().map(|(id, pod)| (id, PodRecord { link: None, leave: LeaveTaking::None, ..pod }));
+        let last_failure = self.last_failure.take();
+        *self = Self { pods: pods.collect(), last_failure, ..Self::new(facts, self.wanted, spec) };
+    }
+
+    /// The routing in force: through activators until something else is known.
+    pub(crate) fn routing(&self) -> Routing {
+        self.routing.unwrap_or_default()
+    }
+
+    /// What its queue-proxies are to be told, without a version.
+    pub(crate) fn pod_settings(&self) -> PodSettings {
+        PodSettings {
+            version: Version::default(),
+            surge_threshold: self.surge_threshold,
+            routing: self.routing(),
+            hop_keys: self.facts.hop_keys.clone(),
+            departure: Departure::NotPlanned,
+        }
+    }
+
+    /// Its pods with what was heard of them, in the order of their names.
+    pub(crate) fn pods_by_name(&self) -> Vec<(&PodFacts, &HeardOfPod)> {
+        let mut pods: Vec<_> = self.pods.values().map(|pod| (&pod.facts, &pod.heard)).collect();
+        pods.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        pods
+    }
+
+    /// What the multiscaler hears of its pods.
+    pub(crate) fn pod_facts(&self) -> Vec<PodFact> {
+        self.pods.iter().map(|(&pod, record)| record.fact(pod)).collect()
+    }
+
+    /// Whether a pod can take requests.
+    pub(crate) fn has_ready_pod(&self) -> bool {
+        self.pods.values().any(|pod| pod.state() == PodState::Ready && pod.facts.requests.is_some())
+    }
+
+    /// Which pods to end first if only `count` may stay; nobody in particular if the revision does not care.
+    pub(crate) fn victims(&self, count: PodCount) -> Vec<PodName> {
+        if !self.spec.idle_first_scale_down {
+            return Vec::new();
+        }
+        let stays = |pod: &&PodRecord| !pod.facts.leaving && pod.facts.phase != PodPhase::Terminating;
+        let staying = self.pods.values().filter(stays).count();
+        end_first(self.pods_by_name().into_iter(), staying.saturating_sub(count.as_usize()))
+    }
+
+    /// How long the oldest request has waited, over all activators that said so lately.
+    pub(crate) fn oldest_wait(&self, now: Timestamp) -> Option<Duration> {
+        let waits = self.oldest_waits.values().filter_map(|&(waited, at)| {
+            let age = now.saturating_since(at);
+            (age < WAIT_IS_NEWS && waited > Duration::ZERO).then(|| waited + age)
+        });
+        waits.max()
+    }
+
+    /// The entrances that it has.
+    pub(crate) fn entrances(&self) -> BTreeSet<Entrance> {
+        self.facts.entrances.iter().cloned().collect()
+    }
+}
+
+impl PodRecord {
+    fn new(facts: PodFacts) -> Self {
+        Self { facts, heard: HeardOfPod::default(), heard_at: None, link: None, leave: LeaveTaking::None }
+    }
+
+    pub(crate) fn state(&self) -> PodState {
+        pod_state(&self.facts, &self.heard)
+    }
+
+    pub(crate) fn is_linked(&self) -> bool {
+        self.heard.connection == Connection::Up
+    }
+
+    /// What the multiscaler hears of it. One that is to leave counts as leaving, whatever it still does.
+    pub(crate) fn fact(&self, pod: PodId) -> PodFact {
+        let phase = if self.facts.leaving { PodPhase::Terminating } else { self.facts.phase };
+        PodFact { pod, phase, is_ready: self.state() == PodState::Ready }
+    }
+
+    /// What its queue-proxy is told of its end.
+    pub(crate) fn departure(&self) -> Departure {
+        match (self.leave, self.facts.ends_in) {
+            (LeaveTaking::Gone, _) => Departure::Released,
+            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, Some(within)) => {
+                Departure::Leaving { within }
+            }
+            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, None) => {
+                Departure::NotPlanned
+            }
+        }
+    }
+}

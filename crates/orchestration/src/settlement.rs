@@ -1,0 +1,410 @@
+//! What follows from everything that was taken in since the last time: assignments, routes, pods and entrances that are let go.
+//!
+//! It runs once for however many facts and words came together, so that a thousand of them about one revision cost one assignment.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use scaling::Event;
+use vocabulary::{
+    Assignment, Bucket, Epoch, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing,
+    Timestamp,
+};
+
+use crate::activators::{HoldingState, Reach};
+use crate::assignments::{self, Urgency};
+use crate::departures::{FORGET_AFTER, LeaveTaking};
+use crate::events::{Command, Unassignment};
+use crate::facts::{Entrance, Subject};
+use crate::orchestrator::ActivatorChoice;
+use crate::order_book::Purpose;
+use crate::orders::{Order, ReasonCode, ReleaseProof};
+use crate::readiness::Connection;
+use crate::registry::RevisionRecord;
+use crate::route;
+use crate::state::{ControlState, Deadline};
+use crate::subset;
+
+/// Draws the conclusions at one point in time.
+pub(crate) struct Settlement<'a> {
+    pub(crate) state: &'a mut ControlState,
+    pub(crate) now: Timestamp,
+}
+
+impl Settlement<'_> {
+    /// Brings everything up to date that was touched, then tells everything to those activators that have just said hello.
+    pub(crate) fn settle(&mut self) {
+        // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once more.
+        loop {
+            if let Some(id) = self.state.touched.pop_first() {
+                self.state.changed.insert(id);
+                self.reassign(id);
+                self.follow_up(id);
+            } else if let Some(id) = self.state.proven.pop_first() {
+                self.follow_up(id);
+            } else {
+                break;
+            }
+        }
+        while let Some(activator) = self.state.unsynced.pop_first() {
+            self.sync(activator);
+        }
+        self.release_entrances_of_removed();
+        self.release_activators();
+    }
+
+    /// Does what is due by now.
+    pub(crate) fn keep_deadlines(&mut self) {
+        while let Some(&(at, deadline)) = self.state.deadlines.first() {
+            if at > self.now {
+                return;
+            }
+            self.state.deadlines.pop_first();
+            match deadline {
+                Deadline::Release(revision, pod) => self.release(revision, pod, ReleaseProof::OutOfTime),
+                Deadline::Refusal(revision, pod) => self.end_refusal(revision, pod),
+                Deadline::Forget(revision, activator) => self.forget(revision, activator),
+            }
+        }
+    }
+
+    fn end_refusal(&mut self, revision: RevisionId, pod: PodId) {
+        if let Some(record) = self.state.registry.pod_mut(revision, pod)
+            && record.heard.connection == Connection::Refused
+        {
+            record.heard.connection = Connection::RefusedLong;
+            self.state.tell_pod(revision, pod, self.now);
+        }
+    }
+
+    /// Rebuilds what activators hear of a revision, and sends it to whom it is news.
+    fn reassign(&mut self, id: RevisionId) {
+        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(epoch) = record.epoch else { return };
+        let members = self.members(record);
+        let mut next = assignments::assignment(record);
+        next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
+        let urgency = self.revise(id, record, &members, &next);
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        record.members.clone_from(&members);
+        if urgency.is_some() {
+            let version = self.state.versions.next(epoch);
+            record.through_since = match next.routing {
+                Routing::Direct => None,
+                Routing::ThroughActivator => record.through_since.or(Some(version)),
+            };
+            record.assignment = Some(Arc::new(Assignment { version, ..next }));
+        }
+        let Some(whole) = record.assignment.clone() else { return };
+        for activator in self.state.activators.ids() {
+            self.inform(id, activator, &whole, urgency);
+        }
+    }
+
+    /// Those that serve a revision, in the order of their names.
+    fn members(&self, record: &RevisionRecord) -> Vec<ReplicaId> {
+        let candidates = self.state.activators.candidates();
+        let count = match self.state.settings.choice {
+            ActivatorChoice::Everyone => usize::MAX,
+            ActivatorChoice::AsManyAsNeeded => record.activator_count.map_or(usize::MAX, PodCount::as_usize),
+        };
+        let chosen = subset::choose(&candidates, count, record.facts.name.as_str());
+        let members = chosen.into_iter().filter_map(|name| self.state.activators.id(&ReplicaName::new(name)));
+        members.collect()
+    }
+
+    /// How soon activators must hear of a revision again; `None` if nothing about it is new.
+    fn revise(
+        &self,
+        id: RevisionId,
+        record: &RevisionRecord,
+        members: &[ReplicaId],
+        next: &Assignment,
+    ) -> Option<Urgency> {
+        let previous = record.assignment.as_deref();
+        let content = assignments::urgency(previous, next);
+        let was_divided = previous.is_some_and(|previous| assignments::is_divided(previous, &record.members));
+        let is_divided = assignments::is_divided(next, members);
+        let division = (record.members != members && (was_divided || is_divided)).then_some(Urgency::Soon);
+        // A version that an activator has acted upon says what it is to the revision too.
+        let standing = self.state.activators.iter().any(|(activator, known)| {
+            known.holdings.get(&id).is_some_and(|holding| {
+                let is_assigned = holding.standing == HoldingState::Assigned;
+                is_assigned != members.contains(&activator)
+                    && (is_assigned
+                        || holding.standing != HoldingState::Retired
+                        || holding.acknowledged.is_some())
+            })
+        });
+        let standing = (standing && previous.is_some()).then_some(Urgency::Soon);
+        [content, division, standing].into_iter().flatten().min()
+    }
+
+    /// Tells one activator of a revision, if it is to know it and does not.
+    fn inform(
+        &mut self,
+        id: RevisionId,
+        activator: ReplicaId,
+        whole: &Arc<Assignment>,
+        news: Option<Urgency>,
+    ) {
+        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let is_member = revision.members.contains(&activator);
+        let Some(record) = self.state.activators.get_mut(activator) else { return };
+        let known = record.holdings.get(&id).map(|holding| holding.standing);
+        let standing = match (is_member, known) {
+            (true, _) => HoldingState::Assigned,
+            // The last word before it is told to forget; what it holds is nothing.
+            (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => return,
+            (false, Some(HoldingState::Assigned | HoldingState::Retired)) => HoldingState::Retired,
+        };
+        if let Some(holding) = record.holdings.get_mut(&id) {
+            holding.standing = standing;
+        }
+        // Who has not been told everything yet is told this with it.
+        if record.reach != Reach::Synced {
+            return;
+        }
+        let is_new = known != Some(standing);
+        let Some(urgency) = news.or(is_new.then_some(Urgency::AtOnce)) else { return };
+        let link = record.link;
+        record.holdings.entry(id).or_default().standing = standing;
+        let assignment = part(whole, &revision.members, activator, standing);
+        self.state.commands.push_back(Command::Assign { activator: link, assignment, urgency });
+    }
+
+    /// Tells an activator everything that it must know, within our buckets.
+    fn sync(&mut self, activator: ReplicaId) {
+        let Some(record) = self.state.activators.get_mut(activator) else { return };
+        let mut assignments = Vec::new();
+        for (&id, revision) in &self.state.registry.revisions {
+            let Some(whole) = &revision.assignment else { continue };
+            let is_member = revision.members.contains(&activator);
+            let standing = match (is_member, record.holdings.get(&id).map(|holding| holding.standing)) {
+                (true, _) => HoldingState::Assigned,
+                (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => {
+                    continue;
+                }
+                (false, Some(HoldingState::Assigned | HoldingState::Retired)) => HoldingState::Retired,
+            };
+            record.holdings.entry(id).or_default().standing = standing;
+            assignments.push(part(whole, &revision.members, activator, standing));
+        }
+        record.reach = Reach::Synced;
+        let (link, ownership) = (record.link, self.state.ownership.clone());
+        self.state.commands.push_back(Command::Sync { activator: link, ownership, assignments });
+    }
+
+    /// What acknowledgements allow: pods may end, activators may forget, entrances may be given away, and the path may be proven.
+    fn follow_up(&mut self, id: RevisionId) {
+        self.await_releases(id);
+        self.release_acknowledged(id);
+        self.release_entrances(id);
+        self.order_route(id);
+        self.plan_forgetting(id);
+        self.tell_path(id);
+    }
+
+    /// Pods that are to leave wait for the assignment that says so to be acknowledged.
+    fn await_releases(&mut self, id: RevisionId) {
+        let release_after = self.state.settings.release_after;
+        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(version) = revision.assignment.as_ref().map(|assignment| assignment.version) else { return };
+        for (&pod, record) in &mut revision.pods {
+            match (record.facts.leaving, record.leave) {
+                (true, LeaveTaking::None) => {
+                    let at_the_latest = self.now + release_after;
+                    record.leave = LeaveTaking::Announced { version, at_the_latest };
+                    self.state.deadlines.insert((at_the_latest, Deadline::Release(id, pod)));
+                }
+                (false, LeaveTaking::Announced { at_the_latest, .. }) => {
+                    record.leave = LeaveTaking::None;
+                    self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+                }
+                (false, LeaveTaking::Released | LeaveTaking::Gone) => record.leave = LeaveTaking::None,
+                (true, LeaveTaking::Announced { .. } | LeaveTaking::Released | LeaveTaking::Gone)
+                | (false, LeaveTaking::None) => {}
+            }
+        }
+    }
+
+    fn release_acknowledged(&mut self, id: RevisionId) {
+        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let acknowledged = revision.pods.iter().filter_map(|(&pod, record)| match record.leave {
+            LeaveTaking::Announced { version, .. }
+                if self.state.activators.nobody_goes_by_less(id, version) =>
+            {
+                Some(pod)
+            }
+            LeaveTaking::Announced { .. } | LeaveTaking::None | LeaveTaking::Released | LeaveTaking::Gone => {
+                None
+            }
+        });
+        for pod in acknowledged.collect::<Vec<_>>() {
+            self.release(id, pod, ReleaseProof::Acknowledged);
+        }
+    }
+
+    fn release(&mut self, id: RevisionId, pod: PodId, proof: ReleaseProof) {
+        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let name = revision.facts.name.clone();
+        let Some(record) = revision.pods.get_mut(&pod) else { return };
+        let LeaveTaking::Announced { at_the_latest, .. } = record.leave else { return };
+        record.leave = LeaveTaking::Released;
+        let pod_name = record.facts.name.clone();
+        self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+        let order = Order::ReleasePod { pod: pod_name.clone(), proof };
+        self.state.order(&name, order, Purpose::Release(id, pod));
+        if proof == ReleaseProof::OutOfTime {
+            let waited = self.state.settings.release_after.as_secs();
+            let text = format!(
+                "pod {pod_name} is ended although not every activator has acknowledged within {waited} s that it leaves"
+            );
+            let reason = ReasonCode::ReleasedUnacknowledged;
+            self.state.tell_people(&name, Subject::Pod(pod_name), reason, text);
+        }
+    }
+
+    /// Entrances that a revision has no more, once nobody listens there.
+    fn release_entrances(&mut self, id: RevisionId) {
+        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        if revision.former_entrances.is_empty() {
+            return;
+        }
+        let activators = &self.state.activators;
+        let free = revision.former_entrances.iter();
+        let free = free.filter(|&(_, &version)| activators.nobody_goes_by_less(id, version));
+        let free: Vec<Entrance> = free.map(|(entrance, _)| entrance.clone()).collect();
+        for entrance in &free {
+            revision.former_entrances.remove(entrance);
+        }
+        let name = revision.facts.name.clone();
+        self.release_entrances_of(&name, free);
+    }
+
+    fn release_entrances_of(&mut self, name: &RevisionName, entrances: impl IntoIterator<Item = Entrance>) {
+        for entrance in entrances {
+            let order = Order::ReleaseEntrance { revision: name.clone(), entrance };
+            self.state.order(name, order, Purpose::Notice);
+        }
+    }
+
+    fn release_entrances_of_removed(&mut self) {
+        let free = self.state.removed.extract_if(.., |_, removed| removed.known_to.is_empty());
+        for (name, removed) in free.collect::<Vec<_>>() {
+            self.release_entrances_of(&name, removed.entrances);
+        }
+    }
+
+    /// Who serves, if that is another than was ordered last, or found.
+    fn order_route(&mut self, id: RevisionId) {
+        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(route) = route::route(id, revision, &self.state.activators) else { return };
+        if revision.route.latest() == Some(&route) {
+            return;
+        }
+        let name = revision.facts.name.clone();
+        let order = Order::Route {
+            revision: name.clone(),
+            routing: route.routing,
+            activators: route.activators.clone(),
+        };
+        let given = self.state.order(&name, order, Purpose::Route(id));
+        if let (Some(order), Some(revision)) = (given, self.state.registry.revisions.get_mut(&id)) {
+            revision.route.ordered = Some((order, route));
+        }
+    }
+
+    /// An activator that holds nothing of a retired revision forgets it some time after no route names it.
+    fn plan_forgetting(&mut self, id: RevisionId) {
+        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        for (activator, record) in self.state.activators.iter_mut() {
+            let is_named = revision.route.may_name(&record.facts.name);
+            let Some(holding) = record.holdings.get_mut(&id) else { continue };
+            let HoldingState::Emptied { forget_at } = &mut holding.standing else { continue };
+            match (is_named, *forget_at) {
+                (true, Some(at)) => {
+                    self.state.deadlines.remove(&(at, Deadline::Forget(id, activator)));
+                    *forget_at = None;
+                }
+                (false, None) => {
+                    let at = self.now + FORGET_AFTER;
+                    *forget_at = Some(at);
+                    self.state.deadlines.insert((at, Deadline::Forget(id, activator)));
+                }
+                (true, None) | (false, Some(_)) => {}
+            }
+        }
+    }
+
+    fn forget(&mut self, id: RevisionId, activator: ReplicaId) {
+        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let (name, epoch) = (revision.facts.name.clone(), revision.epoch);
+        let (Some(epoch), Some(record)) = (epoch, self.state.activators.get_mut(activator)) else { return };
+        let Some(holding) = record.holdings.get_mut(&id) else { return };
+        if !matches!(holding.standing, HoldingState::Emptied { .. }) {
+            return;
+        }
+        let version = self.state.versions.next(epoch);
+        holding.standing = HoldingState::Forgetting { version };
+        let (activator, how) = (record.link, Unassignment::Forgotten);
+        self.state.commands.push_back(Command::Unassign { activator, revision: name, version, how });
+    }
+
+    /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts upon a version that routes through it, and
+    /// that route is written.
+    fn tell_path(&mut self, id: RevisionId) {
+        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        if revision.epoch.is_none() {
+            return;
+        }
+        let is_through = revision.routing() == Routing::ThroughActivator;
+        let is_written = (revision.route.written.as_ref()).is_some_and(|route| {
+            route.routing == Routing::ThroughActivator && revision.route.latest() == Some(route)
+        });
+        let activators = &self.state.activators;
+        let acknowledged = revision.through_since.is_some_and(|since| {
+            let mut members = revision.members.iter();
+            let all = members.all(|&id_of| activators.get(id_of).is_some_and(|record| record.has(id, since)));
+            is_through && is_written && !revision.members.is_empty() && all
+        });
+        if revision.is_path_acknowledged != acknowledged {
+            revision.is_path_acknowledged = acknowledged;
+            self.state.tell(Event::PathAcknowledged { revision: id, acknowledged }, self.now);
+        }
+    }
+
+    /// Activators on their way out are told of the buckets in which no route names them any more.
+    fn release_activators(&mut self) {
+        let owned: Vec<(Bucket, Epoch)> =
+            self.state.ownership.epochs.iter().map(|(&bucket, &epoch)| (bucket, epoch)).collect();
+        let (registry, ownership) = (&self.state.registry, &self.state.ownership);
+        for (_, record) in self.state.activators.iter_mut().filter(|(_, record)| record.is_draining) {
+            let naming =
+                registry.revisions.values().filter(|revision| revision.route.may_name(&record.facts.name));
+            let named: BTreeSet<Bucket> =
+                naming.map(|revision| ownership.bucket_of(&revision.facts.name)).collect();
+            let free = owned.iter().map(|&(bucket, _)| bucket).filter(|bucket| !named.contains(bucket));
+            let buckets: BTreeSet<Bucket> = free.filter(|bucket| !record.released.contains(bucket)).collect();
+            if record.reach == Reach::Synced && !buckets.is_empty() {
+                record.released.extend(buckets.iter().copied());
+                self.state.commands.push_back(Command::ReleaseActivator { activator: record.link, buckets });
+            }
+        }
+    }
+}
+
+/// What one activator is told of a revision.
+fn part(
+    whole: &Arc<Assignment>,
+    members: &[ReplicaId],
+    activator: ReplicaId,
+    standing: HoldingState,
+) -> Arc<Assignment> {
+    match standing {
+        HoldingState::Assigned => assignments::for_member(whole, members, activator),
+        HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
+            assignments::for_retired(whole)
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The state of the control loop, and what follows from any change of it, wherever that came from.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use scaling::{ClusterConfig, Event, Multiscaler};
+use vocabulary::{
+    Departure, Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing,
+    Timestamp, Version,
+};
+
+use crate::activators::Activators;
+use crate::assignments::Versions;
+use crate::events::Command;
+use crate::facts::{Entrance, Subject};
+use crate::links::{LinkTable, Opening};
+use crate::orchestrator::OrchestratorSettings;
+use crate::order_book::{OrderBook, Purpose};
+use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
+use crate::registry::Registry;
+
+/// Everything that is known, and the commands that wait to be taken.
+#[derive(Debug)]
+pub(crate) struct ControlState {
+    pub(crate) settings: OrchestratorSettings,
+    pub(crate) multiscaler: Multiscaler,
+    pub(crate) registry: Registry,
+    pub(crate) activators: Activators,
+    pub(crate) links: LinkTable,
+    pub(crate) orders: OrderBook,
+    pub(crate) versions: Versions,
+    pub(crate) ownership: Ownership,
+    pub(crate) config: Arc<ClusterConfig>,
+    pub(crate) problems: BTreeMap<Subject, Vec<String>>,
+    pub(crate) opening: Opening,
+    /// Whether the platform has said everything once.
+    pub(crate) is_platform_synced: bool,
+    /// Revisions whose assignment, route or pods may have to change.
+    pub(crate) touched: BTreeSet<RevisionId>,
+    /// Revisions of which somebody acknowledged something: what waits for that may go on.
+    pub(crate) proven: BTreeSet<RevisionId>,
+    /// Activators that said hello and have to be told everything.
+    pub(crate) unsynced: BTreeSet<ReplicaId>,
+    /// Revisions whose values may have changed since somebody asked.
+    pub(crate) changed: BTreeSet<RevisionId>,
+    /// Revisions that are gone, while somebody may still know them.
+    pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
+    pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    pub(crate) commands: VecDeque<Command>,
+}
+
+/// A revision that is gone.
+#[derive(Debug)]
+pub(crate) struct RemovedRevision {
+    /// The version that says so.
+    pub(crate) version: Version,
+    /// To be released once nobody knows it any more.
+    pub(crate) entrances: BTreeSet<Entrance>,
+    /// Those who may still know it.
+    pub(crate) known_to: BTreeSet<ReplicaId>,
+}
+
+/// Something that is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    /// A leaving pod waits for no acknowledgement any longer.
+    Release(RevisionId, PodId),
+    /// A pod that refused its link had its time to speak for itself.
+    Refusal(RevisionId, PodId),
+    /// A retired revision that holds nothing may be forgotten.
+    Forget(RevisionId, ReplicaId),
+}
+
+impl ControlState {
+    pub(crate) fn new(settings: OrchestratorSettings) -> Self {
+        Self {
+            settings,
+            multiscaler: Multiscaler::default(),
+            registry: Registry::default(),
+            activators: Activators::default(),
+            links: LinkTable::default(),
+            orders: OrderBook::default(),
+            versions: Versions::default(),
+            ownership: Ownership::default(),
+            config: Arc::default(),
+            problems: BTreeMap::new(),
+            opening: Opening::Nobody,
+            is_platform_synced: false,
+            touched: BTreeSet::new(),
+            proven: BTreeSet::new(),
+            unsynced: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            removed: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            commands: VecDeque::new(),
+        }
+    }
+
+    /// Tells the multiscaler a fact and does as it says.
+    pub(crate) fn tell(&mut self, event: Event, now: Timestamp) {
+        self.multiscaler.handle(event, now);
+        self.perform_commands();
+    }
+
+    /// Tells the multiscaler how a pod is now.
+    pub(crate) fn tell_pod(&mut self, revision: RevisionId, pod: PodId, now: Timestamp) {
+        if let Some(record) = self.registry.pod_mut(revision, pod) {
+            let pod = record.fact(pod);
+            self.touched.insert(revision);
+            self.tell(Event::PodChanged { pod }, now);
+        }
+    }
+
+    /// Does all that the multiscaler says.
+    pub(crate) fn perform_commands(&mut self) {
+        while let Some(command) = self.multiscaler.next_command() {
+            match command {
+                scaling::Command::ScaleTo { revision, count, because } => {
+                    self.scale(revision, count, because);
+                }
+                scaling::Command::SetRouting { revision, routing } => self.set_routing(revision, routing),
+                scaling::Command::SetActivatorCount { revision, count } => {
+                    if let Some(record) = self.registry.revisions.get_mut(&revision) {
+                        record.activator_count = Some(count);
+                        self.touched.insert(revision);
+                    }
+                }
+                scaling::Command::SetSurgeThreshold { revision, threshold } => {
+                    if let Some(record) = self.registry.revisions.get_mut(&revision) {
+                        record.surge_threshold = threshold;
+                        self.tell_pods_their_settings(revision);
+                    }
+                }
+                scaling::Command::Publish { revision, decision } => {
+                    if let Some(record) = self.registry.revisions.get(&revision) {
+                        let revision_name = record.facts.name.clone();
+                        self.changed.insert(revision);
+                        self.commands.push_back(Command::Publish { revision: revision_name, decision });
+                    }
+                }
+            }
+        }
+    }
+
+    fn scale(&mut self, id: RevisionId, to: PodCount, because: Arc<scaling::Decision>) {
+        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        let from = std::mem::replace(&mut record.wanted, to);
+        record.order_trouble = None;
+        let (revision, end_first) = (record.facts.name.clone(), record.victims(to));
+        self.touched.insert(id);
+        let name = revision.clone();
+        self.order(&name, Order::ScaleTo { revision, from, to, end_first, because }, Purpose::Scale(id));
+    }
+
+    fn set_routing(&mut self, id: RevisionId, routing: Routing) {
+        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        if record.routing() != routing {
+            // The multiscaler forgets it too: what was acknowledged is another path.
+            record.is_path_acknowledged = false;
+        }
+        record.routing = Some(routing);
+        self.touched.insert(id);
+        self.tell_pods_their_settings(id);
+    }
+
+    /// Gives an order about something of a revision's, if that is ours.
+    pub(crate) fn order(
+        &mut self,
+        revision: &RevisionName,
+        what: Order,
+        purpose: Purpose,
+    ) -> Option<OrderId> {
+        let bucket = self.ownership.bucket_of(revision);
+        let epoch = self.ownership.epoch_of(revision)?;
+        let id = self.orders.give(purpose);
+        let fence = Fence { bucket, epoch };
+        self.commands.push_back(Command::Order(PlatformOrder { id, fence, what }));
+        Some(id)
+    }
+
+    /// Has people told something of a revision's.
+    pub(crate) fn tell_people(
+        &mut self,
+        revision: &RevisionName,
+        about: Subject,
+        reason: ReasonCode,
+        text: String,
+    ) {
+        self.order(revision, Order::Tell { about, reason, text }, Purpose::Notice);
+    }
+
+    /// Hop keys, routing and surge threshold, as they now are, if they are news.
+    pub(crate) fn tell_pods_their_settings(&mut self, id: RevisionId) {
+        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        let Some(epoch) = record.epoch else { return };
+        let next = record.pod_settings();
+        let is_known = record
+            .settings
+            .as_ref()
+            .is_some_and(|known| PodSettings { version: known.version, ..next.clone() } == **known);
+        if is_known {
+            return;
+        }
+        let settings = Arc::new(PodSettings { version: self.versions.next(epoch), ..next });
+        record.settings = Some(Arc::clone(&settings));
+        for pod in record.pods.values() {
+            if let Some(link) = pod.link {
+                let settings = with_departure(&settings, pod.departure());
+                self.commands.push_back(Command::TellPod { pod: link.id, settings });
+            }
+        }
+    }
+
+    /// A pod's departure went a step further.
+    pub(crate) fn tell_pod_its_departure(&mut self, revision: RevisionId, pod: PodId) {
+        let Some(record) = self.registry.revisions.get(&revision) else { return };
+        let (Some(epoch), Some(settings)) = (record.epoch, &record.settings) else { return };
+        let Some((link, departure)) =
+            record.pods.get(&pod).and_then(|pod| Some((pod.link?, pod.departure())))
+        else {
+            return;
+        };
+        let version = self.versions.next(epoch);
+        let settings = Arc::new(PodSettings { version, departure, ..PodSettings::clone(settings) });
+        self.commands.push_back(Command::TellPod { pod: link.id, settings });
+    }
+
+    /// The settings that a pod is told first on a new link.
+    pub(crate) fn first_settings(&mut self, revision: RevisionId, departure: Departure) -> Arc<PodSettings> {
+        self.tell_pods_their_settings(revision);
+        let record = self.registry.revisions.get(&revision);
+        let settings = record.and_then(|record| record.settings.clone()).unwrap_or_default();
+        with_departure(&settings, departure)
+    }
+
+    pub(crate) fn end_link(&mut self, link: crate::events::LinkId) {
+        self.links.close(link);
+        self.commands.push_back(Command::CloseLink { link });
+    }
+
+    /// The next version for a revision of ours.
+    pub(crate) fn next_version(&mut self, epoch: Epoch) -> Version {
+        self.versions.next(epoch)
+    }
+}
+
+/// Settings for one pod: those of all, but for its departure.
+fn with_departure(settings: &Arc<PodSettings>, departure: Departure) -> Arc<PodSettings> {
+    match departure {
+        Departure::NotPlanned => Arc::clone(settings),
+        Departure::Leaving { .. } | Departure::Released => {
+            Arc::new(PodSettings { departure, ..PodSettings::clone(settings) })
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The control loop in a made-up world: what it says to whom, event by event, and laws over worlds that chance makes.
+
+mod laws;
+mod world;
+
+use std::time::Duration;
+
+use vocabulary::{Bucket, Epoch, Ownership, PodState, PresentCount, Routing, Slice, Standing};
+
+use self::world::{World, hello, name, pod};
+use super::*;
+
+#[test]
+fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activator() {
+    let mut world = World::with_activators(&["a"]);
+    let count = PresentCount { in_flight: 1, waiting: 1 };
+    world.activator(
+        "a",
+        vocabulary::ActivatorWord::Present { revision: name(), count, oldest_wait: Duration::ZERO },
+    );
+    assert_eq!(world.counts(), [1]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    let assignment = world.told("a").expect("it serves");
+    let states: Vec<_> = assignment.pods.iter().map(|pod| (pod.pod.as_str(), pod.state)).collect();
+    assert_eq!(states, [("p", PodState::Ready)]);
+}
+
+#[test]
+fn a_leaving_pod_is_released_once_nobody_who_may_send_goes_by_less() {
+    let mut world = World::with_activators(&["a", "b"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    world.stall("b");
+    world.leave("p");
+    world.acknowledge_all();
+    assert_eq!(world.releases(), []);
+    world.resume("b");
+    world.acknowledge_all();
+    assert_eq!(world.releases(), [("p".to_owned(), ReleaseProof::Acknowledged)]);
+}
+
+#[test]
+fn an_activator_that_never_answers_delays_a_release_by_the_named_limit_and_no_longer() {
+    let mut world = World::with_activators(&["a", "b"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    world.stall("b");
+    world.leave("p");
+    world.acknowledge_all();
+    world.pass(Duration::from_millis(4900));
+    assert_eq!(world.releases(), []);
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.releases(), [("p".to_owned(), ReleaseProof::OutOfTime)]);
+    assert_eq!(world.people(), [ReasonCode::ReleasedUnacknowledged]);
+}
+
+#[test]
+fn one_that_is_on_its_way_out_is_told_on_and_must_acknowledge_like_the_others() {
+    let mut world = World::with_activators(&["old", "new"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    world.life("old", ActivatorLife::Terminating);
+    let retired = world.told("old").expect("it still serves what it holds");
+    assert_eq!(retired.standing, Standing::Retired);
+    assert_eq!(world.told("new").expect("it serves").standing, Standing::Assigned);
+    world.acknowledge_all();
+    world.stall("old");
+    world.leave("p");
+    world.acknowledge_all();
+    assert_eq!(world.releases(), [], "what waits there may still be sent to the pod");
+    world.resume("old");
+    assert_eq!(world.told("old").expect("it is told on").pods[0].state, PodState::Draining);
+    world.acknowledge_all();
+    assert_eq!(world.releases().len(), 1);
+}
+
+#[test]
+fn a_retired_revision_is_forgotten_thirty_seconds_after_it_is_empty_and_no_route_names_it() {
+    let mut world = World::with_activators(&["old", "new"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    world.life("old", ActivatorLife::Terminating);
+    world.acknowledge_all();
+    world.pass(Duration::from_secs(100));
+    assert_eq!(world.forgotten("old"), 0, "it holds requests");
+    world.activator("old", vocabulary::ActivatorWord::Emptied { revision: name() });
+    world.pass(Duration::from_secs(29));
+    assert_eq!(world.forgotten("old"), 0);
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.forgotten("old"), 1);
+    assert_eq!(world.forgotten("new"), 0);
+}
+
+#[test]
+fn slots_are_divided_among_the_activators_that_serve() {
+    let mut world = World::with_limit(1, &["a", "b"]);
+    world.pods(&["p", "q"]);
+    for pod in ["p", "q"] {
+        world.pod_says(pod, PodState::Ready);
+    }
+    let slices = |world: &World, activator| -> Vec<Slice> {
+        world.told(activator).expect("it serves").pods.iter().map(|pod| pod.slice).collect()
+    };
+    assert_eq!(slices(&world, "a"), [Slice::Inside, Slice::Outside]);
+    assert_eq!(slices(&world, "b"), [Slice::Outside, Slice::Inside]);
+    world.life("b", ActivatorLife::Terminating);
+    assert_eq!(slices(&world, "a"), [Slice::Undivided, Slice::Undivided]);
+}
+
+#[test]
+fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
+    let mut world = World::with_activators(&["a"]);
+    world.acknowledge_all();
+    world.hosts(&["one", "two"]);
+    world.acknowledge_all();
+    world.stall("a");
+    world.hosts(&["one"]);
+    assert_eq!(world.entrances(), []);
+    world.resume("a");
+    world.acknowledge_all();
+    assert_eq!(world.entrances(), [Entrance::Host("two".to_owned())]);
+    world.remove();
+    assert_eq!(world.entrances(), []);
+    world.acknowledge_removal("a");
+    assert_eq!(world.entrances(), [Entrance::Host("one".to_owned())]);
+}
+
+#[test]
+fn a_pod_that_refuses_its_link_is_not_ready_until_it_says_so() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    let state = |world: &World| world.told("a").expect("it serves").pods[0].state;
+    world.link_of_pod("p", LinkNews::Lost);
+    assert_eq!(state(&world), PodState::Ready, "a lost link changes nothing");
+    world.link_of_pod("p", LinkNews::Refused);
+    assert_eq!(state(&world), PodState::Unready);
+    world.pod("p", vocabulary::PodWord::Hello(hello("p", PodState::Ready)));
+    assert_eq!(state(&world), PodState::Ready);
+}
+
+#[test]
+fn what_somebody_else_wrote_stays_and_the_next_decision_goes_on_from_it() {
+    let mut world = World::with_activators(&["a"]);
+    let count = PresentCount { in_flight: 1, waiting: 1 };
+    let present =
+        |count| vocabulary::ActivatorWord::Present { revision: name(), count, oldest_wait: Duration::ZERO };
+    world.answer_scales_with(OrderOutcome::Conflict { found: vocabulary::PodCount::new(3) });
+    world.activator("a", present(count));
+    assert_eq!(world.counts(), [1]);
+    let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
+    assert_eq!(view.status.wanted.value(), 3);
+}
+
+#[test]
+fn a_takeover_goes_on_with_the_route_in_force_and_a_late_owner_orders_nothing() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    let before = world.orders;
+    world.fact(PlatformFact::OwnershipChanged(Ownership { epochs: [].into(), buckets: 1 }));
+    let count = PresentCount { in_flight: 900, waiting: 900 };
+    world.activator(
+        "a",
+        vocabulary::ActivatorWord::Present { revision: name(), count, oldest_wait: Duration::ZERO },
+    );
+    world.leave("p");
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.orders, before, "it is another's affair");
+    let route = RouteInForce { routing: Routing::Direct, activators: Vec::new() };
+    world.fact(PlatformFact::RouteFound { revision: name(), route });
+    let epochs = [(Bucket(0), Epoch(9))].into();
+    world.fact(PlatformFact::OwnershipChanged(Ownership { epochs, buckets: 1 }));
+    let told = world.told("a").expect("it serves");
+    assert_eq!((told.version.epoch, told.routing), (Epoch(9), Routing::Direct));
+}
+
+#[test]
+fn an_activator_on_its_way_out_is_released_when_no_route_names_it() {
+    let mut world = World::with_activators(&["a", "b"]);
+    world.routed();
+    world.acknowledge_all();
+    world.activator("b", vocabulary::ActivatorWord::Draining);
+    world.acknowledge_all();
+    assert_eq!(world.released_activators(), ["b"]);
+}
+
+#[test]
+fn pods_of_a_revision_are_told_their_settings_before_anything_else() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    let settings = world.settings("p").expect("its link was opened with them");
+    assert_eq!(settings.version.epoch, Epoch(1));
+    let leaving = PodFacts { ends_in: Some(Duration::from_secs(40)), ..pod("p") };
+    world.fact(PlatformFact::PodsChanged { revision: name(), pods: vec![leaving] });
+    let told = world.settings("p").expect("it is told");
+    assert_eq!(told.departure, vocabulary::Departure::Leaving { within: Duration::from_secs(40) });
+    assert!(told.version > settings.version);
+}
+
+#[test]
+fn after_a_restart_the_route_in_force_is_left_alone() {
+    let mut world = World::new(0);
+    world.pods.insert("p".to_owned(), pod("p"));
+    world.begin_with_route(&["a"], Routing::ThroughActivator);
+    world.pod_says("p", PodState::Ready);
+    assert_eq!(world.written, None, "nobody has acknowledged, and yet nothing is rewritten");
+    world.acknowledge_all();
+    assert_eq!(world.written, None);
+}

@@ -1,0 +1,484 @@
+//! A platform, activators and pods as the tests play them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodHello,
+    PodName, PodSettings, PodState, PodWord, ReplicaName, RequestTimeouts, RevisionName, Timestamp, Version,
+};
+
+use crate::*;
+
+pub(super) fn name() -> RevisionName {
+    RevisionName::parse("default/service/hello").expect("a name")
+}
+
+pub(super) fn pod(name: &str) -> PodFacts {
+    let address = SocketAddr::from(([127, 0, 0, 1], 8012));
+    PodFacts {
+        name: PodName::new(name),
+        phase: PodPhase::Running,
+        leaving: false,
+        ends_in: None,
+        platform_ready: None,
+        requests: Some(address),
+        link: Some(address.into()),
+        outdated: false,
+        trouble: None,
+        hold: None,
+        details: BTreeMap::new(),
+    }
+}
+
+pub(super) fn hello(pod: &str, state: PodState) -> PodHello {
+    PodHello {
+        speaks: LinkVersion::CURRENT,
+        pod: PodName::new(pod),
+        boot: BootId(1),
+        state,
+        detail: String::new(),
+        container_concurrency: 0,
+        timeouts: RequestTimeouts::default(),
+        current_second: 0,
+        history: Vec::new(),
+    }
+}
+
+/// What an activator does with what it is told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FakeActivator {
+    pub(super) life: ActivatorLife,
+    pub(super) boot: u64,
+    pub(super) is_linked: bool,
+    pub(super) is_stalled: bool,
+    /// What it acts upon.
+    pub(super) applied: Option<Arc<Assignment>>,
+    /// What it was told while it was stalled.
+    pub(super) unread: VecDeque<Option<Arc<Assignment>>>,
+    pub(super) forgotten: usize,
+    pub(super) last_version: Version,
+}
+
+pub(super) struct World {
+    pub(super) orchestrator: Orchestrator,
+    pub(super) now: Timestamp,
+    limit: u32,
+    hosts: Vec<String>,
+    wanted: u32,
+    pub(super) pods: BTreeMap<String, PodFacts>,
+    pub(super) activators: BTreeMap<String, FakeActivator>,
+    links: BTreeMap<LinkId, (String, bool)>,
+    pub(super) written: Option<RouteInForce>,
+    pub(super) settings: BTreeMap<String, Arc<PodSettings>>,
+    pub(super) orders: usize,
+    scale_outcome: OrderOutcome,
+    counts: Vec<u32>,
+    releases: Vec<(String, ReleaseProof)>,
+    people: Vec<ReasonCode>,
+    entrances: Vec<Entrance>,
+    released_activators: Vec<String>,
+    /// Looks at each release before it is carried out.
+    pub(super) breaches: Vec<String>,
+}
+
+impl World {
+    pub(super) fn new(limit: u32) -> Self {
+        Self {
+            orchestrator: Orchestrator::new(OrchestratorSettings::default()),
+            now: Timestamp::from_secs(1000),
+            limit,
+            hosts: vec!["one".to_owned()],
+            wanted: 0,
+            pods: BTreeMap::new(),
+            activators: BTreeMap::new(),
+            links: BTreeMap::new(),
+            written: None,
+            settings: BTreeMap::new(),
+            orders: 0,
+            scale_outcome: OrderOutcome::Done,
+            counts: Vec::new(),
+            releases: Vec::new(),
+            people: Vec::new(),
+            entrances: Vec::new(),
+            released_activators: Vec::new(),
+            breaches: Vec::new(),
+        }
+    }
+
+    /// A revision at zero, and activators that are linked.
+    pub(super) fn with_activators(names: &[&str]) -> Self {
+        Self::with_limit(0, names)
+    }
+
+    pub(super) fn with_limit(limit: u32, names: &[&str]) -> Self {
+        let mut world = Self::new(limit);
+        world.begin(names);
+        world
+    }
+
+    /// As a successor finds it, with a route that was written before.
+    pub(super) fn begin_with_route(&mut self, names: &[&str], routing: vocabulary::Routing) {
+        self.state_revision();
+        self.state_pods();
+        let activators = names.iter().map(|name| ReplicaName::new(name)).collect();
+        let route = RouteInForce { routing, activators };
+        self.fact(PlatformFact::RouteFound { revision: name(), route });
+        self.begin(names);
+    }
+
+    pub(super) fn begin(&mut self, names: &[&str]) {
+        self.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))));
+        self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
+        self.state_revision();
+        for name in names {
+            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+        }
+        self.state_activators();
+        self.fact(PlatformFact::Synced);
+        for name in names {
+            self.link(name);
+        }
+        self.pass(Duration::from_secs(1));
+    }
+
+    pub(super) fn state_revision(&mut self) {
+        let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
+        let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("good").value;
+        self.fact(PlatformFact::RevisionChanged(Arc::new(RevisionFacts {
+            name: name(),
+            settings,
+            container_concurrency: self.limit,
+            timeouts: RequestTimeouts::default(),
+            progress_deadline: Duration::from_secs(600),
+            entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
+            hop_keys: Vec::new(),
+            wanted: PodCount::new(self.wanted),
+            origin: scaling::RevisionOrigin::Found,
+            template: "hello-00001".to_owned(),
+            url: None,
+        })));
+    }
+
+    pub(super) fn state_activators(&mut self) {
+        let link = SocketAddr::from(([127, 0, 0, 1], 8024)).into();
+        let facts = self.activators.iter();
+        let facts = facts.map(|(name, known)| ActivatorFacts {
+            name: ReplicaName::new(name),
+            link,
+            life: known.life,
+        });
+        let facts = facts.collect();
+        self.fact(PlatformFact::ActivatorsChanged(facts));
+    }
+
+    pub(super) fn state_pods(&mut self) {
+        let pods = self.pods.values().cloned().collect();
+        self.fact(PlatformFact::PodsChanged { revision: name(), pods });
+    }
+
+    pub(super) fn fact(&mut self, fact: PlatformFact) {
+        self.event(Event::Platform(fact));
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.orchestrator.handle(event, self.now);
+        self.obey();
+        self.settle();
+    }
+
+    /// Does what is due now.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..100 {
+            if self.orchestrator.next_deadline().is_none_or(|deadline| deadline > self.now) {
+                return;
+            }
+            self.orchestrator.advance(self.now);
+            self.obey();
+        }
+        panic!("it never comes to rest");
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(deadline) = self.orchestrator.next_deadline().filter(|deadline| *deadline <= until) {
+            self.now = deadline.max(self.now);
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    fn obey(&mut self) {
+        while let Some(command) = self.orchestrator.next_command() {
+            match command {
+                Command::OpenLink { link, peer, .. } => self.open(link, peer),
+                Command::CloseLink { link } => drop(self.links.remove(&link)),
+                Command::Sync { activator, assignments, .. } => {
+                    self.tell(activator, assignments.first().cloned());
+                }
+                Command::Assign { activator, assignment, .. } => self.tell(activator, Some(assignment)),
+                Command::Unassign { activator, version, how, .. } => {
+                    let Some((name, _)) = self.links.get(&activator) else { continue };
+                    let Some(known) = self.activators.get_mut(name) else { continue };
+                    if version <= known.last_version {
+                        self.breaches.push(format!("{version} after {}", known.last_version));
+                    }
+                    known.last_version = version;
+                    if how == Unassignment::Forgotten {
+                        known.forgotten += 1;
+                    }
+                }
+                Command::TellPod { pod, settings } => {
+                    if let Some((name, _)) = self.links.get(&pod) {
+                        let before = self.settings.insert(name.clone(), Arc::clone(&settings));
+                        if before.is_some_and(|before| before.version >= settings.version) {
+                            self.breaches.push(format!("settings {} again", settings.version));
+                        }
+                    }
+                }
+                Command::ReleaseActivator { activator, .. } => {
+                    self.released_activators.extend(self.links.get(&activator).map(|(name, _)| name.clone()));
+                }
+                Command::Order(order) => self.order(&order),
+                Command::Publish { .. } => {}
+            }
+        }
+    }
+
+    fn open(&mut self, link: LinkId, peer: Peer) {
+        match peer {
+            Peer::Pod { name, settings } => {
+                self.links.insert(link, (name.as_str().to_owned(), true));
+                self.settings.insert(name.as_str().to_owned(), settings);
+            }
+            Peer::Activator { name } => {
+                self.links.insert(link, (name.as_str().to_owned(), false));
+            }
+        }
+    }
+
+    fn tell(&mut self, link: LinkId, assignment: Option<Arc<Assignment>>) {
+        let Some((name, _)) = self.links.get(&link) else { return };
+        let Some(known) = self.activators.get_mut(name).filter(|known| known.is_linked) else { return };
+        if let Some(assignment) = &assignment {
+            if assignment.version < known.last_version {
+                self.breaches.push(format!("{} after {}", assignment.version, known.last_version));
+            }
+            known.last_version = assignment.version;
+        }
+        if known.is_stalled {
+            known.unread.push_back(assignment);
+        } else if assignment.is_some() {
+            known.applied = assignment;
+        }
+    }
+
+    fn order(&mut self, order: &PlatformOrder) {
+        self.orders += 1;
+        let outcome = match &order.what {
+            Order::ScaleTo { to, .. } => {
+                self.counts.push(to.value());
+                self.scale_outcome.clone()
+            }
+            Order::Route { routing, activators, .. } => {
+                self.written = Some(RouteInForce { routing: *routing, activators: activators.clone() });
+                OrderOutcome::Done
+            }
+            Order::ReleasePod { pod, proof } => {
+                self.judge_release(pod, *proof);
+                self.releases.push((pod.as_str().to_owned(), *proof));
+                OrderOutcome::Done
+            }
+            Order::ReleaseEntrance { entrance, .. } => {
+                self.entrances.push(entrance.clone());
+                OrderOutcome::Done
+            }
+            Order::NotePodState { .. } => OrderOutcome::Done,
+            Order::Tell { reason, .. } => {
+                self.people.push(*reason);
+                OrderOutcome::Done
+            }
+        };
+        let fact = PlatformFact::OrderEnded { order: order.id, outcome };
+        self.orchestrator.handle(Event::Platform(fact), self.now);
+    }
+
+    /// A pod may end when nobody acts upon an assignment that lets it be picked.
+    fn judge_release(&mut self, pod: &PodName, proof: ReleaseProof) {
+        for (name, known) in &self.activators {
+            let picks = known.applied.iter().flat_map(|applied| &applied.pods);
+            let mut picks = picks.filter(|known| known.pod == *pod && known.state != PodState::Draining);
+            if proof == ReleaseProof::Acknowledged && picks.next().is_some() {
+                self.breaches.push(format!("{pod} is released while {name} may send to it"));
+            }
+        }
+    }
+
+    pub(super) fn link_id(&self, name: &str, is_pod: bool) -> Option<LinkId> {
+        let mut links = self.links.iter().filter(|(_, peer)| peer.0 == name && peer.1 == is_pod);
+        links.next_back().map(|(&link, _)| link)
+    }
+
+    /// An activator's link comes up, as often as that happens.
+    pub(super) fn link(&mut self, name: &str) {
+        let Some(link) = self.link_id(name, false) else { return };
+        let Some(known) = self.activators.get_mut(name) else { return };
+        known.is_linked = true;
+        let routings =
+            known.applied.iter().map(|applied| (applied.revision.clone(), applied.routing)).collect();
+        let hello = ActivatorHello {
+            speaks: LinkVersion::CURRENT,
+            activator: ReplicaName::new(name),
+            boot: BootId(known.boot),
+            current_second: 0,
+            history: Vec::new(),
+            present: Vec::new(),
+            routings,
+        };
+        self.event(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
+    }
+
+    pub(super) fn activator(&mut self, name: &str, word: ActivatorWord) {
+        if let Some(link) = self.link_id(name, false) {
+            self.event(Event::ActivatorSpoke { link, word });
+        }
+    }
+
+    pub(super) fn pod(&mut self, name: &str, word: PodWord) {
+        if let Some(link) = self.link_id(name, true) {
+            self.event(Event::PodSpoke { link, word });
+        }
+    }
+
+    pub(super) fn pod_says(&mut self, name: &str, state: PodState) {
+        self.pod(name, PodWord::Hello(hello(name, state)));
+    }
+
+    pub(super) fn link_of_pod(&mut self, name: &str, news: LinkNews) {
+        if let Some(link) = self.link_id(name, true) {
+            self.event(Event::LinkChanged { link, news });
+        }
+    }
+
+    pub(super) fn link_of_activator(&mut self, name: &str, news: LinkNews) {
+        if let Some(known) = self.activators.get_mut(name) {
+            known.is_linked = false;
+        }
+        if let Some(link) = self.link_id(name, false) {
+            self.event(Event::LinkChanged { link, news });
+        }
+    }
+
+    pub(super) fn pods(&mut self, names: &[&str]) {
+        self.pods = names.iter().map(|name| ((*name).to_owned(), pod(name))).collect();
+        self.state_pods();
+    }
+
+    pub(super) fn leave(&mut self, name: &str) {
+        if let Some(pod) = self.pods.get_mut(name) {
+            pod.leaving = true;
+        }
+        self.state_pods();
+    }
+
+    pub(super) fn life(&mut self, name: &str, life: ActivatorLife) {
+        if let Some(known) = self.activators.get_mut(name) {
+            known.life = life;
+        }
+        self.state_activators();
+    }
+
+    pub(super) fn hosts(&mut self, hosts: &[&str]) {
+        self.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        self.state_revision();
+    }
+
+    pub(super) fn remove(&mut self) {
+        self.fact(PlatformFact::RevisionRemoved(name()));
+    }
+
+    pub(super) fn stall(&mut self, name: &str) {
+        self.activators.get_mut(name).expect("it is there").is_stalled = true;
+    }
+
+    pub(super) fn resume(&mut self, name: &str) {
+        let known = self.activators.get_mut(name).expect("it is there");
+        known.is_stalled = false;
+        for assignment in known.unread.drain(..).flatten() {
+            known.applied = Some(assignment);
+        }
+    }
+
+    /// Everybody who is linked and reads says what it acts upon.
+    pub(super) fn acknowledge_all(&mut self) {
+        for name in self.activators.keys().cloned().collect::<Vec<_>>() {
+            self.acknowledge(&name);
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, name: &str) {
+        let known = &self.activators[name];
+        if known.is_linked
+            && !known.is_stalled
+            && let Some(applied) = &known.applied
+        {
+            let (revision, version) = (applied.revision.clone(), applied.version);
+            self.activator(name, ActivatorWord::Acknowledged { revision, version });
+        }
+    }
+
+    pub(super) fn acknowledge_removal(&mut self, name: &str) {
+        let version = self.activators[name].last_version;
+        self.activator(name, ActivatorWord::Acknowledged { revision: super::name(), version });
+    }
+
+    /// A first decision, which routes through the activators.
+    pub(super) fn routed(&mut self) {
+        let count = vocabulary::PresentCount { in_flight: 1, waiting: 1 };
+        let names: BTreeSet<String> = self.activators.keys().cloned().collect();
+        for name in names {
+            let present =
+                ActivatorWord::Present { revision: super::name(), count, oldest_wait: Duration::ZERO };
+            self.activator(&name, present);
+        }
+    }
+
+    pub(super) fn answer_scales_with(&mut self, outcome: OrderOutcome) {
+        self.scale_outcome = outcome;
+    }
+
+    pub(super) fn told(&self, activator: &str) -> Option<&Assignment> {
+        self.activators[activator].applied.as_deref()
+    }
+
+    pub(super) fn settings(&self, pod: &str) -> Option<Arc<PodSettings>> {
+        self.settings.get(pod).cloned()
+    }
+
+    pub(super) fn forgotten(&self, activator: &str) -> usize {
+        self.activators[activator].forgotten
+    }
+
+    pub(super) fn counts(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.counts)
+    }
+
+    pub(super) fn releases(&mut self) -> Vec<(String, ReleaseProof)> {
+        std::mem::take(&mut self.releases)
+    }
+
+    pub(super) fn people(&mut self) -> Vec<ReasonCode> {
+        std::mem::take(&mut self.people)
+    }
+
+    pub(super) fn entrances(&mut self) -> Vec<Entrance> {
+        std::mem::take(&mut self.entrances)
+    }
+
+    pub(super) fn released_activators(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.released_activators)
+    }
+}

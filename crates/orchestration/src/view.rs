@@ -1,0 +1,109 @@
+//! A revision as it stands, for people and metrics.
+
+use std::time::Duration;
+
+use scaling::{Decision, Multiscaler, RevisionStatus, ScalingSpec};
+use vocabulary::{PodCount, PodState, RevisionId, Timestamp};
+
+use crate::facts::{PodFacts, PodFailure, RevisionFacts};
+use crate::readiness::{pod_trouble, waiting_for};
+use crate::registry::{PodRecord, RevisionRecord};
+
+/// One revision at one point in time.
+#[derive(Debug)]
+pub struct RevisionView<'a> {
+    record: &'a RevisionRecord,
+    id: RevisionId,
+    multiscaler: &'a Multiscaler,
+    now: Timestamp,
+    /// Where its decisions stand.
+    pub status: RevisionStatus,
+}
+
+/// One pod at one point in time.
+#[derive(Clone, Debug)]
+pub struct PodView<'a> {
+    /// As the platform knows it.
+    pub facts: &'a PodFacts,
+    /// Whether it takes requests.
+    pub state: PodState,
+    /// Whether its link is up.
+    pub is_linked: bool,
+    /// Requests in it, averaged over its last second.
+    pub in_flight: f64,
+    /// Those that waited at the end of that second.
+    pub queued: u32,
+    /// When it was last heard.
+    pub heard_at: Option<Timestamp>,
+    /// Why it is in trouble or not ready, for people.
+    pub trouble: Option<String>,
+}
+
+impl<'a> RevisionView<'a> {
+    pub(crate) fn of(
+        id: RevisionId,
+        record: &'a RevisionRecord,
+        multiscaler: &'a Multiscaler,
+        now: Timestamp,
+    ) -> Option<Self> {
+        Some(Self { record, id, multiscaler, now, status: multiscaler.status(id, now)? })
+    }
+
+    /// As the platform knows it.
+    pub fn facts(&self) -> &'a RevisionFacts {
+        &self.record.facts
+    }
+
+    /// Its settings, resolved.
+    pub fn spec(&self) -> &'a ScalingSpec {
+        &self.record.spec
+    }
+
+    /// Its pods, in the order of their names.
+    pub fn pods(&self) -> Vec<PodView<'a>> {
+        let mut pods: Vec<_> = self.record.pods.values().map(pod_view).collect();
+        pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
+        pods
+    }
+
+    /// How a pod of it failed last, if one has.
+    pub fn last_failure(&self) -> Option<&'a PodFailure> {
+        self.record.last_failure.as_ref()
+    }
+
+    /// Its last decisions, oldest first.
+    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> {
+        self.multiscaler.decisions(self.id)
+    }
+
+    /// How long the oldest request that waits has waited; `None` if none does, or nobody said so lately.
+    pub fn oldest_wait(&self) -> Option<Duration> {
+        self.record.oldest_wait(self.now)
+    }
+
+    /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it was told; beyond that, what the revision
+    /// waits for if a pod is wanted.
+    pub fn why_not_ready(&self) -> Option<String> {
+        let pods = self.record.pods_by_name();
+        let trouble = pods
+            .iter()
+            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard)?)));
+        let waits = || {
+            let text = waiting_for(self.record.wanted, pods.iter().copied());
+            (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
+        };
+        trouble.or_else(|| self.record.order_trouble.clone()).or_else(waits)
+    }
+}
+
+fn pod_view(pod: &PodRecord) -> PodView<'_> {
+    PodView {
+        facts: &pod.facts,
+        state: pod.state(),
+        is_linked: pod.is_linked(),
+        in_flight: pod.heard.load.concurrency.value(),
+        queued: pod.heard.load.queued,
+        heard_at: pod.heard_at,
+        trouble: pod_trouble(&pod.facts, &pod.heard),
+    }
+}

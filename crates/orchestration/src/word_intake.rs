@@ -1,0 +1,324 @@
+//! What links say. A pod's words are about that pod alone, bounded by its limit; words of a closed link or about a stranger are ignored.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use scaling::{Event, Reporter};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, Concurrency, Load, PodHello, PodId, PodState, PodWord, PresentCount,
+    ReplicaId, RevisionId, RevisionName, Sample, Timestamp, Version,
+};
+
+use crate::activators::{HoldingState, Reach};
+use crate::events::{Command, LinkId, LinkNews, Unassignment};
+use crate::fact_intake::FactIntake;
+use crate::facts::Subject;
+use crate::links::LinkEnd;
+use crate::order_book::Purpose;
+use crate::orders::{Order, ReasonCode};
+use crate::readiness::{Connection, REFUSAL_COUNTS};
+use crate::registry::PodRecord;
+use crate::state::{ControlState, Deadline};
+
+/// A queue-proxy holds at most its limit in the app and ten times that in its queue.
+const HELD_PER_LIMIT_MAX: u32 = 11;
+
+/// Takes in words at one point in time.
+pub(crate) struct WordIntake<'a> {
+    pub(crate) state: &'a mut ControlState,
+    pub(crate) now: Timestamp,
+}
+
+impl WordIntake<'_> {
+    pub(crate) fn pod_spoke(&mut self, link: LinkId, word: PodWord) {
+        let Some(LinkEnd::Pod(revision, pod)) = self.state.links.end_of(link) else { return };
+        match word {
+            PodWord::Hello(hello) => self.pod_up(revision, pod, hello),
+            PodWord::Load(_)
+            | PodWord::State { .. }
+            | PodWord::Present(_)
+            | PodWord::SettingsAcknowledged(_) => self.pod_reported(revision, pod, word),
+        }
+    }
+
+    pub(crate) fn activator_spoke(&mut self, link: LinkId, word: ActivatorWord) {
+        let Some(LinkEnd::Activator(activator)) = self.state.links.end_of(link) else { return };
+        match word {
+            ActivatorWord::Hello(hello) => self.activator_up(activator, hello),
+            ActivatorWord::Loads { second, loads } => {
+                let reporter = Reporter::Activator(activator);
+                for load in loads {
+                    let Some(revision) = self.ours(&load.revision) else { continue };
+                    self.note_wait(activator, revision, load.oldest_wait);
+                    let sample = Sample { second, load: load.load };
+                    self.state.changed.insert(revision);
+                    self.state.tell(Event::LoadReported { reporter, revision, sample }, self.now);
+                }
+                self.state.tell(Event::ReporterHeard { reporter, second }, self.now);
+            }
+            ActivatorWord::Present { revision, count, oldest_wait } => {
+                if let Some(revision) = self.ours(&revision) {
+                    self.note_wait(activator, revision, oldest_wait);
+                    self.activator_holds(activator, revision, count);
+                }
+            }
+            ActivatorWord::Acknowledged { revision, version } => {
+                self.acknowledged(activator, &revision, version);
+            }
+            ActivatorWord::Emptied { revision } => self.emptied(activator, &revision),
+            ActivatorWord::Draining => {
+                if let Some(record) = self.state.activators.get_mut(activator) {
+                    record.is_draining = true;
+                }
+                self.touch_all();
+            }
+        }
+    }
+
+    pub(crate) fn link_changed(&mut self, link: LinkId, news: LinkNews) {
+        match (self.state.links.end_of(link), news) {
+            (Some(LinkEnd::Pod(revision, pod)), news) => self.pod_link_changed(revision, pod, news),
+            (Some(LinkEnd::Activator(activator)), news) => self.activator_link_changed(activator, &news),
+            (None, _) => {}
+        }
+    }
+
+    fn pod_link_changed(&mut self, revision: RevisionId, pod: PodId, news: LinkNews) {
+        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
+        match news {
+            LinkNews::Lost => {
+                // Where nobody listened, only a hello says that somebody does.
+                if record.heard.connection == Connection::Up {
+                    record.heard.connection = Connection::Down;
+                }
+                self.state.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, self.now);
+            }
+            LinkNews::Refused => {
+                record.heard.connection = Connection::Refused;
+                let at = self.now + REFUSAL_COUNTS;
+                self.state.deadlines.insert((at, Deadline::Refusal(revision, pod)));
+            }
+            LinkNews::Blocked(reason) => {
+                let name = record.facts.name.clone();
+                record.heard.blocked = Some(reason.clone());
+                self.tell_of_block(revision, name, &reason);
+            }
+        }
+        self.state.tell_pod(revision, pod, self.now);
+    }
+
+    fn tell_of_block(&mut self, revision: RevisionId, pod: vocabulary::PodName, reason: &str) {
+        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let name = record.facts.name.clone();
+        let text = format!("no link to pod {pod} for a minute: {reason}; its load and state are unknown");
+        self.state.tell_people(&name, Subject::Pod(pod), ReasonCode::LinkBlocked, text);
+    }
+
+    fn activator_link_changed(&mut self, activator: ReplicaId, news: &LinkNews) {
+        let Some(record) = self.state.activators.get_mut(activator) else { return };
+        self.state.unsynced.remove(&activator);
+        match news {
+            LinkNews::Lost => {
+                // Where nobody listened, only a hello says that somebody does.
+                if record.reach != Reach::Refused {
+                    record.reach = Reach::Down;
+                }
+                self.state.tell(Event::LinkLost { reporter: Reporter::Activator(activator) }, self.now);
+            }
+            LinkNews::Refused => {
+                record.reach = Reach::Refused;
+                self.touch_all();
+            }
+            // Its link's task has warned of it; an activator that nobody can reach is an operator's affair.
+            LinkNews::Blocked(_) => {}
+        }
+    }
+
+    fn pod_up(&mut self, revision: RevisionId, pod: PodId, hello: PodHello) {
+        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
+        record.heard.connection = Connection::Up;
+        record.heard.blocked = None;
+        record.heard.container_concurrency = Some(hello.container_concurrency);
+        record.heard_at = Some(self.now);
+        let limit = hello.container_concurrency;
+        let history = hello
+            .history
+            .iter()
+            .map(|sample| (revision, Sample { load: bounded(sample.load, limit), ..*sample }));
+        let (boot, current_second, history) = (hello.boot, hello.current_second, history.collect());
+        let reporter = Reporter::Pod(pod);
+        self.state.tell(Event::ReporterStarted { reporter, boot, current_second, history }, self.now);
+        self.pod_state(revision, pod, hello.state, hello.detail);
+    }
+
+    fn pod_reported(&mut self, revision: RevisionId, pod: PodId, word: PodWord) {
+        let reporter = Reporter::Pod(pod);
+        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
+        record.heard_at = Some(self.now);
+        let limit = record.heard.container_concurrency.unwrap_or_default();
+        match word {
+            // The first word of a link, and taken in as that.
+            PodWord::Hello(_) => {}
+            PodWord::Load(Sample { second, load }) if load.is_zero() => {
+                record.heard.load = load;
+                self.state.tell(Event::ReporterHeard { reporter, second }, self.now);
+            }
+            PodWord::Load(sample) => {
+                let sample = Sample { load: bounded(sample.load, limit), ..sample };
+                record.heard.load = sample.load;
+                self.state.changed.insert(revision);
+                self.state.tell(Event::LoadReported { reporter, revision, sample }, self.now);
+            }
+            PodWord::State { state, detail } => self.pod_state(revision, pod, state, detail),
+            PodWord::Present(count) => {
+                let count = bounded_count(count, limit);
+                self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
+            }
+            PodWord::SettingsAcknowledged(version) => record.heard.settings = Some(version),
+        }
+    }
+
+    /// A pod's word on itself: the platform, the multiscaler and the activators go by it.
+    fn pod_state(&mut self, revision: RevisionId, pod: PodId, state: PodState, detail: String) {
+        let Some(PodRecord { facts, heard, .. }) = self.state.registry.pod_mut(revision, pod) else { return };
+        let name = facts.name.clone();
+        heard.state = Some(state);
+        heard.detail.clone_from(&detail);
+        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let owner = record.facts.name.clone();
+        self.state.order(&owner, Order::NotePodState { pod: name, state, detail }, Purpose::Notice);
+        self.state.tell_pod(revision, pod, self.now);
+    }
+
+    fn activator_up(&mut self, activator: ReplicaId, hello: ActivatorHello) {
+        let known: BTreeSet<RevisionId> =
+            hello.routings.iter().filter_map(|(name, _)| self.state.registry.revision_id(name)).collect();
+        let is_new_life =
+            self.state.activators.get(activator).is_some_and(|record| record.boot != Some(hello.boot));
+        self.state.activators.started(activator, hello.boot, &known);
+        if is_new_life {
+            for removed in self.state.removed.values_mut() {
+                removed.known_to.remove(&activator);
+            }
+        }
+        for (name, routing) in &hello.routings {
+            if let Some(revision) = self.ours(name) {
+                FactIntake { state: self.state, now: self.now }.routing_found(revision, *routing);
+            }
+        }
+        let seconds =
+            hello.history.iter().flat_map(|(second, loads)| loads.iter().map(move |load| (*second, load)));
+        let history = seconds.filter_map(|(second, load)| {
+            Some((self.ours(&load.revision)?, Sample { second, load: load.load }))
+        });
+        let history = history.collect();
+        let reporter = Reporter::Activator(activator);
+        let (boot, current_second) = (hello.boot, hello.current_second);
+        self.state.tell(Event::ReporterStarted { reporter, boot, current_second, history }, self.now);
+        for (name, count) in hello.present {
+            if let Some(revision) = self.ours(&name) {
+                self.activator_holds(activator, revision, count);
+            }
+        }
+        self.state.unsynced.insert(activator);
+        self.touch_all();
+    }
+
+    fn activator_holds(&mut self, activator: ReplicaId, revision: RevisionId, count: PresentCount) {
+        let reporter = Reporter::Activator(activator);
+        self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
+    }
+
+    fn note_wait(&mut self, activator: ReplicaId, revision: RevisionId, waited: Duration) {
+        if let Some(record) = self.state.registry.revisions.get_mut(&revision) {
+            record.oldest_waits.insert(activator, (waited, self.now));
+        }
+    }
+
+    fn acknowledged(&mut self, activator: ReplicaId, name: &RevisionName, version: Version) {
+        if let Some(removed) = self.state.removed.get_mut(name)
+            && version >= removed.version
+        {
+            removed.known_to.remove(&activator);
+        }
+        let Some(revision) = self.ours(name) else { return };
+        self.state.activators.acknowledged(activator, revision, version);
+        self.state.proven.insert(revision);
+    }
+
+    /// A retired revision holds nothing there any more. One that nobody knows may be forgotten at once.
+    fn emptied(&mut self, activator: ReplicaId, name: &RevisionName) {
+        let Some(record) = self.state.activators.get_mut(activator) else { return };
+        if let Some(revision) = self.state.registry.revision_id(name) {
+            if let Some(holding) = record.holdings.get_mut(&revision)
+                && holding.standing == HoldingState::Retired
+            {
+                holding.standing = HoldingState::Emptied { forget_at: None };
+                self.state.proven.insert(revision);
+            }
+            return;
+        }
+        let (link, epoch) = (record.link, self.state.ownership.epoch_of(name));
+        let Some(epoch) = epoch.filter(|_| self.state.is_platform_synced) else { return };
+        let version = self.state.next_version(epoch);
+        let (revision, how) = (name.clone(), Unassignment::Forgotten);
+        self.state.commands.push_back(Command::Unassign { activator: link, revision, version, how });
+    }
+
+    /// A revision of ours, by its name.
+    fn ours(&self, name: &RevisionName) -> Option<RevisionId> {
+        let (id, record) = self.state.registry.named(name)?;
+        record.epoch.is_some().then_some(id)
+    }
+
+    fn touch_all(&mut self) {
+        self.state.touched.extend(self.state.registry.revisions.keys());
+    }
+}
+
+/// A pod cannot hold more than its limit and its queue allow; one that says so is believed only that far. Rates have no such bound.
+fn bounded(load: Load, limit: u32) -> Load {
+    if limit == 0 {
+        return load;
+    }
+    let most = f64::from(limit) * f64::from(HELD_PER_LIMIT_MAX);
+    let at_most = |concurrency: Concurrency| Concurrency::clamped(concurrency.value().min(most));
+    Load {
+        concurrency: at_most(load.concurrency),
+        proxied_concurrency: at_most(load.proxied_concurrency),
+        queued: load.queued.min(limit.saturating_mul(HELD_PER_LIMIT_MAX)),
+        ..load
+    }
+}
+
+fn bounded_count(count: PresentCount, limit: u32) -> PresentCount {
+    if limit == 0 {
+        return count;
+    }
+    let most = limit.saturating_mul(HELD_PER_LIMIT_MAX);
+    PresentCount { in_flight: count.in_flight.min(most), waiting: count.waiting.min(most) }
+}
+
+#[cfg(test)]
+mod tests {
+    use vocabulary::RequestRate;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_is_believed_up_to_eleven_times_its_limit() {
+        let load = Load {
+            concurrency: Concurrency::clamped(1e6),
+            proxied_concurrency: Concurrency::clamped(5.0),
+            request_rate: RequestRate::clamped(1e6),
+            proxied_request_rate: RequestRate::ZERO,
+            queued: u32::MAX,
+        };
+        let believed = bounded(load, 10);
+        assert_eq!((believed.concurrency.value(), believed.proxied_concurrency.value()), (110.0, 5.0));
+        assert_eq!((believed.request_rate, believed.queued), (load.request_rate, 110));
+        assert_eq!(bounded(load, 0), load, "without a limit nothing is known to be too much");
+        let count = PresentCount { in_flight: 500, waiting: 7 };
+        assert_eq!(bounded_count(count, 10), PresentCount { in_flight: 110, waiting: 7 });
+    }
+}
