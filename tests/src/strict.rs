@@ -204,7 +204,7 @@ mod tests {
             ": b\r\n\r\n",
             "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\n",
             "Transfer-Encoding: chunked\r\n\r\n2 \r\n",
-            "Transfer-Encoding: chunked\r\n\r\n2\r\nabc",
+            "Transfer-Encoding: chunked\r\n\r\n2\r\nabcd",
             "Transfer-Encoding: chunked\r\n\r\n0\r\na: b\n\r\n",
             "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n",
         ] {

@@ -91,7 +91,7 @@ pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
 }
 
 /// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
-const fn may_be_in_host(byte: u8) -> bool {
+pub(crate) const fn may_be_in_host(byte: u8) -> bool {
     byte.is_ascii_graphic()
         && !matches!(
             byte,

@@ -7,6 +7,7 @@
 mod ending;
 mod holding;
 mod receive;
+mod resets;
 mod send;
 
 use std::cell::RefCell;
@@ -30,6 +31,7 @@ use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
 use crate::memory::{MemoryBudget, MemoryShare};
 use ending::Leaving;
+use resets::BrokenStreams;
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
 /// the moment, because they wait for a slot or for a slow client, would take the window from all others, and who waits might wait for one of those.
@@ -124,7 +126,7 @@ struct Core {
     last_stream: u32,
     /// The last stream of which the kernel may have got something.
     last_written: u32,
-    resets: VecDeque<u32>,
+    broken: BrokenStreams,
     /// How many bytes of bodies nobody has read.
     unread: usize,
     memory: MemoryShare,
@@ -201,7 +203,7 @@ impl Session {
             streams: Streams::default(),
             last_stream: 0,
             last_written: 0,
-            resets: VecDeque::new(),
+            broken: BrokenStreams::default(),
             unread: 0,
             memory: MemoryShare::new(limits.memory),
             reads: 0,
@@ -226,9 +228,10 @@ impl Session {
         }))
     }
 
-    /// How many streams are open.
+    /// How many streams are open, as far as the peer knows.
     pub(crate) fn streams(&self) -> usize {
-        self.0.borrow().streams.len()
+        let core = self.0.borrow();
+        core.streams.len() + core.broken.held()
     }
 
     /// Whether no further stream can be opened, now or later.
@@ -244,7 +247,7 @@ impl Session {
     pub(crate) fn has_room(&self) -> bool {
         let core = self.0.borrow();
         let unsaid = if core.has_settings { u32::MAX } else { STREAMS_PROBABLE };
-        core.streams.len() < core.peer.streams_max.unwrap_or(unsaid) as usize
+        core.streams.len() + core.broken.held() < core.peer.streams_max.unwrap_or(unsaid) as usize
     }
 
     /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there is room.
@@ -442,12 +445,7 @@ impl Core {
             self.unread -= unread;
             self.credit(unread);
         }
-        if self.resets.len() == RESETS_REMEMBERED {
-            self.resets.pop_front();
-        }
-        self.resets.push_back(id);
-        write_frame(Kind::Reset, 0, id, &code.0.to_be_bytes(), self.output.frames());
-        self.wake_transport();
+        self.say_reset(id, code);
     }
 
     /// Counts what makes work and brings nothing.

@@ -143,7 +143,10 @@ impl Transport {
             std::future::poll_fn(|context| self.session.end_turn(&mut self.socket, context)).await?;
             self.socket.shutdown().await?;
             let mut unwanted = [0; 1024];
-            while self.socket.read(&mut unwanted).await? > 0 {}
+            // One piece in a turn, or who sends as fast as it can would have the thread to itself.
+            while self.socket.read(&mut unwanted).await? > 0 {
+                tokio::task::yield_now().await;
+            }
             io::Result::Ok(())
         };
         // Whether it reads them is its own affair.

@@ -7,6 +7,7 @@ use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, Kind, WINDOW_MAX, wr
 use super::super::input::Piece;
 use super::super::stream::{HeadProgress, StreamError};
 use super::ending::{LEAVING_PING, Leaving};
+use super::resets::RESETS_PING;
 use super::{Arrived, Core, Received, Role};
 
 mod heads;
@@ -147,7 +148,7 @@ impl Core {
             return Err(Fault::protocol("a frame on a stream that was never opened"));
         }
         // What we broke off ourselves, or left behind, its peer may not have known.
-        let is_known_to_us = self.resets.contains(&id) || id > self.last_stream;
+        let is_known_to_us = self.broken.contains(id) || id > self.last_stream;
         if is_known_to_us { Ok(()) } else { Err(Fault::Stream(id, ErrorCode::STREAM_CLOSED)) }
     }
 
@@ -236,6 +237,7 @@ impl Core {
         if head.has(ACK) {
             match payload {
                 LEAVING_PING if self.leaving == Leaving::Told => self.leave_now(),
+                RESETS_PING => self.resets_heard(),
                 // That it was heard is all there is to know.
                 _ => {}
             }

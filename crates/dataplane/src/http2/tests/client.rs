@@ -115,6 +115,44 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
     });
 }
 
+/// As when the connection of a client that has many requests under way ends.
+#[test]
+fn streams_that_end_together_are_broken_off_a_few_at_a_time() {
+    run(async {
+        let world = World::start().await;
+        let sent: Vec<_> = (0..40).map(|_| world.send(Body::empty())).collect();
+        let mut peer = world.accept().await;
+        for number in 0..40 {
+            assert_eq!(peer.next_of_note().await, head(number * 2 + 1, true));
+        }
+        for request in &sent {
+            request.abort();
+        }
+        for request in sent {
+            assert!(request.await.is_err_and(|error| error.is_cancelled()));
+        }
+        let mut reset = std::collections::BTreeSet::new();
+        // The first ping stands behind eight of the sixteen, the second behind all that are unheard.
+        for heard in [16, 24, 40] {
+            let mut pings = 0;
+            for got in peer.settle().await {
+                if let Got::Reset { stream, .. } = got {
+                    assert!(reset.insert(stream), "{stream} twice");
+                } else if got == (Got::Ping { is_ack: false }) {
+                    pings += 1;
+                }
+            }
+            assert_eq!(
+                (reset.len(), pings),
+                (heard, 1),
+                "a peer that hears of many at once ends the connection"
+            );
+            peer.frame(Kind::Ping, ACK, 0, b"resets?\0").await;
+        }
+        assert!(peer.settle().await.is_empty());
+    });
+}
+
 #[test]
 fn what_the_server_did_not_begin_is_sent_again() {
     run(async {

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::response::Asked;
 use crate::http1::{Framing, HeadLimits, Said, TransferCoding, read_headers};
+use crate::proxy::may_be_in_host;
 use crate::refusal::{Reason, Refusal};
 
 /// As long as the target of a request may be; `http::Uri` can hold no more.
@@ -165,7 +166,7 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, Unreadable>
             // One without a scheme names where to connect to, and nothing there. A scheme begins with a letter.
             let has_scheme = uri.scheme().is_some() && first.is_ascii_alphabetic();
             (has_scheme || *method == Method::CONNECT)
-                && !authority.as_str().contains('@')
+                && authority.as_str().bytes().all(may_be_in_host)
                 && !text.contains('#')
         }
         (_, None) | ([], _) => false,

@@ -255,14 +255,16 @@ impl Wire {
         }
     }
 
-    /// Reads what nobody wants any more. Ready at its end.
+    /// Reads what nobody wants any more. Ready at its end. After each piece others have their turn: a client that sends as fast as it can would have the
+    /// thread to itself.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<()> {
-        while let Ok(bytes) = ready!(self.poll_read(READ_BYTES, context)) {
-            if bytes.is_empty() {
-                break;
+        match ready!(self.poll_read(READ_BYTES, context)) {
+            Ok(bytes) if !bytes.is_empty() => {
+                context.waker().wake_by_ref();
+                Poll::Pending
             }
+            Ok(_) | Err(_) => Poll::Ready(()),
         }
-        Poll::Ready(())
     }
 
     /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has no length.

@@ -108,7 +108,7 @@ impl Core {
             Role::Server if self.is_idle(id) => {
                 Err(Fault::protocol("a request on a stream with an even number"))
             }
-            Role::Server if self.resets.contains(&id) => {
+            Role::Server if self.broken.contains(id) => {
                 self.charge(Burden::UselessHead(block.fields.len())).map(|()| None)
             }
             Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),

@@ -1,0 +1,92 @@
+//! How many streams may we break off before the peer has heard of it?
+//!
+//! When a client's connection ends, all its requests are broken off at once, on connections to an app that other clients share. Servers take many resets in
+//! a moment for an attack and end the connection, with everybody's streams on it (since 2023 most of them do; hyper from 20 streams on that its service has
+//! not seen yet). So only a few are said until a ping behind them has come back, which shows that the peer has looked at them; the rest wait for that. Its
+//! streams count as open until then, so a peer that answers no pings gets no more requests on the connection than it has streams.
+
+use std::collections::VecDeque;
+
+use super::super::frame::{ErrorCode, Kind, write_frame};
+use super::{Core, RESETS_REMEMBERED, Role};
+
+/// What asks whether a peer has heard of streams that we broke off.
+pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
+
+/// So many resets are said before a ping asks: few requests are broken off for themselves, and those cost no ping.
+const RESETS_PER_PING: u32 = 8;
+
+/// So many resets may be unheard: less than the 20 of hyper, the strictest limit that we know of.
+const UNHEARD_MAX: u32 = 16;
+
+/// The streams that were broken off.
+#[derive(Debug, Default)]
+pub(super) struct BrokenStreams {
+    /// The last ones: their peers may have sent more before they knew.
+    remembered: VecDeque<u32>,
+    /// Those that the peer is still to be told of, in order.
+    held: VecDeque<(u32, ErrorCode)>,
+    /// How many it was told of since it was known to have heard.
+    unheard: u32,
+    /// How many of those stand before the ping that is under way.
+    asked: u32,
+}
+
+impl BrokenStreams {
+    /// Whether a stream is one of the last that were broken off.
+    pub(super) fn contains(&self, id: u32) -> bool {
+        self.remembered.contains(&id)
+    }
+
+    /// How many streams the peer holds for open that we have broken off.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn remember(&mut self, id: u32) {
+        if self.remembered.len() == RESETS_REMEMBERED {
+            self.remembered.pop_front();
+        }
+        self.remembered.push_back(id);
+    }
+}
+
+impl Core {
+    /// Tells the peer that a stream is broken off, now or when it has heard of those before.
+    pub(super) fn say_reset(&mut self, id: u32, code: ErrorCode) {
+        self.broken.remember(id);
+        match self.role {
+            // Each client has a connection of its own, and its own streams are all that it can lose.
+            Role::Server => self.write_reset(id, code),
+            Role::Client => {
+                self.broken.held.push_back((id, code));
+                self.say_held_resets();
+            }
+        }
+    }
+
+    /// The peer has heard of all resets before the ping that came back.
+    pub(super) fn resets_heard(&mut self) {
+        self.broken.unheard -= std::mem::take(&mut self.broken.asked);
+        self.say_held_resets();
+    }
+
+    fn say_held_resets(&mut self) {
+        while self.broken.unheard < UNHEARD_MAX
+            && let Some((id, code)) = self.broken.held.pop_front()
+        {
+            self.write_reset(id, code);
+            self.broken.unheard += 1;
+        }
+        if self.broken.unheard >= RESETS_PER_PING && self.broken.asked == 0 {
+            self.broken.asked = self.broken.unheard;
+            write_frame(Kind::Ping, 0, 0, &RESETS_PING, self.output.frames());
+            self.wake_transport();
+        }
+    }
+
+    fn write_reset(&mut self, id: u32, code: ErrorCode) {
+        write_frame(Kind::Reset, 0, id, &code.0.to_be_bytes(), self.output.frames());
+        self.wake_transport();
+    }
+}
