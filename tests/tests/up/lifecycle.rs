@@ -136,9 +136,13 @@ async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
     hanging.await.expect("the request ends").assert_none_lost();
 }
 
+/// Whoever runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children ignore too.
+const HEARS_HANGUPS: [&str; 2] = ["env", "--default-signal=HUP"];
+
 #[tokio::test]
 async fn a_hangup_reads_the_files_again_and_ends_nothing() {
-    let ebb = Ebb::up(&[Service::new("reloaded").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    let service = Service::new("reloaded").scaling("min-scale", "1");
+    let ebb = Ebb::up_under(&HEARS_HANGUPS, Stdio::null(), &[service], &ConfigMap::short()).await;
     let pids = ebb.until_pods("reloaded", 1).await.pids("app_pid");
     ebb.signal(Signal::SIGHUP);
     until_it_says(&ebb, "SIGHUP: the files are read again").await;
@@ -181,7 +185,8 @@ async fn a_terminal_that_is_closed_is_a_request_to_stop() {
     let (terminal, its_device) = pseudo_terminal();
     let service = Service::new("attended").scaling("min-scale", "1");
     let stdin = Stdio::from(its_device);
-    let mut ebb = Ebb::up_under(&["setsid", "--ctty"], stdin, &[service], &ConfigMap::short()).await;
+    let wrapper = [&HEARS_HANGUPS[..], &["setsid", "--ctty"]].concat();
+    let mut ebb = Ebb::up_under(&wrapper, stdin, &[service], &ConfigMap::short()).await;
     ebb.until_pods("attended", 1).await;
     let everything = descendants(ebb.pid());
     let load = ebb.load("attended").path("/?sleep=3000");

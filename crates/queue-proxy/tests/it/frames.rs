@@ -1,10 +1,13 @@
 //! HTTP/2 frame by frame: what peers do in earnest, faster and more often than any network lets them.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use bytes::{Buf, BytesMut};
 use http::Response;
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{App, HOP_KEY, Proxy, run, text};
 
@@ -131,6 +134,66 @@ fn requests_that_a_hop_breaks_off_end_no_others() {
                 (RESET, 8_001, _) => panic!("an honest request was lost"),
                 _ => {}
             }
+        }
+    });
+}
+
+/// An app that refuses so many streams and answers the next ones; counts how often it was asked.
+async fn refusing_app(refusals: u32) -> (u16, Rc<Cell<u32>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let asked = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&asked);
+    tokio::task::spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::task::spawn_local(refuse_streams(stream, refusals, Rc::clone(&counted)));
+        }
+    });
+    (port, asked)
+}
+
+async fn refuse_streams(stream: TcpStream, refusals: u32, asked: Rc<Cell<u32>>) {
+    const ACK: u8 = 1;
+    const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+    // `:status: 200` of the static table.
+    const OK: [u8; 1] = [0x88];
+    let mut app = Client { stream, read: BytesMut::new() };
+    let mut preface = [0; 24];
+    app.stream.read_exact(&mut preface).await.expect("open");
+    app.write(&[frame(SETTINGS, 0, 0, &[]), frame(SETTINGS, ACK, 0, &[])].concat()).await;
+    loop {
+        let (kind, stream, _) = app.next().await;
+        if kind == HEADERS {
+            asked.set(asked.get() + 1);
+            let answer = if asked.get() > refusals {
+                frame(HEADERS, END_HEADERS | END_STREAM, stream, &OK)
+            } else {
+                frame(RESET, 0, stream, &REFUSED_STREAM)
+            };
+            app.write(&answer).await;
+        }
+    }
+}
+
+/// An activator paces its own attempts; who comes without one is not told to try again at once either.
+#[test]
+fn an_app_that_refuses_is_asked_with_patience_for_clients_of_no_hop_too() {
+    run(async {
+        for (refusals, status) in [(9, 200), (u32::MAX, 502)] {
+            let (app, asked) = refusing_app(refusals).await;
+            let proxy = Proxy::start(app, &[]).await;
+            let mut client = crate::world::http2(proxy.ports.requests).await;
+            let request = http::Request::get("http://h/").body(crate::world::streamed(&[]));
+            let response = client.send_request(request.expect("legal")).await.expect("an answer");
+            assert_eq!(response.status(), status);
+            if status == 200 {
+                assert_eq!(asked.get(), 10);
+                continue;
+            }
+            let error = response.headers()["ebb-error"].to_str().expect("text");
+            assert!(error.starts_with("upstream-reset; detail=\"the app refused the request"), "{error}");
+            assert!(!response.headers().contains_key("ebb-not-started"), "nobody is to try again");
+            assert!((12..=24).contains(&asked.get()), "asked {} times", asked.get());
         }
     });
 }
