@@ -133,19 +133,22 @@ async fn every_line_is_json_where_that_is_asked_for() {
         .spawn()
         .expect("the executable starts");
     let mut stdout = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let welcome = stdout.next_line().await.expect("it prints").expect("a line");
-    let welcome: Value = serde_json::from_str(&welcome).expect("JSON");
-    assert!(welcome["requests"].as_str().is_some_and(|url| url.starts_with("http://")), "{welcome}");
+    // A quick pod's first line may come before the addresses.
     let reading = async {
-        loop {
-            let line = stdout.next_line().await.expect("it prints").expect("a line");
-            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            if line["line"] == "hello" {
-                return line;
+        let (mut welcome, mut line) = (None, None);
+        while welcome.is_none() || line.is_none() {
+            let text = stdout.next_line().await.expect("it prints").expect("a line");
+            let read: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            if read["line"] == "hello" {
+                line = Some(read);
+            } else if read["requests"].is_string() {
+                welcome = Some(read);
             }
         }
+        (welcome.expect("it was seen"), line.expect("it was seen"))
     };
-    let line = tokio::time::timeout(PATIENCE, reading).await.expect("the app's line comes");
+    let (welcome, line) = tokio::time::timeout(PATIENCE, reading).await.expect("both lines come");
+    assert!(welcome["requests"].as_str().is_some_and(|url| url.starts_with("http://")), "{welcome}");
     assert_eq!((&line["stream"], &line["pod"]), (&"stdout".into(), &"plain-00001-0001".into()), "{line}");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     tests::ebb::signal_process(child.id().expect("it runs"), nix::sys::signal::Signal::SIGTERM);
