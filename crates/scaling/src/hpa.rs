@@ -1,7 +1,7 @@
 //! The Kubernetes HPA algorithm: how many pods do metrics ask for, and how fast may the count follow?
 //!
 //! [`evaluate`] is one pass of Kubernetes' horizontal pod autoscaler, as of 1.37, to the last replica: which branch applies, what each
-//! metric proposes ([`measure`]), what earlier recommendations make of it ([`stabilize`]), how far one change may go ([`limits`]).
+//! metric proposes (`measure`), what earlier recommendations make of it (`stabilize`), how far one change may go (`limits`).
 //! *Current* is the count that was last asked for, *present* the pods that there are; *raw* is what the metrics ask for, before windows and
 //! limits. With `behavior` in the spec, windows have an envelope and policies look back on changes that were carried out; without it, an older
 //! rule applies that remembers less. The two are not the same even with default values, in Kubernetes neither.
