@@ -152,12 +152,7 @@ impl Settlement<'_> {
         let is_member = revision.members.contains(&activator);
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let known = record.holdings.get(&id).map(|holding| holding.standing);
-        let standing = match (is_member, known) {
-            (true, _) => HoldingState::Assigned,
-            // The last word before it is told to forget; what it holds is nothing.
-            (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => return,
-            (false, Some(HoldingState::Assigned | HoldingState::Retired)) => HoldingState::Retired,
-        };
+        let Some(standing) = standing_to_tell(is_member, known) else { return };
         if let Some(holding) = record.holdings.get_mut(&id) {
             holding.standing = standing;
         }
@@ -180,13 +175,8 @@ impl Settlement<'_> {
         for (&id, revision) in &self.state.registry.revisions {
             let Some(whole) = &revision.assignment else { continue };
             let is_member = revision.members.contains(&activator);
-            let standing = match (is_member, record.holdings.get(&id).map(|holding| holding.standing)) {
-                (true, _) => HoldingState::Assigned,
-                (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => {
-                    continue;
-                }
-                (false, Some(HoldingState::Assigned | HoldingState::Retired)) => HoldingState::Retired,
-            };
+            let known = record.holdings.get(&id).map(|holding| holding.standing);
+            let Some(standing) = standing_to_tell(is_member, known) else { continue };
             record.holdings.entry(id).or_default().standing = standing;
             assignments.push(part(whole, &revision.members, activator, standing));
         }
@@ -391,6 +381,16 @@ impl Settlement<'_> {
                 self.state.commands.push_back(Command::ReleaseActivator { activator: record.link, buckets });
             }
         }
+    }
+}
+
+/// What an activator is told that it is to a revision, given whether it serves it and what it was to it before. `None` if it is told nothing: it never
+/// knew the revision, or it holds nothing of it any more and is about to forget it.
+fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
+    match (is_member, known) {
+        (true, _) => Some(HoldingState::Assigned),
+        (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => None,
+        (false, Some(HoldingState::Assigned | HoldingState::Retired)) => Some(HoldingState::Retired),
     }
 }
 
