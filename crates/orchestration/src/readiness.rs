@@ -106,4 +106,4 @@ pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod) -> Option<String> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,30 +1,7 @@
-use std::collections::BTreeMap;
-
-use scaling::PodPhase;
 use vocabulary::{Concurrency, Load};
 
 use super::*;
-use crate::readiness::Connection;
-
-fn pod(name: &str) -> PodFacts {
-    PodFacts {
-        name: PodName::new(name),
-        phase: PodPhase::Running,
-        leaving: false,
-        ends_in: None,
-        platform_ready: None,
-        requests: Some(([127, 0, 0, 1], 8012).into()),
-        link: None,
-        outdated: false,
-        trouble: None,
-        hold: None,
-        details: BTreeMap::new(),
-    }
-}
-
-fn heard(state: PodState) -> HeardOfPod {
-    HeardOfPod { state: Some(state), connection: Connection::Up, ..HeardOfPod::default() }
-}
+use crate::readiness::tests::{heard, pod};
 
 fn loaded(concurrency: f64) -> HeardOfPod {
     let load = Load { concurrency: Concurrency::clamped(concurrency), ..Load::default() };

@@ -4,7 +4,7 @@ use vocabulary::PodName;
 
 use super::*;
 
-fn pod(name: &str) -> PodFacts {
+pub(crate) fn pod(name: &str) -> PodFacts {
     PodFacts {
         name: PodName::new(name),
         phase: PodPhase::Running,
@@ -20,7 +20,7 @@ fn pod(name: &str) -> PodFacts {
     }
 }
 
-fn heard(state: PodState) -> HeardOfPod {
+pub(crate) fn heard(state: PodState) -> HeardOfPod {
     HeardOfPod { state: Some(state), connection: Connection::Up, ..HeardOfPod::default() }
 }
 
