@@ -95,14 +95,6 @@ impl Drain {
         }))
     }
 
-    /// Tells the peers of all connections that exist now to come back on another one. Connections accepted later are not concerned: the path to
-    /// here has changed, the server goes on.
-    pub fn retire_connections(&self) {
-        for connection in self.0.connections.borrow().iter() {
-            connection.retire();
-        }
-    }
-
     /// From now on every connection is told that it will end.
     pub fn begin(&self) {
         self.advance(Phase::Marking);

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use http::Request;
+use http_body_util::BodyExt;
 use link::PodOrder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use vocabulary::{LinkAddress, LinkToken, PodName, PodState, PodWord, PresentCount, Routing};
 
-use crate::world::{App, HOP_KEY, Proxy, ask, eventually, link_address, parse, read_until, run};
+use crate::world::{App, HOP_KEY, Proxy, ask, eventually, http2, link_address, parse, read_until, run};
 
 #[test]
 fn the_hello_says_who_how_and_what_was() {
@@ -100,6 +102,36 @@ fn after_a_path_switch_clients_are_told_to_come_back_and_activators_are_not() {
         assert_eq!(client.read(&mut [0]).await.expect("a clean end"), 0);
         eventually("it goes on", || app.state.seen.get() >= 3).await;
         assert_eq!(proxy.get("/", &[]).await.status, 200, "new connections are served");
+    });
+}
+
+/// Nothing has to be said to a connection that carries nothing: its next request is served, and with the answer it hears that it is to come back elsewhere.
+#[test]
+fn after_a_path_switch_an_http2_client_is_told_with_its_next_answer() {
+    run(async {
+        let app = App::hello().await;
+        let mut proxy = Proxy::start(app.port, &[]).await;
+        let mut client = http2(proxy.ports.requests).await;
+        let mut hop = http2(proxy.ports.requests).await;
+        let get = |key: Option<&str>| {
+            let body = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let request = key
+                .iter()
+                .fold(Request::get("http://h/"), |request, key| request.header("ebb-hop-key", *key));
+            request.body(body).expect("legal")
+        };
+        assert_eq!(client.send_request(get(None)).await.expect("an answer").status(), 200);
+        proxy.order(Routing::ThroughActivator, None).await;
+        let mut answered = 0;
+        while client.ready().await.is_ok() {
+            assert_eq!(hop.send_request(get(Some(HOP_KEY))).await.expect("an answer").status(), 200);
+            // Refused by its own library once that has heard; until then every request has its answer.
+            let Ok(response) = client.send_request(get(None)).await else { break };
+            assert_eq!(response.status(), 200);
+            answered += 1;
+        }
+        assert!(answered > 0, "the request that was on its way is served");
+        assert_eq!(hop.send_request(get(Some(HOP_KEY))).await.expect("an answer").status(), 200);
     });
 }
 
