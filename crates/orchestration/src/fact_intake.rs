@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use scaling::{ClusterConfig, Event, Reporter, ScalingSpec};
-use vocabulary::{Ownership, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Timestamp};
+use scaling::{ClusterConfig, Event, ScalingSpec};
+use vocabulary::{
+    Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
+};
 
 use crate::departures::LeaveTaking;
 use crate::events::{Command, Peer, Priority, Unassignment};

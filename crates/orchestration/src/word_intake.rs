@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use scaling::{Event, Reporter};
+use scaling::Event;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Concurrency, Load, PodHello, PodId, PodState, PodWord, PresentCount,
-    ReplicaId, RevisionId, RevisionName, Sample, Timestamp, Version,
+    ReplicaId, Reporter, RevisionId, RevisionName, Sample, Timestamp, Version,
 };
 
 use crate::activators::{HoldingState, Reach};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use scaling::{Aggregation, Averages, Collector, Decider, Observation, Reporter, ScalingSpec};
-use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
+use scaling::{Aggregation, Averages, Collector, Decider, Observation, ScalingSpec};
+use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
 
 #[global_allocator]
 static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();

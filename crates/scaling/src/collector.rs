@@ -13,11 +13,10 @@
 mod reporter;
 
 use smallvec::SmallVec;
-use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Sample, Timestamp};
+use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
 use self::reporter::{Correction, Track, UNHEARD_AFTER, Unmentioned, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
-use crate::multiscaler::Reporter;
 use crate::window::{History, Second, Value, View};
 
 #[cfg(test)]

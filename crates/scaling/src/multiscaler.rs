@@ -20,7 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{BootId, PodCount, PodId, PresentCount, ReplicaId, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{
+    BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp,
+};
 
 use self::beginning::Beginning;
 use self::revision::Revision;
@@ -30,15 +32,6 @@ use crate::decision::{Decision, Sentence};
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
 pub(crate) const TICK: Duration = Duration::from_secs(2);
-
-/// Who measured something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reporter {
-    /// A queue-proxy: what its pod holds. The part that came through an activator is that activator's.
-    Pod(PodId),
-    /// An activator: what waits there or is in flight through it.
-    Activator(ReplicaId),
-}
 
 /// Where a revision comes from that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

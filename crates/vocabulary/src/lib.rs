@@ -21,7 +21,7 @@ pub use assignment::{
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use link::{LinkAddress, LinkToken, LinkTokenError};
-pub use load::{BootId, Load, PresentCount, Sample};
+pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity};
 pub use ownership::{Bucket, Epoch, Ownership, fnv1a};
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};

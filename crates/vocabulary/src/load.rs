@@ -2,7 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::revision::{PodId, ReplicaId};
 use crate::units::{Concurrency, RequestRate};
+
+/// Who measured something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reporter {
+    /// A queue-proxy: what its pod holds. The part that came through an activator is that activator's.
+    Pod(PodId),
+    /// An activator: what waits there or is in flight through it.
+    Activator(ReplicaId),
+}
 
 /// One reporter's measurement of one revision over one second of the reporter's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

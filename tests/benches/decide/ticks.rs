@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, Reporter, RevisionOrigin, ScalingSpec};
-use vocabulary::{BootId, PodCount, PodId, ReplicaId, RevisionId, Timestamp};
+use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, ScalingSpec};
+use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Timestamp};
 
 use super::work::sample;
 

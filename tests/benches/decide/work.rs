@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use scaling::{Aggregation, Collector, Decider, Observation, Reporter, ScalingSpec};
-use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, RequestRate, Sample, Timestamp};
+use scaling::{Aggregation, Collector, Decider, Observation, ScalingSpec};
+use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
 
 use super::passes::Passes;
 use super::ticks::{State, Ticks};

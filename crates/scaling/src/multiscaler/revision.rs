@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{BootId, PodCount, PodId, PresentCount, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{BootId, PodCount, PodId, PresentCount, Reporter, RevisionId, Routing, Sample, Timestamp};
 
 use super::beginning::Beginning;
 use super::journal::Journal;
 use super::outcome::{Outcome, Why, why_not_zero};
 use super::pods::Pods;
 use super::routing::{self, Route};
-use super::{Command, Multiscaler, PodFact, Reporter, RevisionStatus, TICK};
+use super::{Command, Multiscaler, PodFact, RevisionStatus, TICK};
 use crate::bounds::Initialization;
 use crate::burst;
 use crate::collector::Collector;
