@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rand::TryRng;
 use runtime::Clock;
+use throttling::ReporterSeconds;
 use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 
 use crate::agenda::Agenda;
@@ -22,8 +22,9 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
-    /// When second 0 began.
-    started_at: Timestamp,
+    pub(crate) seconds: ReporterSeconds,
+    /// The first second that is not closed yet.
+    open_second: AtomicU64,
     /// Revisions whose queue moves on by time alone (a pod that rested, a retry that the budget covers).
     pub(crate) pacing: Agenda,
     /// Revisions that hold more than the autoscaler knows.
@@ -46,7 +47,8 @@ impl Context {
             metrics: config.metrics,
             // Seconds begin when the process's do: one activator that takes over from another in the same process then reports the same seconds, and
             // no request is counted in two of them.
-            started_at: Timestamp::from_secs(config.clock.now().whole_secs()),
+            seconds: ReporterSeconds::since(Timestamp::from_secs(config.clock.now().whole_secs())),
+            open_second: AtomicU64::new(0),
             is_retiring: AtomicBool::new(false),
             pacing: Agenda::default(),
             presence: Agenda::default(),
@@ -65,14 +67,14 @@ impl Context {
         self.is_retiring.load(Ordering::Relaxed)
     }
 
-    /// The number of the second that `now` lies in.
-    pub(crate) fn second_of(&self, now: Timestamp) -> u64 {
-        now.saturating_since(self.started_at).as_secs()
+    /// The first second that is not closed yet.
+    pub(crate) fn open_second(&self) -> u64 {
+        self.open_second.load(Ordering::Relaxed)
     }
 
-    /// When a second begins.
-    pub(crate) fn beginning_of(&self, second: u64) -> Timestamp {
-        self.started_at + Duration::from_secs(second)
+    /// What begins to be measured from now on belongs to that second, or to later ones.
+    pub(crate) fn begin_second(&self, second: u64) {
+        self.open_second.store(second, Ordering::Relaxed);
     }
 
     /// Takes one of the places for waiting requests; gives it back on drop. `None` if all are taken.

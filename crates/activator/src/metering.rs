@@ -7,9 +7,10 @@ use link::History;
 use parking_lot::Mutex;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::watch;
-use vocabulary::{Load, RequestRate, RevisionLoad, Timestamp};
+use vocabulary::{RevisionLoad, Timestamp};
 
 use crate::context::Context;
+use crate::revision::Second;
 
 /// One second of the activator: all revisions with something to say.
 pub(crate) type ReportedSecond = (u64, Vec<RevisionLoad>);
@@ -47,7 +48,7 @@ impl Metering {
     pub(crate) async fn run(&self) {
         loop {
             let open = *self.open_second.borrow();
-            self.context.clock.sleep_until(self.context.beginning_of(open + 1)).await;
+            self.context.clock.sleep_until(self.context.seconds.beginning_of(open + 1)).await;
             self.close(open, self.context.clock.now());
             self.count_tasks(self.workers.iter().map(RuntimeMetrics::num_alive_tasks).sum());
             self.context.metrics.note_memory(self.context.limits.http2_memory);
@@ -82,29 +83,26 @@ impl Metering {
         seconds
     }
 
-    /// Closes `open` and whatever else has passed: a thread that did not run for a while reports the average of that time for each of its seconds,
-    /// so that none is missing and none counts double.
+    /// Closes `open` and whatever else has passed.
     fn close(&self, open: u64, now: Timestamp) {
-        let after = self.context.second_of(now).max(open + 1);
-        let passed = u32::try_from(after - open).unwrap_or(u32::MAX);
-        let loads = self.take_loads(now, passed);
+        let ended = self.context.seconds.ended(open, now);
+        self.context.begin_second(ended.next());
+        let loads = self.take_loads(ended.count(), now);
         let mut history = self.history.lock();
-        let kept = u64::try_from(History::<ReportedSecond>::SECONDS_MAX).unwrap_or(u64::MAX);
-        for second in open.max(after.saturating_sub(kept))..after {
+        for second in ended.latest(History::<ReportedSecond>::SECONDS_MAX) {
             history.push((second, loads.clone()));
         }
         drop(history);
-        self.open_second.send_replace(after);
+        self.open_second.send_replace(ended.next());
     }
 
-    fn take_loads(&self, now: Timestamp, seconds: u32) -> Vec<RevisionLoad> {
+    fn take_loads(&self, seconds: u32, now: Timestamp) -> Vec<RevisionLoad> {
         // Taking the list out first keeps the order of locks: a revision that becomes active holds its own, then this one.
         let active = std::mem::take(&mut *self.context.active.lock());
         let mut loads = Vec::with_capacity(active.len());
         for (name, revision) in active {
-            if let Some(second) = revision.close_second(now) {
-                let load = spread(second.load, seconds);
-                loads.push(RevisionLoad { revision: name.clone(), load, oldest_wait: second.oldest_wait });
+            if let Some(Second { load, oldest_wait }) = revision.close_seconds(seconds, now) {
+                loads.push(RevisionLoad { revision: name.clone(), load, oldest_wait });
                 self.context.active.lock().insert(name, revision);
             }
         }
@@ -112,12 +110,84 @@ impl Metering {
     }
 }
 
-/// One second's part of a longer time: averages stay, arrivals are shared out.
-fn spread(load: Load, seconds: u32) -> Load {
-    let each = |rate: RequestRate| RequestRate::clamped(rate.value() / f64::from(seconds.max(1)));
-    Load {
-        request_rate: each(load.request_rate),
-        proxied_request_rate: each(load.proxied_request_rate),
-        ..load
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use runtime::{Clock, MetricsRegistry};
+    use vocabulary::{Assignment, ReplicaName, RequestTimeouts, RevisionName, Routing, Standing, Version};
+
+    use super::*;
+    use crate::config::{ActivatorConfig, Limits};
+    use crate::metrics::Metrics;
+    use crate::revision::Revision;
+
+    fn context() -> Arc<Context> {
+        let metrics = Metrics::register(&MetricsRegistry::default());
+        Arc::new(Context::new(ActivatorConfig {
+            name: ReplicaName::new("a"),
+            workers: 1,
+            limits: Limits::default(),
+            connections: metrics.connection_budget(1_000),
+            clock: Clock::start(),
+            metrics,
+        }))
+    }
+
+    fn assignment() -> Assignment {
+        Assignment {
+            revision: RevisionName::parse("default/service/hello").expect("a name"),
+            version: Version::default(),
+            hosts: Vec::new(),
+            routing: Routing::ThroughActivator,
+            container_concurrency: 0,
+            timeouts: RequestTimeouts::default(),
+            pods: Vec::new(),
+            hop_keys: Vec::new(),
+            waiting_for: String::new(),
+            standing: Standing::Assigned,
+            hold: None,
+        }
+    }
+
+    /// Each closed second's number, and concurrency and arrivals of the only revision.
+    fn seconds_of(metering: &Metering) -> Vec<(u64, Vec<(f64, f64)>)> {
+        let loads = |loads: Vec<RevisionLoad>| {
+            loads.iter().map(|of| (of.load.concurrency.value(), of.load.request_rate.value())).collect()
+        };
+        metering.history().into_iter().map(|(second, of_all)| (second, loads(of_all))).collect()
+    }
+
+    /// What closes the seconds had no core from 1.5 s to 4.5 s, while other threads took requests. Seconds 1, 2 and 3 passed meanwhile: none is missing,
+    /// and the requests of all of them are not those of one. A revision that became busy in the last of them held nothing in the others.
+    #[tokio::test(start_paused = true)]
+    async fn a_stall_of_three_seconds_is_shared_out_over_them() {
+        for began_at in [500, 3_500] {
+            let context = context();
+            let metering = Metering::new(Arc::clone(&context), Vec::new());
+            let mut running = Box::pin(metering.run());
+            let wait_until = async |milliseconds| {
+                let at = context.seconds.beginning_of(0) + Duration::from_millis(milliseconds);
+                tokio::time::advance(at.saturating_since(context.clock.now())).await;
+            };
+            let revision = Arc::new(Revision::new(&assignment(), &context));
+            let mut held = Vec::new();
+            for milliseconds in [500, 1_000, 1_500, 3_500, 4_500, 5_000] {
+                wait_until(milliseconds).await;
+                if milliseconds != 3_500 {
+                    assert!(futures_util::poll!(&mut running).is_pending());
+                }
+                if milliseconds == began_at {
+                    held.extend((0..3).map(|_| revision.enter().expect("there is room")));
+                }
+            }
+            let (first, missed) = match began_at {
+                500 => (vec![(1.5, 3.0)], vec![(3.0, 0.0)]),
+                _ => (Vec::new(), vec![(3.0 / 3.5, 1.0)]),
+            };
+            let last = vec![(3.0, 0.0)];
+            let each = [first, missed.clone(), missed.clone(), missed, last];
+            assert_eq!(seconds_of(&metering), (0..).zip(each).collect::<Vec<_>>());
+        }
     }
 }

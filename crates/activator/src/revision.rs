@@ -216,7 +216,7 @@ impl Revision {
             return Err(refused);
         }
         let ticket = queue(&mut state.throttler, now)?;
-        self.activate(&mut state, now);
+        self.activate(&mut state);
         state.meter.arrived(Origin::Direct, now);
         // From here on the guard counts the request out again, whatever happens.
         let counted = Counted::new(self);
@@ -247,10 +247,10 @@ impl Revision {
         self.pump(&mut state, self.context.clock.now());
     }
 
-    /// Ends a second. `None` if there is nothing to say any more: the revision is idle from now on.
-    pub(crate) fn close_second(&self, now: Timestamp) -> Option<Second> {
+    /// Ends so many seconds and says what each of them held. `None` if there is nothing to say any more: the revision is idle from now on.
+    pub(crate) fn close_seconds(&self, count: u32, now: Timestamp) -> Option<Second> {
         let mut state = self.state.lock();
-        let mut load = state.meter.close_second(now);
+        let mut load = state.meter.close_seconds(count, now);
         let counts = state.throttler.counts();
         load.queued = counts.waiting;
         state.told = state.meter.present().in_flight;
@@ -352,11 +352,11 @@ impl Revision {
         }
     }
 
-    /// The revision has something to report from now on. Its second began when the activator's did.
-    fn activate(self: &Arc<Self>, state: &mut State, now: Timestamp) {
+    /// The revision has something to report from now on. What is open began when the activator's second did.
+    fn activate(self: &Arc<Self>, state: &mut State) {
         if !state.is_active {
             state.is_active = true;
-            let began = self.context.beginning_of(self.context.second_of(now));
+            let began = self.context.seconds.beginning_of(self.context.open_second());
             state.meter = LoadMeter::new(began);
             state.told = 0;
             self.context.active.lock().insert(self.name.clone(), Arc::clone(self));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use link::History;
 use runtime::Clock;
-use throttling::{LoadMeter, Origin, Present};
+use throttling::{LoadMeter, Origin, Present, ReporterSeconds};
 use tokio::sync::Notify;
 use vocabulary::{PresentCount, Sample, Timestamp};
 
@@ -14,6 +14,7 @@ use vocabulary::{PresentCount, Sample, Timestamp};
 pub(crate) struct LoadBook {
     clock: Clock,
     started_at: Timestamp,
+    seconds: ReporterSeconds,
     meter: RefCell<LoadMeter>,
     history: RefCell<History>,
     latest: Cell<Option<Sample>>,
@@ -40,6 +41,7 @@ impl LoadBook {
         Self {
             clock,
             started_at,
+            seconds: ReporterSeconds::since(started_at),
             meter: RefCell::new(LoadMeter::new(started_at)),
             history: RefCell::new(History::new()),
             latest: Cell::new(None),
@@ -141,23 +143,27 @@ impl LoadBook {
         }
     }
 
-    /// Closes one second after the other, for ever. A second that was missed (the machine slept) is not made up: the next one is
-    /// numbered as the clock says and holds what was measured since.
+    /// Closes one second after the other, for ever.
     pub(crate) async fn keep(&self) {
-        let mut second = 0;
+        let mut open = 0;
         loop {
-            self.clock.sleep_until(self.started_at + Duration::from_secs(second + 1)).await;
-            let now = self.clock.now();
-            let passed = now.saturating_since(self.started_at).as_secs();
-            second = passed.saturating_sub(1).max(second);
-            let mut load = self.meter.borrow_mut().close_second(now);
-            load.queued = self.waiting();
+            self.clock.sleep_until(self.seconds.beginning_of(open + 1)).await;
+            open = self.close(open, self.clock.now());
+        }
+    }
+
+    /// Closes `open` and whatever else has passed. Says which second is open then.
+    fn close(&self, open: u64, now: Timestamp) -> u64 {
+        let ended = self.seconds.ended(open, now);
+        let mut load = self.meter.borrow_mut().close_seconds(ended.count(), now);
+        load.queued = self.waiting();
+        for second in ended.latest(History::<Sample>::SECONDS_MAX) {
             let sample = Sample { second, load };
             self.history.borrow_mut().push(sample);
             self.latest.set(Some(sample));
-            self.second_closed.notify_waiters();
-            second += 1;
         }
+        self.second_closed.notify_waiters();
+        ended.next()
     }
 
     fn is_risen(&self) -> bool {
@@ -254,6 +260,15 @@ mod tests {
         book.arrive(origin, book.clock.now())
     }
 
+    /// Each second's number, concurrency, its proxied part, and arrivals.
+    fn seconds_of(book: &LoadBook) -> Vec<(u64, f64, f64, f64)> {
+        let seconds = book.seconds_from(0).into_iter().map(|Sample { second, load }| {
+            let (concurrency, proxied) = (load.concurrency.value(), load.proxied_concurrency.value());
+            (second, concurrency, proxied, load.request_rate.value())
+        });
+        seconds.collect()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn every_second_has_its_number_and_its_load() {
         let book = book();
@@ -270,21 +285,37 @@ mod tests {
             () = keeping => unreachable!("it keeps on"),
             () = using => {}
         }
-        let seconds: Vec<(u64, f64, f64, f64)> = book
-            .seconds_from(0)
-            .iter()
-            .map(|sample| {
-                let load = sample.load;
-                (
-                    sample.second,
-                    load.concurrency.value(),
-                    load.proxied_concurrency.value(),
-                    load.request_rate.value(),
-                )
-            })
-            .collect();
-        assert_eq!(seconds, [(0, 1.0, 0.0, 1.0), (1, 2.0, 1.0, 1.0), (2, 1.0, 0.0, 0.0)]);
+        assert_eq!(seconds_of(&book), [(0, 1.0, 0.0, 1.0), (1, 2.0, 1.0, 1.0), (2, 1.0, 0.0, 0.0)]);
         assert_eq!(book.current_second(), 3);
+    }
+
+    /// The process had no core from 1.5 s to 4.5 s. Seconds 1, 2 and 3 passed meanwhile: none is missing, and the requests of all of them are not those of one.
+    #[tokio::test(start_paused = true)]
+    async fn a_stall_of_three_seconds_is_shared_out_over_them() {
+        let book = book();
+        let mut keeping = Box::pin(book.keep());
+        let _held = [arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
+        let mut run_at = async |milliseconds| {
+            let at = book.started_at + Duration::from_millis(milliseconds);
+            tokio::time::advance(at.saturating_since(book.clock.now())).await;
+            assert!(futures_util::poll!(&mut keeping).is_pending());
+        };
+        run_at(0).await;
+        run_at(1_000).await;
+        for milliseconds in [1_100, 1_200, 1_500] {
+            run_at(milliseconds).await;
+            drop([arrive(&book, Origin::Direct), arrive(&book, Origin::Direct)]);
+        }
+        run_at(4_500).await;
+        run_at(5_000).await;
+        let expected = [
+            (0, 2.0, 1.0, 2.0),
+            (1, 2.0, 1.0, 2.0),
+            (2, 2.0, 1.0, 2.0),
+            (3, 2.0, 1.0, 2.0),
+            (4, 2.0, 1.0, 0.0),
+        ];
+        assert_eq!(seconds_of(&book), expected);
     }
 
     #[tokio::test(start_paused = true)]

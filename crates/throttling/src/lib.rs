@@ -13,7 +13,7 @@ mod vectors;
 
 pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
-pub use load_meter::{LoadMeter, Origin, Present};
+pub use load_meter::{EndedSeconds, LoadMeter, Origin, Present, ReporterSeconds};
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
 
 /// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the smallest is the oldest.

@@ -6,9 +6,13 @@
 //! Knative's activator sends a message at the first request of an idle revision and subtracts it from the next report; if the message is lost, a
 //! waiting request is invisible. Here a second's value replaces whatever was said early, so nothing is ever subtracted.
 
+mod seconds;
+
 use std::time::Duration;
 
 use vocabulary::{Concurrency, Load, RequestRate, Timestamp};
+
+pub use seconds::{EndedSeconds, ReporterSeconds};
 
 /// Which way a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +80,14 @@ impl LoadMeter {
         }
     }
 
-    /// Ends a second and says what it held; what is in flight stays. Arrivals are divided by the nominal second, not by the time that really
-    /// passed: a late report then says as many requests as there were, and sums over windows stay exact. How many wait is not the
-    /// meter's to know: [`Load::queued`] is zero.
-    pub fn close_second(&mut self, now: Timestamp) -> Load {
-        self.close_period(Duration::from_secs(1), now)
+    /// Ends so many seconds together, one where nobody was late, and says what each of them held; what is in flight stays. Averages are the same in all of them,
+    /// arrivals are shared out by the nominal seconds, not by the time that really passed: sums over windows stay exact. How many wait is not
+    /// the meter's to know: [`Load::queued`] is zero.
+    pub fn close_seconds(&mut self, count: u32, now: Timestamp) -> Load {
+        self.close_period(Duration::from_secs(count.max(1).into()), now)
     }
 
-    /// [`LoadMeter::close_second`] for a period of another nominal length, which must not be zero.
+    /// [`LoadMeter::close_seconds`] for a period of any nominal length but zero.
     pub fn close_period(&mut self, nominal: Duration, now: Timestamp) -> Load {
         self.advance(now);
         let seconds = self.elapsed.as_secs_f64();

@@ -27,7 +27,11 @@ fn check(rows: &[Row]) {
                 In(origin) => meter.arrived(origin, now),
                 Out(origin) => meter.finished(origin, now),
                 Report(concurrency, proxied, arrivals, proxied_arrivals) => {
-                    expect(name, meter.close_second(now), [concurrency, proxied, arrivals, proxied_arrivals]);
+                    expect(
+                        name,
+                        meter.close_seconds(1, now),
+                        [concurrency, proxied, arrivals, proxied_arrivals],
+                    );
                 }
             }
         }
@@ -87,8 +91,8 @@ fn s8_what_waits_for_a_slot_counts() {
         meter.arrived(Direct, Timestamp::ZERO);
     }
     meter.finished(Direct, Timestamp::from_secs(1));
-    expect("S8, first second", meter.close_second(Timestamp::from_secs(1)), [11.0, 0.0, 11.0, 0.0]);
-    expect("S8, second", meter.close_second(Timestamp::from_secs(2)), [10.0, 0.0, 0.0, 0.0]);
+    expect("S8, first second", meter.close_seconds(1, Timestamp::from_secs(1)), [11.0, 0.0, 11.0, 0.0]);
+    expect("S8, second", meter.close_seconds(1, Timestamp::from_secs(2)), [10.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
@@ -102,6 +106,22 @@ fn s7_counts_are_divided_by_the_nominal_period() {
     }
     let load = meter.close_period(Duration::from_secs(10), Timestamp::from_secs(10));
     expect("S7", load, [3.0, 2.0, 3.9, 1.5]);
+}
+
+/// Six arrivals, while whoever closes the seconds had no core for three of them.
+#[test]
+fn a_stall_is_shared_out_over_its_seconds() {
+    let mut meter = LoadMeter::new(Timestamp::ZERO);
+    for milliseconds in [0, 0, 700, 1_200, 2_500, 2_900] {
+        meter.arrived(Direct, Timestamp::from_millis(milliseconds));
+    }
+    for _ in 0..4 {
+        meter.finished(Direct, Timestamp::from_millis(2_900));
+    }
+    // Two until 0.7 s, three until 1.2, four until 2.5, five until 2.9, two until 3.
+    let held = (2.0 * 0.7 + 3.0 * 0.5 + 4.0 * 1.3 + 5.0 * 0.4 + 2.0 * 0.1) / 3.0;
+    expect("each of three", meter.close_seconds(3, Timestamp::from_secs(3)), [held, 0.0, 2.0, 0.0]);
+    expect("the next", meter.close_seconds(1, Timestamp::from_secs(4)), [2.0, 0.0, 0.0, 0.0]);
 }
 
 /// Knative reports the first request early and subtracts it later; a second here says all that was in it.
@@ -193,7 +213,7 @@ proptest! {
                 meter.finished(origin, Timestamp::from_millis(now));
             }
         }
-        let load = meter.close_second(Timestamp::from_millis(now + 1));
+        let load = meter.close_seconds(1, Timestamp::from_millis(now + 1));
         prop_assert!(load.proxied_concurrency <= load.concurrency);
         prop_assert!(load.proxied_request_rate <= load.request_rate);
     }
