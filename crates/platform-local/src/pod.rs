@@ -32,7 +32,7 @@ use runtime::{Clock, set_descriptor_limit};
 use vocabulary::Timestamp;
 
 use crate::lines::Lines;
-pub(crate) use messages::{Announcement, LONGEST_LINE, PodMessage};
+pub(crate) use messages::{LONGEST_LINE, PodMessage};
 pub(crate) use spec::{PodSpec, Probes, Template};
 
 /// What the app has from TERM to KILL, once its queue-proxy holds no request any more.

@@ -18,7 +18,7 @@ mod vectors;
 
 pub use config::{Announce, Config, Environment, Findings, Ports, Probes, ShadowingHeaders};
 pub use health::Unhealthy;
-pub use process::{Announcement, Bound, Ended, bind};
+pub use process::{Bound, Ended, bind};
 pub use stat::Stat;
 
 use std::process::ExitCode;

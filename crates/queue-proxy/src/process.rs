@@ -12,11 +12,10 @@ use dataplane::{
     PAGE_CONNECTIONS_MAX, ServerLimits, Service, UpstreamLimits, Upstreams, serve,
 };
 use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
-use serde::{Deserialize, Serialize};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use vocabulary::{BootId, LinkToken};
+use vocabulary::{BootId, LinkToken, QueueProxyAnnouncement};
 
 use crate::config::{Announce, Config};
 use crate::health::{Health, Unhealthy};
@@ -32,23 +31,6 @@ const DEPTH_PER_SLOT: u32 = 10;
 /// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long as a node may take to hear of a
 /// change of addresses.
 const RELEASED_LINGER: Duration = Duration::from_secs(5);
-
-/// Which ports were bound, and who may call; one line of JSON on standard output where that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announcement {
-    /// Requests.
-    pub requests: u16,
-    /// Health and drain.
-    pub admin: u16,
-    /// The autoscaler's link.
-    pub link: u16,
-    /// Knative's stat.
-    pub stat: u16,
-    /// Prometheus.
-    pub metrics: u16,
-    /// What the link port wants to hear from whoever calls.
-    pub link_token: Option<LinkToken>,
-}
 
 /// How a queue-proxy ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,11 +107,11 @@ struct Parts {
 
 impl Bound {
     /// Which ports were bound.
-    pub fn announcement(&self) -> Announcement {
+    pub fn announcement(&self) -> QueueProxyAnnouncement {
         let port = |listener: &TcpListener| {
             listener.local_addr().map(|address| address.port()).expect("a bound socket has an address")
         };
-        Announcement {
+        QueueProxyAnnouncement {
             requests: port(&self.requests),
             admin: port(&self.admin),
             link: port(&self.link),

@@ -3,6 +3,7 @@
 //! Every other crate speaks in these types, so they carry the checks that nobody should have to repeat (a [`units::Concurrency`]
 //! is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular program.
 
+mod announcement;
 mod assignment;
 mod duration;
 mod intern;
@@ -15,6 +16,7 @@ mod time;
 mod units;
 mod words;
 
+pub use announcement::QueueProxyAnnouncement;
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };

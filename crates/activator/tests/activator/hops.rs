@@ -83,7 +83,7 @@ async fn raw(to: SocketAddr, request: &str) -> String {
 }
 
 /// A queue-proxy in a thread of its own, as its tasks cannot leave theirs.
-fn start_queue_proxy(app: SocketAddr) -> (queue_proxy::Announcement, DropGuard) {
+fn start_queue_proxy(app: SocketAddr) -> (vocabulary::QueueProxyAnnouncement, DropGuard) {
     let environment: Environment = [
         ("SERVING_POD", "a"),
         ("CONTAINER_CONCURRENCY", "0"),

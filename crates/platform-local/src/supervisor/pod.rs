@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use orchestration::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{LinkAddress, PodName, Timestamp};
+use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
-use crate::pod::{Announcement, PodMessage};
+use crate::pod::PodMessage;
 use crate::supervisor::restarts::Life;
 
 /// The number of a template within its Service, from 1.
@@ -27,7 +27,7 @@ pub(crate) struct Pod {
     /// Why it is in trouble.
     pub(crate) trouble: Option<String>,
     started: Timestamp,
-    announced: Option<Announcement>,
+    announced: Option<QueueProxyAnnouncement>,
     details: BTreeMap<String, String>,
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use orchestration::{Fence, OrderId, OrderOutcome, PodFacts, RouteInForce};
 use scaling::PodPhase;
-use vocabulary::{PodCount, PodState, RevisionName};
+use vocabulary::{PodCount, PodState, QueueProxyAnnouncement, RevisionName};
 
 use super::*;
 use crate::manifest::{Placed, Service};
-use crate::pod::{Announcement, PodMessage, Template};
+use crate::pod::{PodMessage, Template};
 
 struct World {
     fleet: Fleet,
@@ -78,7 +78,8 @@ impl World {
     }
 
     fn announced(&mut self, pod: &PodName) {
-        let ports = Announcement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: None };
+        let ports =
+            QueueProxyAnnouncement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: None };
         self.note(pod, &PodNews::Said(PodMessage::Announced(ports)));
     }
 

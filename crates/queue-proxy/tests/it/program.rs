@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use link::PodOrder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use queue_proxy::Announcement;
 use vocabulary::PodWord;
+use vocabulary::QueueProxyAnnouncement;
 
 use crate::world::{App, Proxy, ask, environment, eventually, link_address, run};
 
 /// The program with ports of its own choice, and which those are.
-fn started(app: u16, changes: &[(&str, &str)]) -> (Child, Announcement) {
+fn started(app: u16, changes: &[(&str, &str)]) -> (Child, QueueProxyAnnouncement) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
         .env_clear()
         .envs(environment(app, changes))
@@ -124,7 +124,7 @@ fn an_announcement_says_who_may_call() {
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdout.read_line(&mut line).expect("it speaks");
-        let ports: Announcement = serde_json::from_str(&line).expect("one line of JSON");
+        let ports: QueueProxyAnnouncement = serde_json::from_str(&line).expect("one line of JSON");
         let token = ports.link_token.expect("there is a token");
         let linked = link::dial::<PodWord, PodOrder>(link_address(&ports)).await;
         let (mut reader, mut writer) = linked.expect("it listens");

@@ -14,13 +14,15 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use link::{PodOrder, Reader, Writer};
-use queue_proxy::{Announcement, Config, Ended, Environment};
+use queue_proxy::{Config, Ended, Environment};
 use runtime::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, Routing};
+use vocabulary::{
+    HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, QueueProxyAnnouncement, Routing,
+};
 
 /// The proof that the world's activator has.
 pub(crate) const HOP_KEY: &str = "the-hop-key";
@@ -33,13 +35,13 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 }
 
 /// Where the autoscaler calls it.
-pub(crate) fn link_address(ports: &Announcement) -> LinkAddress {
+pub(crate) fn link_address(ports: &QueueProxyAnnouncement) -> LinkAddress {
     LinkAddress { socket: ([127, 0, 0, 1], ports.link).into(), token: ports.link_token }
 }
 
 /// A queue-proxy with its link.
 pub(crate) struct Proxy {
-    pub(crate) ports: Announcement,
+    pub(crate) ports: QueueProxyAnnouncement,
     pub(crate) leaving: CancellationToken,
     pub(crate) ended: JoinHandle<Ended>,
     pub(crate) reader: Reader<PodWord>,

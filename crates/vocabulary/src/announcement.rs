@@ -1,0 +1,47 @@
+//! What does a queue-proxy say once it listens? Whoever started it on free ports has to hear which those are: one line of JSON on its standard output.
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::LinkToken;
+
+/// The ports that a queue-proxy has bound, and what proves who may call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueProxyAnnouncement {
+    /// Requests.
+    pub requests: u16,
+    /// Health, and the wait for a drain.
+    pub admin: u16,
+    /// The autoscaler's link.
+    pub link: u16,
+    /// Knative's measurements.
+    pub stat: u16,
+    /// Prometheus.
+    pub metrics: u16,
+    /// What the link port wants to hear first from whoever calls it; `None`: nothing, it is for this machine alone.
+    #[serde(default)]
+    pub link_token: Option<LinkToken>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pod may outlive the `ebb` that started it, and be read by another version.
+    #[test]
+    fn the_line_stays_as_it_is() {
+        let token = Some(LinkToken::new([7; 16]));
+        let announcement =
+            QueueProxyAnnouncement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: token };
+        let line = serde_json::to_string(&announcement).expect("numbers and a text are JSON");
+        assert_eq!(
+            line,
+            r#"{"requests":1,"admin":2,"link":3,"stat":4,"metrics":5,"link_token":"07070707070707070707070707070707"}"#
+        );
+        let read = |line: &str| {
+            serde_json::from_str::<QueueProxyAnnouncement>(line).expect("one that was announced")
+        };
+        assert_eq!(read(&line), announcement);
+        let without = QueueProxyAnnouncement { link_token: None, ..announcement };
+        assert_eq!(read(r#"{"requests":1,"admin":2,"link":3,"stat":4,"metrics":5}"#), without);
+    }
+}
