@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::Load;
 use crate::manifest::{ConfigMap, Service};
+use crate::relay::{self, Relay};
 use crate::wait::eventually;
 
 /// How long a slow, busy machine may take for what normally takes milliseconds.
@@ -26,6 +27,11 @@ const GENEROUS: Duration = Duration::from_secs(60);
 /// The executable under test: `$EBB_EXECUTABLE`, else the one that cargo built beside the test.
 pub fn executable() -> PathBuf {
     built("ebb", "EBB_EXECUTABLE")
+}
+
+/// The same with what the harness puts around its autoscaler.
+fn harnessed_executable() -> PathBuf {
+    built("harnessed-ebb", "EBB_HARNESSED_EXECUTABLE")
 }
 
 /// The app that the suites put behind ebb.
@@ -130,6 +136,13 @@ impl Ebb {
         Self::spawn(command, files, Stdio::piped()).await
     }
 
+    /// The same with links that lead through a relay.
+    pub async fn up_through(relay: &Relay, services: &[Service], config: &ConfigMap) -> Self {
+        let (mut command, files) = prepare(&harnessed_executable(), services, config, &[]);
+        command.env(relay::VARIABLE, relay.address().to_string());
+        Self::spawn(command, files, Stdio::piped()).await
+    }
+
     /// The same in a shell that first does something to itself, such as `ulimit -S -n 64`.
     pub async fn up_after(preparation: &str, services: &[Service], config: &ConfigMap) -> Self {
         let (command, files) = prepare(&executable(), services, config, &[]);
@@ -166,6 +179,7 @@ impl Ebb {
         let mut child = command
             // Ours, not the product's, which refuses settings that it does not know.
             .env_remove("EBB_EXECUTABLE")
+            .env_remove("EBB_HARNESSED_EXECUTABLE")
             .env_remove("EBB_TEST_APP")
             .stdin(stdin)
             .stdout(Stdio::piped())

@@ -1,11 +1,17 @@
-//! A TCP relay that a test can cut or stall, between an autoscaler and a queue-proxy.
+//! A TCP relay that a test can cut or stall, between an autoscaler and whom it links, and the dialler that leads links through it.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+use link::{ByteStream, Dial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+/// Names the relay to `harnessed-ebb`.
+pub const VARIABLE: &str = "TEST_LINK_RELAY";
 
 /// What the relay does with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +33,7 @@ pub struct Relay {
 
 impl Relay {
     /// Starts relaying on a port of its own.
-    pub async fn start() -> std::io::Result<Self> {
+    pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let mood = Arc::new(watch::Sender::new(Mood::Passing));
@@ -48,6 +54,24 @@ impl Relay {
     /// Changes what happens to bytes from now on.
     pub fn set(&self, mood: Mood) {
         self.mood.send_replace(mood);
+    }
+}
+
+/// Dials through a relay, which is told the address in a first line.
+#[derive(Debug)]
+pub struct RelayDialler {
+    /// Where it listens.
+    pub relay: SocketAddr,
+}
+
+impl Dial for RelayDialler {
+    fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<ByteStream>> {
+        let relay = self.relay;
+        Box::pin(async move {
+            let mut stream = TcpStream::connect(relay).await?;
+            stream.write_all(format!("{address}\n").as_bytes()).await?;
+            Ok(stream.into())
+        })
     }
 }
 

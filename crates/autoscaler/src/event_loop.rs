@@ -59,8 +59,8 @@ impl EventLoop {
         platform: Arc<dyn Platform>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { name, clock, metrics, dial, choice } = config;
-        let (links, words) = Links::new(name, clock, dial, metrics.clone(), stop.child_token());
+        let AutoscalerConfig { name, clock, metrics, dialler, choice } = config;
+        let (links, words) = Links::new(name, clock, dialler, metrics.clone(), stop.child_token());
         Self {
             clock,
             facts: platform.subscribe(),

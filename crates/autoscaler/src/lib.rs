@@ -13,10 +13,10 @@ mod links;
 mod metrics;
 mod views;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use link::Dial;
 pub use orchestration::ActivatorChoice;
 use platform::Platform;
 use runtime::{Clock, vital};
@@ -37,20 +37,10 @@ pub struct AutoscalerConfig {
     pub clock: Clock,
     /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
     pub metrics: Metrics,
-    /// How an address that the platform names is reached.
-    pub dial: DialRoute,
+    /// What reaches the addresses that the platform names.
+    pub dialler: Arc<dyn Dial>,
     /// Which activators serve a revision.
     pub choice: ActivatorChoice,
-}
-
-/// How links reach the addresses that the platform names.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum DialRoute {
-    /// As they are.
-    #[default]
-    Direct,
-    /// Through a relay that tests put in between; see [`link::dial_through`].
-    Relay(SocketAddr),
 }
 
 /// A running autoscaler. Dropping it without [`Autoscaler::stop`] stops it too, but waits for nothing.

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link::{LinkError, Message, Reader, Writer};
+use link::{Dial, LinkError, Message, Reader, Writer};
 use orchestration::{Event, LinkId, LinkNews, Priority};
 use runtime::{Backoff, Clock, vital};
 use tokio::sync::{mpsc, watch};
@@ -22,7 +22,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use vocabulary::{LinkAddress, PodSettings, ReplicaName, Timestamp};
 
-use crate::DialRoute;
 use crate::metrics::{LinkEnd, Metrics, PeerKind};
 pub(crate) use outbox::Outbox;
 use pacer::Pacer;
@@ -41,7 +40,7 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 /// Opens links and collects what they say.
 pub(crate) struct Links {
     clock: Clock,
-    dial: DialRoute,
+    dialler: Arc<dyn Dial>,
     metrics: Metrics,
     events: mpsc::Sender<Event>,
     pacer: Pacer,
@@ -88,14 +87,14 @@ impl Links {
     pub(crate) fn new(
         owner: ReplicaName,
         clock: Clock,
-        dial: DialRoute,
+        dialler: Arc<dyn Dial>,
         metrics: Metrics,
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let tasks = TaskTracker::new();
         let pacer = Pacer::start(clock, &tasks, stop.clone());
-        (Self { clock, dial, metrics, events, pacer, tasks, stop, owner }, receiver)
+        (Self { clock, dialler, metrics, events, pacer, tasks, stop, owner }, receiver)
     }
 
     /// Keeps a link.
@@ -137,7 +136,7 @@ impl Links {
         Peer {
             target,
             clock: self.clock,
-            dial: self.dial,
+            dialler: Arc::clone(&self.dialler),
             metrics: self.metrics.clone(),
             events: self.events.clone(),
             pacer: self.pacer.clone(),
@@ -181,7 +180,7 @@ enum Refusing {
 struct Peer {
     target: LinkTarget,
     clock: Clock,
-    dial: DialRoute,
+    dialler: Arc<dyn Dial>,
     metrics: Metrics,
     events: mpsc::Sender<Event>,
     pacer: Pacer,
@@ -201,10 +200,7 @@ impl Peer {
     async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
             let turn = self.pacer.turn(self.target.priority).await;
-            let dialled = match self.dial {
-                DialRoute::Direct => link::dial(self.target.address).await,
-                DialRoute::Relay(relay) => link::dial_through(relay, self.target.address).await,
-            };
+            let dialled = link::dial_with(&*self.dialler, self.target.address).await;
             drop(turn);
             match dialled {
                 Ok(ends) => return ends,

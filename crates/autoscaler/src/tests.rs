@@ -1,6 +1,7 @@
 //! The whole autoscaler over real links on loopback: a platform that the test plays, activators and pods that it plays too.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -58,10 +59,6 @@ struct World {
 
 impl World {
     fn start(epoch: u64) -> Self {
-        Self::start_with(epoch, DialRoute::default())
-    }
-
-    fn start_with(epoch: u64, dial: DialRoute) -> Self {
         let (facts, receiver) = mpsc::channel(1024);
         let (orders, commands) = mpsc::channel(1024);
         let platform = Arc::new(FakePlatform { facts: Mutex::new(Some(receiver)), commands: orders });
@@ -73,7 +70,7 @@ impl World {
             name: ReplicaName::new("autoscaler"),
             clock: Clock::start(),
             metrics,
-            dial,
+            dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::Everyone,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands }

@@ -100,9 +100,6 @@ pub(crate) struct UpOptions {
     /// wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
-    /// Links are dialled through this relay, which is told the real address in a first line: for tests of what crosses a network.
-    #[arg(long, value_name = "ADDRESS", hide = true)]
-    pub(crate) link_relay: Option<SocketAddr>,
 }
 
 /// More than this on one machine only take each other's cores.

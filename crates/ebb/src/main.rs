@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use autoscaler::Autoscaler;
+
 // Gives back what a burst of requests took, which the C library's allocator does not (`docs/performance.md`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ebb::main(std::env::args_os())
+    ebb::main(std::env::args_os(), Autoscaler::start)
 }

@@ -14,16 +14,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use platform_local::{Loaded, LocalPlatform, ServiceAddress};
-use runtime::{Colours, DescriptorLimit, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
+use runtime::{Colours, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, UpOptions};
-use crate::{lint, output};
+use crate::{StartAutoscaler, lint, output};
 use api::{Orders, RestartOrder};
-use parts::{Manifests, Parts};
+use parts::{Foundations, Manifests, Parts};
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -31,7 +31,7 @@ const INTERRUPTED: u8 = 130;
 const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
-pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
@@ -52,7 +52,8 @@ pub(crate) fn run(options: UpOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let descriptors = runtime::raise_descriptor_limit();
-    runtime()?.block_on(serve(options, Manifests { source, loaded }, sockets, descriptors))
+    let foundations = Foundations { manifests: Manifests { source, loaded }, descriptors, start_autoscaler };
+    runtime()?.block_on(serve(options, foundations, sockets))
 }
 
 /// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
@@ -102,19 +103,14 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-async fn serve(
-    options: UpOptions,
-    manifests: Manifests,
-    sockets: Sockets,
-    descriptors: DescriptorLimit,
-) -> anyhow::Result<ExitCode> {
+async fn serve(options: UpOptions, foundations: Foundations, sockets: Sockets) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let mut hangups = Hangups::listen()?;
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
     let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
-    let welcome = welcome(options.log_format, &manifests.loaded, requests_address, api_address);
-    let mut parts = Parts::start(&options, manifests, sockets.requests, descriptors).await?;
+    let welcome = welcome(options.log_format, &foundations.manifests.loaded, requests_address, api_address);
+    let mut parts = Parts::start(&options, foundations, sockets.requests).await?;
     let orders = Orders { restarts: orders, platform: parts.platform() };
     let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     // Whether anybody reads it is not our concern.

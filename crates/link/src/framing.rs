@@ -18,12 +18,12 @@ use bytes::{Buf, BufMut, BytesMut};
 use futures_util::StreamExt;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
 use tokio_util::codec::length_delimited::LengthDelimitedCodecError;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use vocabulary::LinkToken;
 
+use crate::connection::{Incoming, Outgoing};
 use crate::wire::{self, Message, WireError};
 
 /// Every side sends at least one frame in this time.
@@ -81,7 +81,7 @@ pub enum LinkError {
 
 /// The receiving half of a link.
 pub struct Reader<In> {
-    frames: FramedRead<OwnedReadHalf, LengthDelimitedCodec>,
+    frames: FramedRead<Incoming, LengthDelimitedCodec>,
     /// Runs out [`SILENCE_MAX`] after the last frame, whoever polls and however often a read is cancelled.
     silence: Pin<Box<Sleep>>,
     /// The parts of a message that came in fragments so far.
@@ -90,7 +90,7 @@ pub struct Reader<In> {
 }
 
 impl<In: Message> Reader<In> {
-    pub(crate) fn new(stream: OwnedReadHalf) -> Self {
+    pub(crate) fn new(stream: Incoming) -> Self {
         let codec = LengthDelimitedCodec::builder().max_frame_length(In::FRAME_BYTES_MAX).new_codec();
         Self {
             frames: FramedRead::with_capacity(stream, codec, BUFFER_BYTES_AT_START),
@@ -101,7 +101,7 @@ impl<In: Message> Reader<In> {
     }
 
     /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
-    pub(crate) fn of_stranger(stream: OwnedReadHalf) -> Self {
+    pub(crate) fn of_stranger(stream: Incoming) -> Self {
         let mut reader = Self::new(stream);
         reader.frames.decoder_mut().set_max_frame_length(FIRST_FRAME_BYTES_MAX);
         reader
@@ -173,7 +173,7 @@ impl<In: Message> Reader<In> {
 
 /// The sending half of a link.
 pub struct Writer<Out> {
-    stream: OwnedWriteHalf,
+    stream: Outgoing,
     /// What the peer wants to hear first, until it was said.
     token: Option<LinkToken>,
     /// Bytes of whole frames that have not left yet.
@@ -184,7 +184,7 @@ pub struct Writer<Out> {
 }
 
 impl<Out: Message> Writer<Out> {
-    pub(crate) fn new(stream: OwnedWriteHalf, token: Option<LinkToken>) -> Self {
+    pub(crate) fn new(stream: Outgoing, token: Option<LinkToken>) -> Self {
         Self {
             stream,
             token,

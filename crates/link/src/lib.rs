@@ -1,7 +1,7 @@
 //! What ebb's programs tell each other.
 //!
-//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and each activator: one TCP connection
-//! with length-delimited protobuf frames both ways. Every message says what *is*, so a repeat or a reconnect does no harm.
+//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and each activator: one connection, over
+//! whatever carries bytes both ways, with length-delimited protobuf frames. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
 //! * [`PodWord`], [`PodOrder`], [`ActivatorWord`], [`ActivatorOrder`]: what is said, in our own words.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their direction, and cut off a peer
@@ -9,20 +9,17 @@
 //! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
+mod connection;
 mod framing;
 mod history;
 mod messages;
 mod refusal;
 mod wire;
 
-use std::net::SocketAddr;
-
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 
 pub use accept::{Accepted, Acceptor};
+pub use connection::{ByteStream, Dial, TcpDialler};
 pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
@@ -38,50 +35,39 @@ pub type FromPod = (Reader<PodOrder>, Writer<PodWord>);
 /// An activator's end of its link.
 pub type FromActivator = (Reader<ActivatorOrder>, Writer<ActivatorWord>);
 
-/// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
-///
-/// The dialler speaks first, and its first message carries the token: the accepting side takes a connection for a link only then.
+/// Opens a link over plain TCP; see [`dial_with`].
 pub async fn dial<In: Message, Out: Message>(
     address: LinkAddress,
 ) -> Result<(Reader<In>, Writer<Out>), LinkError> {
-    let connecting = tokio::time::timeout(WRITE_MAX, TcpStream::connect(address.socket));
+    dial_with(&TcpDialler, address).await
+}
+
+/// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
+///
+/// The dialler speaks first, and its first message carries the token: the accepting side takes a connection for a link only then.
+pub async fn dial_with<In: Message, Out: Message>(
+    dialler: &dyn Dial,
+    address: LinkAddress,
+) -> Result<(Reader<In>, Writer<Out>), LinkError> {
+    let connecting = tokio::time::timeout(WRITE_MAX, dialler.connect(address.socket));
     let stream = connecting.await.map_err(|_| LinkError::ConnectTimeout)?.map_err(LinkError::Connect)?;
     Ok(over(stream, address.token))
 }
 
-/// Opens a link to `address` through `relay`, which is told the address in a first line, `HOST:PORT`. Meant for tests of what crosses a
-/// network; nothing else speaks this.
-pub async fn dial_through<In: Message, Out: Message>(
-    relay: SocketAddr,
-    address: LinkAddress,
-) -> Result<(Reader<In>, Writer<Out>), LinkError> {
-    let connecting = async {
-        let mut stream = TcpStream::connect(relay).await?;
-        stream.write_all(format!("{}\n", address.socket).as_bytes()).await?;
-        Ok(stream)
-    };
-    let stream = tokio::time::timeout(WRITE_MAX, connecting).await.map_err(|_| LinkError::ConnectTimeout)?;
-    Ok(over(stream.map_err(LinkError::Connect)?, address.token))
-}
-
 /// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`] is what a listening program wants.
-pub fn accept<In: Message, Out: Message>(stream: TcpStream) -> (Reader<In>, Writer<Out>) {
-    over(stream, None)
+pub fn accept<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
+    over(stream.into(), None)
 }
 
 /// The same for a peer that has yet to say who it is.
-fn accept_stranger<In: Message, Out: Message>(stream: TcpStream) -> (Reader<In>, Writer<Out>) {
-    let (read, write) = halves(stream);
-    (Reader::of_stranger(read), Writer::new(write, None))
+fn accept_stranger<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
+    let stream = stream.into();
+    (Reader::of_stranger(stream.incoming), Writer::new(stream.outgoing, None))
 }
 
-fn over<In: Message, Out: Message>(stream: TcpStream, token: Option<LinkToken>) -> (Reader<In>, Writer<Out>) {
-    let (read, write) = halves(stream);
-    (Reader::new(read), Writer::new(write, token))
-}
-
-fn halves(stream: TcpStream) -> (OwnedReadHalf, OwnedWriteHalf) {
-    // Frames are small and urgent. Failure leaves a slower link, which is no reason to refuse it.
-    let _ = stream.set_nodelay(true);
-    stream.into_split()
+fn over<In: Message, Out: Message>(
+    stream: ByteStream,
+    token: Option<LinkToken>,
+) -> (Reader<In>, Writer<Out>) {
+    (Reader::new(stream.incoming), Writer::new(stream.outgoing, token))
 }

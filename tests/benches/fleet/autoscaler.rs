@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, DialRoute, Metrics};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, Metrics};
 use axum::routing::get;
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
@@ -70,7 +70,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         name: ReplicaName::new("autoscaler"),
         clock: Clock::start(),
         metrics: Metrics::register(&MetricsRegistry::default()),
-        dial: DialRoute::default(),
+        dialler: Arc::new(link::TcpDialler),
         choice: ActivatorChoice::Everyone,
     };
     let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));

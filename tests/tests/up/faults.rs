@@ -142,9 +142,8 @@ async fn an_app_that_hangs_is_taken_out_by_its_liveness_probe() {
 #[tokio::test]
 async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
     let relay = Relay::start().await.expect("a port is free");
-    let address = relay.address().to_string();
     let service = Service::new("linked").scaling("min-scale", "1").scaling("target", "20");
-    let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &["--link-relay", &address]).await;
+    let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
     // 35 in flight at 14 per pod: in the middle of what 3 pods take.
     let load = ebb.load("linked").path("/?sleep=500");
     let traffic = tokio::spawn(async move { load.steady(70, Duration::from_secs(45)).await });
@@ -169,9 +168,8 @@ async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
 #[tokio::test]
 async fn with_no_link_at_all_nothing_is_scaled_down() {
     let relay = Relay::start().await.expect("a port is free");
-    let address = relay.address().to_string();
     let service = Service::new("silent").scaling("min-scale", "0");
-    let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &["--link-relay", &address]).await;
+    let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
     ebb.until_pods("silent", 1).await;
     relay.set(Mood::Cut);
     // Twice the stable window without a word from anybody: missing data is not zero.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, DialRoute};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
 use dataplane::{ConnectionBudget, MemoryBudget};
+use link::TcpDialler;
 use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
 use platform::Platform;
@@ -20,6 +21,7 @@ use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
 use super::api::CurrentRouter;
 use super::shutdown::{self, DRAIN_PATIENCE};
+use crate::StartAutoscaler;
 use crate::cli::UpOptions;
 
 /// More threads than this would take requests from each other without serving them sooner.
@@ -30,7 +32,7 @@ pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
     autoscaler_metrics: autoscaler::Metrics,
-    dial: DialRoute,
+    start_autoscaler: StartAutoscaler,
     platform: Arc<LocalPlatform>,
     activators: Arc<Activators>,
     /// Those that accept requests, behind one listener.
@@ -41,6 +43,13 @@ pub(super) struct Parts {
     /// `None` only while it is rebuilt.
     autoscaler: Option<Autoscaler>,
     api: CurrentRouter,
+}
+
+/// What is there before any part is.
+pub(super) struct Foundations {
+    pub(super) manifests: Manifests,
+    pub(super) descriptors: DescriptorLimit,
+    pub(super) start_autoscaler: StartAutoscaler,
 }
 
 /// What is to run.
@@ -116,15 +125,14 @@ impl Parts {
     /// Starts the supervisor, an activator and an autoscaler.
     pub(super) async fn start(
         options: &UpOptions,
-        manifests: Manifests,
+        foundations: Foundations,
         requests: TcpListener,
-        descriptors: DescriptorLimit,
     ) -> anyhow::Result<Self> {
+        let Foundations { manifests, descriptors, start_autoscaler } = foundations;
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::Metrics::register(&metrics);
         let autoscaler_metrics = autoscaler::Metrics::register(&metrics);
-        let dial = options.link_relay.map_or(DialRoute::Direct, DialRoute::Relay);
         let ebb = std::env::current_exe().context("finding this executable")?;
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
@@ -155,7 +163,8 @@ impl Parts {
             activators.add(&activator);
             accepting.push(activator);
         }
-        let autoscaler = start_autoscaler(&platform, autoscaler_config(clock, &autoscaler_metrics, dial));
+        let autoscaler =
+            start_autoscaler(autoscaler_config(clock, &autoscaler_metrics), platform_of(&platform));
         for running in &accepting {
             running.activator.synced().await;
         }
@@ -164,7 +173,7 @@ impl Parts {
             clock,
             metrics,
             autoscaler_metrics,
-            dial,
+            start_autoscaler,
             platform,
             activators,
             accepting,
@@ -187,11 +196,11 @@ impl Parts {
 
     /// Ends the autoscaler and starts one that knows nothing but what the platform and the links tell it.
     pub(super) async fn restart_autoscaler(&mut self) -> anyhow::Result<()> {
-        let config = autoscaler_config(self.clock, &self.autoscaler_metrics, self.dial);
+        let config = autoscaler_config(self.clock, &self.autoscaler_metrics);
         if let Some(old) = self.autoscaler.take() {
             old.stop().await;
         }
-        let new = start_autoscaler(&self.platform, config);
+        let new = (self.start_autoscaler)(config, platform_of(&self.platform));
         self.api.replace(router(&new, &self.metrics));
         self.autoscaler = Some(new);
         Ok(())
@@ -291,14 +300,18 @@ fn log_options(options: &UpOptions) -> LogOptions {
 }
 
 /// One at a time, which owns everything. All activators accept from one listening socket, so each must know every revision.
-fn autoscaler_config(clock: Clock, metrics: &autoscaler::Metrics, dial: DialRoute) -> AutoscalerConfig {
-    let (name, choice) = (ReplicaName::new("autoscaler"), ActivatorChoice::Everyone);
-    AutoscalerConfig { name, clock, metrics: metrics.clone(), dial, choice }
+fn autoscaler_config(clock: Clock, metrics: &autoscaler::Metrics) -> AutoscalerConfig {
+    AutoscalerConfig {
+        name: ReplicaName::new("autoscaler"),
+        clock,
+        metrics: metrics.clone(),
+        dialler: Arc::new(TcpDialler),
+        choice: ActivatorChoice::Everyone,
+    }
 }
 
-fn start_autoscaler(platform: &Arc<LocalPlatform>, config: AutoscalerConfig) -> Autoscaler {
-    let platform: Arc<dyn Platform> = Arc::<LocalPlatform>::clone(platform);
-    Autoscaler::start(config, platform)
+fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {
+    Arc::<LocalPlatform>::clone(platform)
 }
 
 fn router(autoscaler: &Autoscaler, metrics: &MetricsRegistry) -> Router {

@@ -49,6 +49,59 @@ async fn messages_arrive_in_order_and_a_close_between_frames_is_an_end() {
     assert_eq!(reader.next().await.unwrap(), None);
 }
 
+/// TCP is one carrier of many: nothing of a link asks for a socket.
+#[tokio::test]
+async fn a_link_runs_over_any_stream_of_bytes() {
+    // Less room than a message takes, so that both ends have to wait for each other.
+    let (near, far) = tokio::io::duplex(16);
+    let (mut reader, mut writer) = crate::accept::<PodWord, PodOrder>(crate::ByteStream::of(near));
+    let (mut far_reader, mut far_writer) = crate::accept::<PodOrder, PodWord>(crate::ByteStream::of(far));
+    let order = PodOrder::Settings(PodSettings { surge_threshold: Some(7), ..PodSettings::default() }.into());
+    let word = PodWord::State { state: PodState::Unready, detail: "x".repeat(500) };
+    let (sent, answered, obeyed, heard) =
+        tokio::join!(writer.send(&order), far_writer.send(&word), far_reader.next(), reader.next());
+    sent.unwrap();
+    answered.unwrap();
+    assert_eq!((obeyed.unwrap(), heard.unwrap()), (Some(order), Some(word)));
+    drop((far_reader, far_writer));
+    assert_eq!(reader.next().await.unwrap(), None);
+}
+
+/// What a dialler of another kind brings: the token still comes first, and a connection that comes too late is given up.
+#[tokio::test(start_paused = true)]
+async fn a_link_is_dialled_by_whatever_dials() {
+    #[derive(Debug)]
+    struct Pipe(std::sync::Mutex<Option<tokio::io::DuplexStream>>);
+    impl crate::Dial for Pipe {
+        fn connect(
+            &self,
+            address: std::net::SocketAddr,
+        ) -> futures_util::future::BoxFuture<'static, io::Result<crate::ByteStream>> {
+            assert_eq!(address.port(), 7);
+            let stream = self.0.lock().unwrap().take();
+            Box::pin(async {
+                match stream {
+                    Some(stream) => Ok(crate::ByteStream::of(stream)),
+                    None => std::future::pending().await,
+                }
+            })
+        }
+    }
+    let (near, mut far) = tokio::io::duplex(4096);
+    let dialler = Pipe(Some(near).into());
+    let address = vocabulary::LinkAddress {
+        socket: ([127, 0, 0, 1], 7).into(),
+        token: Some(LinkToken::new(*b"0123456789abcdef")),
+    };
+    let (_reader, mut writer) = crate::dial_with::<PodWord, PodOrder>(&dialler, address).await.unwrap();
+    writer.send(&PodOrder::Heartbeat).await.unwrap();
+    let mut bytes = [0; 4 + 20];
+    far.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(bytes, *framed(&[&[0x72, 16], b"0123456789abcdef".as_slice(), &[0x12, 0]].concat()));
+    let late = crate::dial_with::<PodWord, PodOrder>(&dialler, address).await;
+    assert!(matches!(late, Err(LinkError::ConnectTimeout)));
+}
+
 #[tokio::test]
 async fn a_message_longer_than_a_frame_arrives_whole() {
     let (near, far) = connection().await;
