@@ -1,8 +1,7 @@
 //! What the autoscaler assigned to this activator: which revisions, under which hosts.
 //!
-//! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces it, and a repeat does no harm. Between the
-//! beginning and the end of a sync the autoscaler names everything it knows, and the rest is dropped at the end. Until the first end nobody can say that a
-//! host is unknown.
+//! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces it, and a repeat does no harm. Until every bucket
+//! was told once nobody can say that a host is unknown. Who may say what about which bucket is `link`'s affair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use vocabulary::{Assignment, RevisionName, Routing, Version};
+use vocabulary::{Assignment, Ownership, RevisionName, Routing, Version};
 
 use crate::context::Context;
 use crate::held::HeldRequests;
@@ -32,18 +31,13 @@ pub(crate) struct Assignments {
     context: Arc<Context>,
     /// Read by every request.
     by_host: DashMap<String, Arc<Revision>>,
-    /// Changed by the link alone.
+    /// Changed by the links alone.
     known: Mutex<Known>,
     /// Changes whenever a host may have become known, or unknown for certain.
     news: watch::Sender<News>,
 }
 
-#[derive(Default)]
-struct Known {
-    by_name: BTreeMap<RevisionName, Arc<Revision>>,
-    /// While a sync runs: what it has not named yet.
-    unnamed: Option<BTreeSet<RevisionName>>,
-}
+type Known = BTreeMap<RevisionName, Arc<Revision>>;
 
 /// What a request for an unknown host waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,19 +67,24 @@ impl Assignments {
         self.news.subscribe()
     }
 
-    /// The autoscaler begins to name everything.
-    pub(crate) fn sync_begin(&self) {
-        let mut known = self.known.lock();
-        known.unnamed = Some(known.by_name.keys().cloned().collect());
+    /// What is known in some buckets.
+    pub(crate) fn names_in(&self, ownership: &Ownership) -> BTreeSet<RevisionName> {
+        let known = self.known.lock();
+        known.keys().filter(|name| ownership.epoch_of(name).is_some()).cloned().collect()
     }
 
-    /// The autoscaler has named everything: what it did not name is dropped.
-    pub(crate) fn sync_end(&self) {
+    /// An owner has told all of its buckets and did not name these: they are dropped.
+    pub(crate) fn drop_unnamed(&self, names: impl Iterator<Item = RevisionName>) {
         let mut known = self.known.lock();
-        for name in known.unnamed.take().unwrap_or_default() {
+        for name in names {
             self.drop_revision(&mut known, &name);
         }
         drop(known);
+        self.news.send_modify(|news| news.changes += 1);
+    }
+
+    /// All of every bucket was told.
+    pub(crate) fn note_synced(&self) {
         self.news.send_modify(|news| {
             news.is_synced = true;
             news.changes += 1;
@@ -95,10 +94,7 @@ impl Assignments {
     /// Takes over an assignment if it is newer than what is known.
     pub(crate) fn assign(&self, assignment: &Assignment) -> Outcome {
         let mut known = self.known.lock();
-        if let Some(unnamed) = &mut known.unnamed {
-            unnamed.remove(&assignment.revision);
-        }
-        let revision = if let Some(revision) = known.by_name.get(&assignment.revision) {
+        let revision = if let Some(revision) = known.get(&assignment.revision) {
             let in_force = revision.settings().version;
             if assignment.version < in_force {
                 self.context.metrics.stale_assignments.inc();
@@ -114,7 +110,7 @@ impl Assignments {
         };
         let hosts_before = revision.settings().hosts.clone();
         let lost = revision.apply(assignment);
-        known.by_name.insert(assignment.revision.clone(), Arc::clone(&revision));
+        known.insert(assignment.revision.clone(), Arc::clone(&revision));
         for host in hosts_before.iter().filter(|host| !assignment.hosts.contains(host)) {
             self.release_host(host, &revision);
         }
@@ -129,7 +125,7 @@ impl Assignments {
     /// Drops a revision, unless an assignment newer than `version` is in force.
     pub(crate) fn remove(&self, name: &RevisionName, version: Version) {
         let mut known = self.known.lock();
-        let is_newer = known.by_name.get(name).is_some_and(|known| known.settings().version < version);
+        let is_newer = known.get(name).is_some_and(|known| known.settings().version < version);
         if is_newer {
             self.drop_revision(&mut known, name);
         }
@@ -140,7 +136,7 @@ impl Assignments {
     /// What is held of each revision that holds anything.
     pub(crate) fn held(&self) -> Vec<HeldRequests> {
         let known = self.known.lock();
-        let revisions: Vec<Arc<Revision>> = known.by_name.values().cloned().collect();
+        let revisions: Vec<Arc<Revision>> = known.values().cloned().collect();
         drop(known);
         revisions.iter().map(|revision| revision.held()).filter(|held| held.requests > 0).collect()
     }
@@ -148,11 +144,11 @@ impl Assignments {
     /// The routing in force, per revision.
     pub(crate) fn routings(&self) -> Vec<(RevisionName, Routing)> {
         let known = self.known.lock();
-        known.by_name.iter().map(|(name, revision)| (name.clone(), revision.settings().routing)).collect()
+        known.iter().map(|(name, revision)| (name.clone(), revision.settings().routing)).collect()
     }
 
     fn drop_revision(&self, known: &mut Known, name: &RevisionName) {
-        if let Some(revision) = known.by_name.remove(name) {
+        if let Some(revision) = known.remove(name) {
             self.context.metrics.assigned_revisions.dec();
             for host in &revision.settings().hosts {
                 self.release_host(host, &revision);
@@ -170,7 +166,7 @@ impl Assignments {
 /// An activator that ends serves nothing, but its process may go on.
 impl Drop for Assignments {
     fn drop(&mut self) {
-        let left = i64::try_from(self.known.get_mut().by_name.len()).unwrap_or(i64::MAX);
+        let left = i64::try_from(self.known.get_mut().len()).unwrap_or(i64::MAX);
         self.context.metrics.assigned_revisions.dec_by(left);
     }
 }

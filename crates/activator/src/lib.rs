@@ -1,7 +1,7 @@
 //! The proxy before the pods: which pod takes this request, or how long does it wait.
 //!
-//! An activator knows what the autoscaler assigned to it over its link (`assignments`), finds the revision of a request by its Host, holds the request
-//! until a pod has a free slot (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when its link is
+//! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of a request by its Host, holds the request
+//! until a pod has a free slot (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when a link is
 //! gone.
 
 mod agenda;
@@ -39,7 +39,7 @@ use vocabulary::LinkToken;
 use assignments::Assignments;
 use backends::{Backends, CloseIdle};
 use context::Context;
-use link::{Acknowledgements, LinkEnd};
+use link::LinkEnd;
 use metering::Metering;
 use stack::Stack;
 use workers::Threads;
@@ -84,7 +84,7 @@ pub struct Activator {
 }
 
 impl Activator {
-    /// Starts the threads: workers that accept requests, and one for the link, so that neither waits for the other. Fails if a thread cannot be started
+    /// Starts the threads: workers that accept requests, and one for the links, so that neither waits for the other. Fails if a thread cannot be started
     /// or a listener cannot be used.
     pub fn start(config: ActivatorConfig, listeners: Listeners) -> io::Result<Self> {
         let count = config.workers.max(1);
@@ -122,7 +122,7 @@ impl Activator {
         Ok(Self { ending, _abandon: abandon, context, assignments, workers, control: threads })
     }
 
-    /// Returns once the autoscaler has told everything it knows for the first time.
+    /// Returns once every bucket's owner has told all of it for the first time.
     pub async fn synced(&self) {
         let mut news = self.assignments.news();
         // An error means that the activator has ended, which its owner finds out soon enough.
@@ -202,7 +202,7 @@ impl Worker {
     }
 }
 
-/// The thread of the link: what must happen in time however busy the workers are.
+/// The thread of the links: what must happen in time however busy the workers are.
 struct Control {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
@@ -227,13 +227,8 @@ impl Control {
             }
         };
         let metering = Rc::new(Metering::new(Arc::clone(&self.context), self.workers));
-        let link = Rc::new(LinkEnd {
-            context: Arc::clone(&self.context),
-            assignments: self.assignments,
-            metering: Rc::clone(&metering),
-            backends: self.backends,
-            acknowledgements: Rc::new(Acknowledgements::default()),
-        });
+        let (context, assignments) = (Arc::clone(&self.context), self.assignments);
+        let link = Rc::new(LinkEnd::new(context, assignments, Rc::clone(&metering), self.backends));
         let pacing = async {
             loop {
                 self.context.pacing.next(&self.context.clock).await.wake();

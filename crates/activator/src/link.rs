@@ -1,121 +1,230 @@
-//! The activator's end of its link: what the autoscaler says is acted upon, and what the activator holds is told.
+//! The activator's end of its links: what the owners say is acted upon, and what the activator holds is told to whom it concerns.
 //!
-//! The writer never queues messages. It asks what is true when it may write (which seconds were closed, which versions are acted upon, how much is held), so a
+//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`), and hears of the revisions in them. The writer of a
+//! link never queues messages. It asks what is true when it may write (which seconds were closed, which versions are acted upon, how much is held), so a
 //! slow peer gets fewer and newer words. A link that ends changes nothing about what is served.
 
+mod claims;
+mod mailbox;
+
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use link::{Accepted, Acceptor, ActivatorOrder, LinkError, Reader, Writer};
+use runtime::vital;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
-use tracing::{info, warn};
-use vocabulary::{ActivatorHello, ActivatorWord, Assignment, LinkToken, LinkVersion, RevisionName, Version};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, Assignment, LinkToken, LinkVersion, Ownership, ReplicaName, RevisionName,
+    Version,
+};
 
 use crate::assignments::{Assignments, Outcome};
 use crate::backends::Backends;
 use crate::context::Context;
 use crate::metering::Metering;
+use crate::revision::Revision;
 
-/// What a link needs to know and to reach.
+use claims::{Claims, LinkNumber};
+use mailbox::Mailbox;
+
+/// Links that may stand at once, each of somebody who knows the token: as many autoscalers as anybody runs, and for each a link that is about to replace
+/// another. One more ends the oldest, those first that have not said whose they are.
+const LINKS_MAX: usize = 32;
+
+/// What links need to know and to reach.
 pub(crate) struct LinkEnd {
-    pub(crate) context: Arc<Context>,
-    pub(crate) assignments: Arc<Assignments>,
-    pub(crate) metering: Rc<Metering>,
-    pub(crate) backends: Backends,
-    pub(crate) acknowledgements: Rc<Acknowledgements>,
+    context: Arc<Context>,
+    assignments: Arc<Assignments>,
+    metering: Rc<Metering>,
+    backends: Backends,
+    claims: RefCell<Claims>,
+    standing: RefCell<BTreeMap<LinkNumber, StandingLink>>,
 }
 
-/// Versions that are acted upon and not yet acknowledged, the newest of each revision.
-#[derive(Default)]
-pub(crate) struct Acknowledgements {
-    pending: RefCell<BTreeMap<RevisionName, Version>>,
-    added: Notify,
+/// A link that stands. Dropping it ends the link's conversation.
+#[derive(Clone)]
+struct StandingLink {
+    mailbox: Rc<Mailbox>,
+    end: CancellationToken,
 }
 
-impl Acknowledgements {
-    fn add(&self, revision: &RevisionName, version: Version) {
-        let mut pending = self.pending.borrow_mut();
-        let newest = pending.entry(revision.clone()).or_default();
-        *newest = version.max(*newest);
-        drop(pending);
-        self.added.notify_one();
-    }
+/// A conversation, as the reading side follows it.
+struct Conversation {
+    link: LinkNumber,
+    sync: Option<SyncUnderWay>,
+}
 
-    fn take(&self) -> BTreeMap<RevisionName, Version> {
-        std::mem::take(&mut self.pending.borrow_mut())
-    }
+/// Between the beginning and the end of a sync.
+struct SyncUnderWay {
+    /// The buckets that it is everything of.
+    claimed: Ownership,
+    /// What is known in them and was not named yet.
+    unnamed: BTreeSet<RevisionName>,
 }
 
 impl LinkEnd {
-    /// Serves one link after the other, for ever. A new one replaces the old.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        assignments: Arc<Assignments>,
+        metering: Rc<Metering>,
+        backends: Backends,
+    ) -> Self {
+        let (claims, standing) = (RefCell::default(), RefCell::default());
+        Self { context, assignments, metering, backends, claims, standing }
+    }
+
+    /// Serves links, for ever.
     pub(crate) async fn run(self: Rc<Self>, listener: TcpListener, token: Option<LinkToken>) -> Infallible {
         let refused = self.context.metrics.refused_links.clone();
         let mut acceptor = Acceptor::new(listener, token, refused);
-        let mut accepted = acceptor.accept().await;
+        let mut conversations = JoinSet::new();
+        let mut accepted_links = 0;
         loop {
-            let serving = Rc::clone(&self).serve(accepted);
-            tokio::pin!(serving);
-            let mut is_up = true;
-            accepted = loop {
-                tokio::select! {
-                    next = acceptor.accept() => break next,
-                    () = &mut serving, if is_up => is_up = false,
+            tokio::select! {
+                accepted = acceptor.accept() => {
+                    accepted_links += 1;
+                    let conversation = Rc::clone(&self).converse(LinkNumber(accepted_links), accepted);
+                    conversations.spawn_local(vital("a link of the activator", conversation));
                 }
-            };
+                // How it ended was said by itself.
+                Some(_) = conversations.join_next() => {}
+                revision = self.context.presence.next(&self.context.clock) => self.tell_present(&revision),
+            }
         }
     }
 
-    async fn serve(self: Rc<Self>, accepted: Accepted<ActivatorOrder, ActivatorWord>) {
+    async fn converse(self: Rc<Self>, link: LinkNumber, accepted: Accepted<ActivatorOrder, ActivatorWord>) {
         let Accepted { first, reader, writer } = accepted;
-        info!("the autoscaler's link is up");
-        let _connected = Connected::new(&self.context);
+        info!(link = link.0, "an autoscaler's link is up");
+        let (standing, _up) = self.open(link);
+        let conversation = Conversation { link, sync: None };
         let ended = tokio::select! {
-            ended = self.read(first, reader) => ended,
-            ended = self.write(writer) => ended,
+            () = standing.end.cancelled() => return info!(link = link.0, "another link has taken its place"),
+            ended = self.read(conversation, first, reader) => ended,
+            ended = self.write(link, &standing.mailbox, writer) => ended,
         };
         match ended {
-            Ok(()) => info!("the autoscaler closed its link; serving on with what is known"),
+            Ok(()) => info!(link = link.0, "the autoscaler closed its link; serving on with what is known"),
             Err(error) => warn!(
+                link = link.0,
                 error = &error as &dyn std::error::Error,
-                "the autoscaler's link ended; serving on with what is known"
+                "an autoscaler's link ended; serving on with what is known"
             ),
+        }
+    }
+
+    /// From now on the link hears of what happens, so what its hello says is never older than what follows.
+    fn open(self: &Rc<Self>, link: LinkNumber) -> (StandingLink, Up) {
+        let too_many = {
+            let claims = self.claims.borrow();
+            let nameless = claims.links().find(|(_, is_named)| !is_named);
+            let oldest = nameless.or_else(|| claims.links().next()).map(|(oldest, _)| oldest);
+            oldest.filter(|_| claims.links().count() >= LINKS_MAX)
+        };
+        if let Some(oldest) = too_many {
+            self.close(oldest);
+        }
+        let standing = StandingLink { mailbox: Rc::default(), end: CancellationToken::new() };
+        self.claims.borrow_mut().opened(link);
+        self.standing.borrow_mut().insert(link, standing.clone());
+        self.context.metrics.link_connected.inc();
+        (standing, Up { links: Rc::clone(self), link })
+    }
+
+    /// Ends a link, if it stands.
+    fn close(&self, link: LinkNumber) {
+        self.claims.borrow_mut().closed(link);
+        if let Some(standing) = self.standing.borrow_mut().remove(&link) {
+            self.context.metrics.link_connected.dec();
+            standing.end.cancel();
         }
     }
 
     async fn read(
         self: &Rc<Self>,
+        mut conversation: Conversation,
         first: ActivatorOrder,
         mut reader: Reader<ActivatorOrder>,
     ) -> Result<(), LinkError> {
-        self.obey(first);
+        self.obey(&mut conversation, first);
         while let Some(order) = reader.next().await? {
-            self.obey(order);
+            self.obey(&mut conversation, order);
         }
         Ok(())
     }
 
-    fn obey(self: &Rc<Self>, order: ActivatorOrder) {
+    fn obey(self: &Rc<Self>, conversation: &mut Conversation, order: ActivatorOrder) {
         match order {
-            ActivatorOrder::SyncBegin { .. } => self.assignments.sync_begin(),
-            ActivatorOrder::Assign(assignment) => self.assign(&assignment),
-            ActivatorOrder::Remove { revision, version } | ActivatorOrder::Forget { revision, version } => {
-                self.assignments.remove(&revision, version);
-                self.acknowledgements.add(&revision, version);
+            ActivatorOrder::SyncBegin { owner, ownership } => {
+                conversation.sync = Some(self.sync_begin(conversation.link, &owner, ownership));
             }
-            ActivatorOrder::SyncEnd => self.assignments.sync_end(),
+            ActivatorOrder::Assign(assignment) => {
+                if self.is_late(&assignment.revision, assignment.version) {
+                    return;
+                }
+                if let Some(sync) = &mut conversation.sync {
+                    sync.unnamed.remove(&assignment.revision);
+                }
+                self.assign(&assignment);
+            }
+            ActivatorOrder::Remove { revision, version } | ActivatorOrder::Forget { revision, version } => {
+                if !self.is_late(&revision, version) {
+                    self.assignments.remove(&revision, version);
+                    self.acknowledge(&revision, version);
+                }
+            }
+            ActivatorOrder::SyncEnd => {
+                if let Some(sync) = conversation.sync.take() {
+                    self.sync_end(conversation.link, sync);
+                }
+            }
             ActivatorOrder::Released { .. } | ActivatorOrder::Heartbeat => {}
         }
+    }
+
+    fn sync_begin(&self, link: LinkNumber, owner: &ReplicaName, ownership: Ownership) -> SyncUnderWay {
+        let (claimed, former) = self.claims.borrow_mut().claim(link, owner, ownership);
+        if let Some(former) = former {
+            self.close(former);
+        }
+        debug!(link = link.0, %owner, buckets = claimed.epochs.len(), of = claimed.buckets, "an owner tells its buckets");
+        let unnamed = self.assignments.names_in(&claimed);
+        SyncUnderWay { claimed, unnamed }
+    }
+
+    /// What an owner did not name is gone, as far as it is still the one to say so.
+    fn sync_end(&self, link: LinkNumber, sync: SyncUnderWay) {
+        let mut claims = self.claims.borrow_mut();
+        let told = claims.told_all(link, sync.claimed);
+        let is_everything = claims.is_everything_synced();
+        drop(claims);
+        let unnamed = sync.unnamed.into_iter().filter(|name| told.epoch_of(name).is_some());
+        self.assignments.drop_unnamed(unnamed);
+        if is_everything {
+            self.assignments.note_synced();
+        }
+    }
+
+    /// Whether an owner said this that is none any more.
+    fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
+        let is_late = self.claims.borrow().is_late(revision, version);
+        if is_late {
+            self.context.metrics.stale_assignments.inc();
+        }
+        is_late
     }
 
     fn assign(self: &Rc<Self>, assignment: &Assignment) {
         match self.assignments.assign(assignment) {
             Outcome::Applied { revision, lost } if lost.is_empty() => {
                 if let Some(version) = revision.acted_upon() {
-                    self.acknowledgements.add(&revision.name, version);
+                    self.acknowledge(&revision.name, version);
                 }
             }
             Outcome::Applied { revision, lost } => {
@@ -124,39 +233,63 @@ impl LinkEnd {
                 tokio::task::spawn_local(async move {
                     this.backends.close_idle(lost).await;
                     if let Some(version) = revision.closed() {
-                        this.acknowledgements.add(&revision.name, version);
+                        this.acknowledge(&revision.name, version);
                     }
                 });
             }
             Outcome::Repeated(revision) => {
                 if let Some(version) = revision.acted_upon() {
-                    self.acknowledgements.add(&revision.name, version);
+                    self.acknowledge(&revision.name, version);
                 }
             }
             Outcome::Stale => {}
         }
     }
 
-    async fn write(&self, mut writer: Writer<ActivatorWord>) -> Result<(), LinkError> {
+    /// Whoever owns the revision now hears it. If that link is down nobody does: its next sync repeats what it wants acknowledged.
+    fn acknowledge(&self, revision: &RevisionName, version: Version) {
+        self.tell(revision, |mailbox| mailbox.acknowledged(revision, version));
+    }
+
+    /// Without a hearer nothing is said: the next hello tells what is held.
+    fn tell_present(&self, revision: &Arc<Revision>) {
+        if !self.tell(&revision.name, |mailbox| mailbox.present(revision)) {
+            revision.tell();
+        }
+    }
+
+    /// Puts something for every link that hears of a revision, and says whether there is one.
+    fn tell(&self, revision: &RevisionName, put: impl Fn(&Mailbox)) -> bool {
+        let (claims, standing) = (self.claims.borrow(), self.standing.borrow());
+        let mut hearers = standing.iter().filter(|&(&link, _)| claims.hears(link, revision)).peekable();
+        let is_heard = hearers.peek().is_some();
+        hearers.for_each(|(_, link)| put(&link.mailbox));
+        is_heard
+    }
+
+    async fn write(
+        &self,
+        link: LinkNumber,
+        mailbox: &Mailbox,
+        mut writer: Writer<ActivatorWord>,
+    ) -> Result<(), LinkError> {
         let mut closings = self.metering.closings();
         let mut next_second = self.metering.open_second();
         writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
         loop {
             tokio::select! {
-                revision = self.context.presence.next(&self.context.clock) => {
-                    let (count, oldest_wait) = revision.tell();
-                    let revision = revision.name.clone();
-                    writer.send(&ActivatorWord::Present { revision, count, oldest_wait }).await?;
-                }
-                () = self.acknowledgements.added.notified() => {
-                    for (revision, version) in self.acknowledgements.take() {
-                        writer.send(&ActivatorWord::Acknowledged { revision, version }).await?;
+                () = mailbox.changed() => {
+                    while let Some(words) = mailbox.next() {
+                        for word in words {
+                            writer.send(&word).await?;
+                        }
                     }
                 }
-                // The sender lives as long as `self`.
+                // The sender lives as long as `self`. A second without loads is said too: it shows that the link lives.
                 _ = closings.changed() => {
-                    for (second, loads) in self.metering.since(next_second) {
+                    for (second, mut loads) in self.metering.since(next_second) {
                         next_second = second + 1;
+                        loads.retain(|load| self.claims.borrow().hears(link, &load.revision));
                         writer.send(&ActivatorWord::Loads { second, loads }).await?;
                     }
                 }
@@ -164,6 +297,7 @@ impl LinkEnd {
         }
     }
 
+    /// Of all buckets: an owner may be about to take over any of them.
     fn hello(&self, current_second: u64) -> ActivatorHello {
         let active = self.context.active.lock();
         let present = active.iter().map(|(name, revision)| (name.clone(), Arc::clone(revision)));
@@ -181,18 +315,14 @@ impl LinkEnd {
     }
 }
 
-/// Counts the link as up while it lives.
-struct Connected(Arc<Context>);
-
-impl Connected {
-    fn new(context: &Arc<Context>) -> Self {
-        context.metrics.link_connected.inc();
-        Self(Arc::clone(context))
-    }
+/// A link that stands while this lives.
+struct Up {
+    links: Rc<LinkEnd>,
+    link: LinkNumber,
 }
 
-impl Drop for Connected {
+impl Drop for Up {
     fn drop(&mut self) {
-        self.0.metrics.link_connected.dec();
+        self.links.close(self.link);
     }
 }

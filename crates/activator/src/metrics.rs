@@ -112,7 +112,7 @@ impl Metrics {
         self.closed_idle_connections.register(registry, "activator_closed_idle_connections");
         registry.register(
             "activator_link_connected",
-            "Whether the autoscaler's link is up (1) or not (0)",
+            "Links that autoscalers have open",
             self.link_connected.clone(),
         );
         self.refused_links.register(registry, "activator_refused_links");
@@ -123,7 +123,7 @@ impl Metrics {
         );
         registry.register(
             "activator_stale_assignments",
-            "Assignments ignored because a newer one was known",
+            "Words ignored because a newer assignment was in force, or a later owner's claim",
             self.stale_assignments.clone(),
         );
         registry.register(

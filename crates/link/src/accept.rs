@@ -1,8 +1,9 @@
-//! The accepting end: which of several connections is the autoscaler's link.
+//! The accepting end: which of several connections is an autoscaler's link.
 //!
-//! There is one autoscaler, so there is one link at a time, and a new one replaces the old. But a connection counts as a link only once its first frame (the
-//! dialler speaks first) was valid and carried this process's token: otherwise a port scanner, a health check or a stray client would displace the
-//! autoscaler, and whoever reaches the port could tell this process what to do, with a version that no later word of the autoscaler's exceeds.
+//! A new link may replace an old one, which is for the program to say: a queue-proxy has one at a time, an activator one of each owner. But a connection
+//! counts as a link only once its first frame (the dialler speaks first) was valid and carried this process's token: otherwise a port scanner, a health
+//! check or a stray client would displace the autoscaler, and whoever reaches the port could tell this process what to do, with a version that no later
+//! word of the autoscaler's exceeds.
 //! Until then a connection is a stranger's, and may cost no more than one small frame for a short time.
 
 use std::collections::VecDeque;
@@ -37,7 +38,7 @@ pub struct Accepted<In, Out> {
 /// How it went with a connection that was not a link yet.
 type Admission<In, Out> = Result<Accepted<In, Out>, (SocketAddr, LinkError)>;
 
-/// Accepts links on a listener, one at a time: drop the link in use when [`Acceptor::accept`] yields the next.
+/// Accepts links on a listener, one after the other.
 pub struct Acceptor<In, Out> {
     listener: TcpListener,
     token: Option<LinkToken>,
@@ -55,7 +56,7 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
     }
 
     /// The next link: a connection on which a first valid message has arrived. Cancel-safe, and meant to be polled all the
-    /// time, beside the link in use.
+    /// time, beside the links in use.
     pub async fn accept(&mut self) -> Accepted<In, Out> {
         loop {
             tokio::select! {

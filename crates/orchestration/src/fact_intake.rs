@@ -9,7 +9,7 @@ use vocabulary::{
 };
 
 use crate::departures::LeaveTaking;
-use crate::events::{Command, Peer, Priority, Unassignment};
+use crate::events::{Command, LinkId, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::links::{LinkEnd, Opening};
 use crate::order_book::Purpose;
@@ -315,6 +315,10 @@ impl FactIntake<'_> {
             let former = known.link;
             self.state.end_link(former);
         }
+        self.link_activator(id, facts);
+    }
+
+    fn link_activator(&mut self, id: ReplicaId, facts: ActivatorFacts) {
         let link = self.state.links.open(LinkEnd::Activator(id));
         let (peer, address) = (Peer::Activator { name: facts.name.clone() }, facts.link);
         let priority = Priority::Activator;
@@ -407,7 +411,7 @@ impl FactIntake<'_> {
         if self.state.ownership == ownership {
             return;
         }
-        self.state.ownership = ownership;
+        let former = std::mem::replace(&mut self.state.ownership, ownership);
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         for id in all {
             let Some(record) = self.state.registry.revisions.get(&id) else { continue };
@@ -423,7 +427,30 @@ impl FactIntake<'_> {
         }
         let ownership = &self.state.ownership;
         self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
-        // Whoever is linked hears which buckets are ours now.
+        let mut present = ownership.epochs.iter();
+        if present.any(|(bucket, epoch)| former.epochs.get(bucket) != Some(epoch)) {
+            self.relink_activators();
+        } else {
+            self.resync_activators();
+        }
+    }
+
+    /// Who takes over a bucket must hear what each activator holds of it, measured of it and was told of it. A hello says all that, and those that have
+    /// said theirs say it again on a new link.
+    fn relink_activators(&mut self) {
+        let told = self.state.activators.iter().filter(|(_, record)| record.is_told());
+        let told: Vec<(ReplicaId, ActivatorFacts, LinkId)> =
+            told.map(|(id, record)| (id, record.facts.clone(), record.link)).collect();
+        for (id, facts, former) in told {
+            self.state.end_link(former);
+            self.state.unsynced.remove(&id);
+            self.link_activator(id, facts);
+            self.state.tell(Event::LinkLost { reporter: Reporter::Activator(id) }, self.now);
+        }
+    }
+
+    /// Whoever is linked hears which buckets are ours now.
+    fn resync_activators(&mut self) {
         let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
         for (id, record) in linked {
             record.reach = crate::activators::Reach::Unsynced;

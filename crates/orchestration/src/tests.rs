@@ -177,8 +177,27 @@ fn a_takeover_goes_on_with_the_route_in_force_and_a_late_owner_orders_nothing() 
     world.fact(PlatformFact::RouteFound { revision: name(), route });
     let epochs = [(Bucket(0), Epoch(9))].into();
     world.fact(PlatformFact::OwnershipChanged(Ownership { epochs, buckets: 1 }));
+    world.link("a");
     let told = world.told("a").expect("it serves");
     assert_eq!((told.version.epoch, told.routing), (Epoch(9), Routing::Direct));
+}
+
+/// Who has only stood by knows nothing of what waits, and no word of an activator repeats it but its hello.
+#[test]
+fn who_takes_over_hears_every_activators_hello_again() {
+    let mut world = World::with_activators(&["a"]);
+    world.fact(PlatformFact::OwnershipChanged(Ownership { epochs: [].into(), buckets: 1 }));
+    let count = PresentCount { in_flight: 900, waiting: 900 };
+    world.hold("a", count);
+    assert_eq!(world.counts(), Vec::<u32>::new());
+    let before = world.link_id("a", false);
+    world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(2))));
+    assert!(world.link_id("a", false) > before, "a new link");
+    world.link("a");
+    assert_eq!(world.counts().last(), Some(&129), "900 wait, and a pod is to take 7");
+    let link = world.link_id("a", false);
+    world.fact(PlatformFact::OwnershipChanged(Ownership { epochs: [].into(), buckets: 1 }));
+    assert_eq!(world.link_id("a", false), link, "what is only lost needs no hello");
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! The activator as its neighbours see it: real sockets, an autoscaler's end of a link, pods that do as they are told, and clients.
+//! The activator as its neighbours see it: real sockets, autoscalers' ends of its links, pods that do as they are told, and clients.
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up ends it")]
 
 mod hops;
 mod link;
+mod owners;
 mod requests;
 mod retries;
 mod streams;

@@ -48,7 +48,7 @@ fn link_address(listener: &std::net::TcpListener) -> LinkAddress {
     LinkAddress { socket: listener.local_addr().unwrap(), token: Some(LinkToken::new([7; 16])) }
 }
 
-/// An activator with its autoscaler's link.
+/// An activator with its links.
 pub(crate) struct World {
     pub(crate) activator: Activator,
     pub(crate) address: SocketAddr,
@@ -151,9 +151,17 @@ impl Autoscaler {
         self.writer.send(&order).await.unwrap();
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reading.is_finished()
+    }
+
     pub(crate) async fn sync(&mut self, assignments: &[Assignment]) {
-        let owner = ReplicaName::new("autoscaler");
-        let ownership = Ownership::of_everything(Epoch(1));
+        self.sync_of("autoscaler", Ownership::of_everything(Epoch(1)), assignments).await;
+    }
+
+    /// Tells everything in these buckets.
+    pub(crate) async fn sync_of(&mut self, owner: &str, ownership: Ownership, assignments: &[Assignment]) {
+        let owner = ReplicaName::new(owner);
         self.send(ActivatorOrder::SyncBegin { owner, ownership }).await;
         for assignment in assignments {
             self.send(ActivatorOrder::Assign(Box::new(assignment.clone()))).await;

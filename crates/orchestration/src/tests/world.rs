@@ -8,7 +8,8 @@ use std::time::Duration;
 use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodHello,
-    PodName, PodSettings, PodState, PodWord, ReplicaName, RequestTimeouts, RevisionName, Timestamp, Version,
+    PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName,
+    Timestamp, Version,
 };
 
 use crate::*;
@@ -60,6 +61,8 @@ pub(super) struct FakeActivator {
     /// What it was told while it was stalled.
     pub(super) unread: VecDeque<Option<Arc<Assignment>>>,
     pub(super) forgotten: usize,
+    /// What waits and runs there.
+    pub(super) holds: Option<PresentCount>,
     pub(super) last_version: Version,
 }
 
@@ -255,6 +258,9 @@ impl World {
                 self.settings.insert(name.as_str().to_owned(), settings);
             }
             Peer::Activator { name } => {
+                if let Some(known) = self.activators.get_mut(name.as_str()) {
+                    known.is_linked = false;
+                }
                 self.links.insert(link, (name.as_str().to_owned(), false));
             }
         }
@@ -335,7 +341,7 @@ impl World {
             boot: BootId(known.boot),
             current_second: 0,
             history: Vec::new(),
-            present: Vec::new(),
+            present: known.holds.map(|count| (self::name(), count)).into_iter().collect(),
             routings,
         };
         self.event(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
@@ -433,6 +439,13 @@ impl World {
     pub(super) fn acknowledge_removal(&mut self, name: &str) {
         let version = self.activators[name].last_version;
         self.activator(name, ActivatorWord::Acknowledged { revision: super::name(), version });
+    }
+
+    /// An activator holds so much from now on.
+    pub(super) fn hold(&mut self, activator: &str, count: PresentCount) {
+        self.activators.get_mut(activator).expect("it is there").holds = Some(count);
+        let revision = super::name();
+        self.activator(activator, ActivatorWord::Present { revision, count, oldest_wait: Duration::ZERO });
     }
 
     /// A first decision, which routes through the activators.
