@@ -151,7 +151,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         settings,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
-        progress_deadline: Duration::from_secs(600),
+        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
         entrances: vec![Entrance::Host("hello.default.example.com".to_owned())],
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],

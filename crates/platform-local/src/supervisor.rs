@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformFact, PlatformOrder, RouteInForce};
 use platform::Platform;
@@ -34,7 +35,7 @@ use vocabulary::{HopKey, PodName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
-use crate::pod::PodMessage;
+use crate::pod::{APP_GRACE, PodMessage};
 use crate::watch::Watched;
 use desk::{Desk, Orders};
 use fleet::{Fleet, Known, PodNews};
@@ -148,6 +149,11 @@ impl LocalPlatform {
         outcome.await.unwrap_or(Deletion::Unknown)
     }
 
+    /// The longest that a pod's requests may take once everything is to end.
+    pub fn longest_drain(&self) -> Duration {
+        *self.desk.longest_drain.lock()
+    }
+
     /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
     pub async fn drain(&self) {
         self.order(|orders| orders.end = orders.end.max(Wish::Terminate));
@@ -216,7 +222,7 @@ impl Supervisor {
     ) {
         // However this ends, nobody waits for it any longer.
         let _ended = self.desk.ended.clone().drop_guard();
-        self.fleet.apply(&self.loaded, self.clock.now());
+        self.apply(&Arc::clone(&self.loaded));
         loop {
             self.act();
             let changes = self.fleet.take_changes();
@@ -240,6 +246,11 @@ impl Supervisor {
             }
         }
         self.logs.flush().await;
+    }
+
+    fn apply(&mut self, loaded: &Loaded) {
+        self.fleet.apply(loaded, self.clock.now());
+        *self.desk.longest_drain.lock() = self.fleet.longest_drain();
     }
 
     fn take_orders(&mut self) {
@@ -269,7 +280,7 @@ impl Supervisor {
 
     fn drain(&mut self, now: Timestamp) {
         if !self.fleet.is_ending() && !self.processes.is_empty() {
-            let limit = vocabulary::format_duration(self.fleet.longest_drain());
+            let limit = vocabulary::format_duration(self.fleet.longest_drain() + APP_GRACE);
             tracing::info!(
                 pods = self.processes.len(),
                 "pods end; whichever has not within {limit} is killed"

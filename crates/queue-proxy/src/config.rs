@@ -11,9 +11,15 @@ use std::time::Duration;
 
 use dataplane::probe::Probe;
 use runtime::TrustedHosts;
-use vocabulary::{LinkToken, PodName, RequestTimeouts};
+use vocabulary::{DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
+
+/// How long the owner's word that a pod is left alone is awaited at most: longer than a lease (15 s), so that a new owner can say it. With the time that nodes need
+/// to hear of it, it makes up [`vocabulary::DRAIN_ACCEPTS_MAX`].
+pub(crate) const DRAIN_LINGER_MAX: Duration = Duration::from_secs(30);
+/// What Kubernetes gives a pod that does not say how long it takes to end.
+const APP_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The environment, or a test's idea of it.
 pub type Environment = BTreeMap<String, String>;
@@ -43,9 +49,13 @@ pub struct Config {
     pub probes: Probes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
     pub announce: Announce,
-    /// `EBB_DRAIN_LINGER`: how long new connections are accepted after the drain began, for routers that have not heard of it yet. 10 s, or 0
-    /// when ports are announced (then nobody routes here any more when the drain begins).
+    /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
+    pub drain_limit: Duration,
+    /// `EBB_DRAIN_LINGER`: how long the owner's word is awaited that nobody routes here any more; until then new connections are accepted in a drain. 30 s,
+    /// which is the most, or 0 when ports are announced (then nobody does when the drain begins).
     pub drain_linger: Duration,
+    /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a pod that says nothing.
+    pub app_grace: Duration,
     /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and `*.svc`.
     pub trusted: TrustedHosts,
     /// `EBB_SHADOWING_HEADERS`: what becomes of a client's headers that the app could take for ours.
@@ -135,7 +145,9 @@ const OURS: &[&str] = &[
     "EBB_STAT_PORT",
     "EBB_METRICS_PORT",
     "EBB_ANNOUNCE",
+    "EBB_APP_GRACE",
     "EBB_BIND",
+    "EBB_DRAIN_LIMIT",
     "EBB_DRAIN_LINGER",
     "EBB_LIVENESS_PROBE",
     "EBB_STARTUP_PROBE",
@@ -176,19 +188,21 @@ impl Config {
         };
         let app_port = reading.required_port("USER_PORT");
         let (bind, linger) = match announce {
-            Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), Duration::from_secs(10)),
+            Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
             Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
         };
+        let timeouts = RequestTimeouts {
+            request: reading.required_seconds("REVISION_TIMEOUT_SECONDS"),
+            response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
+            idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
+        };
+        let without_timeout = reading.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
         Self {
             pod: PodName::new(reading.required_text("SERVING_POD")),
             namespace: reading.text("SERVING_NAMESPACE").unwrap_or_default().to_owned(),
             revision: reading.text("SERVING_REVISION").unwrap_or_default().to_owned(),
             container_concurrency: reading.required_count("CONTAINER_CONCURRENCY"),
-            timeouts: RequestTimeouts {
-                request: reading.required_seconds("REVISION_TIMEOUT_SECONDS"),
-                response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
-                idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
-            },
+            timeouts,
             app_port,
             ports: Ports {
                 requests: reading.required_port_or_any("QUEUE_SERVING_PORT"),
@@ -205,17 +219,13 @@ impl Config {
                 startup: reading.probe("EBB_STARTUP_PROBE", app_port),
             },
             announce,
-            drain_linger: reading.duration_or("EBB_DRAIN_LINGER", linger),
+            drain_limit: timeouts.drain_limit(without_timeout),
+            drain_linger: reading.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
+            app_grace: reading.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
             trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
             shadowing_headers,
             log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
         }
-    }
-
-    /// The longest that a drain may take: the longest request, and 15 s for everything around it. Without a limit on requests, an hour.
-    pub fn drain_limit(&self) -> Duration {
-        let longest = self.timeouts.request.unwrap_or(Duration::from_hours(1));
-        longest + Duration::from_secs(15)
     }
 }
 

@@ -15,9 +15,11 @@ use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_toke
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use vocabulary::{BootId, LinkToken, QueueProxyAnnouncement};
+use vocabulary::{
+    BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, drain_limit_within,
+};
 
-use crate::config::{Announce, Config};
+use crate::config::{Announce, Config, DRAIN_LINGER_MAX};
 use crate::health::{Health, Unhealthy};
 use crate::link::Linked;
 use crate::load::LoadBook;
@@ -30,7 +32,7 @@ use crate::stack::{App, Stack};
 const DEPTH_PER_SLOT: u32 = 10;
 /// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long as a node may take to hear of a
 /// change of addresses.
-const RELEASED_LINGER: Duration = Duration::from_secs(5);
+const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
 /// How a queue-proxy ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,12 +245,8 @@ impl Parts {
         self.health.set_draining();
         self.drain.begin();
         info!(in_flight = self.load.present().in_flight, "draining");
-        let linger_until = clock.now() + config.drain_linger;
         let quiet = async {
-            tokio::select! {
-                () = clock.sleep_until(linger_until) => {}
-                () = self.released_for(RELEASED_LINGER, clock) => {}
-            }
+            self.linger(config.drain_linger, clock).await;
             // An activator closes its connections itself, so that none of its requests meets a closed one.
             loop {
                 self.load.emptied().await;
@@ -265,7 +263,7 @@ impl Parts {
         };
         tokio::select! {
             () = quiet => info!("drained"),
-            () = clock.sleep_until(clock.now() + config.drain_limit()) => {
+            () = self.out_of_time(config, clock) => {
                 warn!(in_flight = self.load.present().in_flight, "the drain took too long; ending with requests in flight");
             }
         }
@@ -273,10 +271,34 @@ impl Parts {
         self.say_goodbye(clock).await;
     }
 
-    /// Waits until the owner has said for so long that nobody is told of this pod any more.
-    async fn released_for(&self, time: Duration, clock: Clock) {
-        self.settings.released().await;
-        clock.sleep_until(clock.now() + time).await;
+    /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is told of it, `at_most` so long, and until that is known
+    /// everywhere.
+    async fn linger(&self, at_most: Duration, clock: Clock) {
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(clock.now() + at_most) => {}
+            () = self.settings.released() => clock.sleep_until(clock.now() + RELEASED_LINGER).await,
+        }
+    }
+
+    /// Waits until a drain that begins now has taken as long as it may. The owner may say, also later, that the platform leaves less time than that.
+    async fn out_of_time(&self, config: &Config, clock: Clock) {
+        let mut ends_at = clock.now() + config.drain_limit;
+        let mut known = Departure::NotPlanned;
+        loop {
+            tokio::select! {
+                () = clock.sleep_until(ends_at) => return,
+                departure = self.settings.departure_other_than(known) => {
+                    known = departure;
+                    match departure {
+                        Departure::Leaving { within } => {
+                            ends_at = ends_at.min(clock.now() + drain_limit_within(within, config.app_grace));
+                        }
+                        Departure::NotPlanned | Departure::Released => {}
+                    }
+                }
+            }
+        }
     }
 
     /// Lets those who wait for the end of the drain hear of it.

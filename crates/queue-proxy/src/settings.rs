@@ -74,6 +74,17 @@ impl Settings {
         }
     }
 
+    /// Waits until the owner says something else of this pod's end than `known`.
+    pub(crate) async fn departure_other_than(&self, known: Departure) -> Departure {
+        loop {
+            let changed = self.changed.notified();
+            match self.departure.get() {
+                departure if departure != known => return departure,
+                _ => changed.await,
+            }
+        }
+    }
+
     pub(crate) fn routing(&self) -> Routing {
         self.routing.get()
     }

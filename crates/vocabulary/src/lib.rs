@@ -5,6 +5,7 @@
 
 mod announcement;
 mod assignment;
+mod draining;
 mod duration;
 mod intern;
 mod link;
@@ -20,6 +21,7 @@ pub use announcement::QueueProxyAnnouncement;
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
+pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use link::{LinkAddress, LinkToken, LinkTokenError};

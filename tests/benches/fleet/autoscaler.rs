@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, Metrics};
 use axum::routing::get;
@@ -120,7 +119,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         settings,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
-        progress_deadline: Duration::from_secs(600),
+        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
         entrances: vec![Entrance::Host(format!("revision-{index:05}.default.example.com"))],
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],

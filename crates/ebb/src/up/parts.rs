@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
 use super::api::CurrentRouter;
-use super::shutdown::{self, DRAIN_PATIENCE};
+use super::shutdown;
 use crate::StartAutoscaler;
 use crate::cli::UpOptions;
 
@@ -66,9 +66,9 @@ struct RunningActivator {
 }
 
 impl RunningActivator {
-    /// Ends it once it has answered what it holds.
-    async fn retire(self, activators: Arc<Activators>) {
-        self.activator.drained(DRAIN_PATIENCE).await;
+    /// Ends it once it has answered what it holds, or after so long.
+    async fn retire(self, activators: Arc<Activators>, at_most: Duration) {
+        self.activator.drained(at_most).await;
         activators.remove(&self.facts.name);
     }
 }
@@ -216,7 +216,8 @@ impl Parts {
             let old = std::mem::replace(running, new);
             old.activator.stop_accepting();
             self.activators.retire(&old.facts.name);
-            self.retiring.spawn(old.retire(Arc::clone(&self.activators)));
+            let at_most = self.platform.longest_drain();
+            self.retiring.spawn(old.retire(Arc::clone(&self.activators), at_most));
         }
         // What has ended by now needs no more room.
         while self.retiring.try_join_next().is_some() {}
@@ -233,14 +234,15 @@ impl Parts {
     pub(super) async fn drain(mut self) {
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
         drop(self.starter);
+        let at_most = self.platform.longest_drain();
         for running in self.accepting {
-            self.retiring.spawn(async move { running.activator.drained(DRAIN_PATIENCE).await });
+            self.retiring.spawn(async move { running.activator.drained(at_most).await });
         }
         let activators = Arc::clone(&self.activators);
         let answered = async { while self.retiring.join_next().await.is_some() {} };
         tokio::select! {
             () = answered => {}
-            never = shutdown::report(|| activators.held()) => match never {},
+            never = shutdown::report(|| activators.held(), at_most) => match never {},
         }
         if let Some(autoscaler) = self.autoscaler {
             autoscaler.stop().await;

@@ -156,7 +156,7 @@ impl World {
             settings,
             container_concurrency: self.limit,
             timeouts: RequestTimeouts::default(),
-            progress_deadline: Duration::from_secs(600),
+            progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
             entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
             hop_keys: Vec::new(),
             wanted: PodCount::new(self.wanted),

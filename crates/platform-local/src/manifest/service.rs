@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use scaling::config::{
-    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, Problem, misplaced_annotations, progress_deadline,
+    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, Problem,
+    misplaced_annotations, progress_deadline,
 };
 use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{RequestTimeouts, RevisionName};
@@ -69,7 +70,6 @@ pub(crate) struct Surroundings<'a> {
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
 const DEFAULT_TIMEOUT_SECONDS: u32 = 300;
-const DEFAULT_PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
 /// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
 const MOST_TIMEOUT_SECONDS: u32 = 86_400;
@@ -221,7 +221,7 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
 fn read_template(mut fields: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> ReadTemplate {
     let mut template = Template::default();
     let mut settings = RevisionSettings::default();
-    let mut deadline = DEFAULT_PROGRESS_DEADLINE;
+    let mut deadline = PROGRESS_DEADLINE_DEFAULT;
     if let Some(mut metadata) = fields.mapping("metadata", report) {
         metadata.ignore(WRITTEN_BY_SERVERS);
         metadata.ignore(&["namespace"]);
@@ -299,10 +299,10 @@ fn read_settings(
 
 fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) -> Duration {
     match progress_deadline(&as_map(annotations)) {
-        Ok(deadline) => deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE),
+        Ok(deadline) => deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT),
         Err(problem) => {
             refuse_all([problem], annotations, report);
-            DEFAULT_PROGRESS_DEADLINE
+            PROGRESS_DEADLINE_DEFAULT
         }
     }
 }

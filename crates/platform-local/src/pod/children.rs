@@ -7,9 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
+use vocabulary::format_duration;
 
 use crate::executable::this_executable;
-use crate::pod::{PodSpec, Probes};
+use crate::pod::{APP_GRACE, PodSpec, Probes};
 
 /// Starts the app. Its outputs are ours, which the supervisor reads.
 pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
@@ -139,6 +140,8 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
         ("SERVING_READINESS_PROBE", probe(readiness)),
         ("EBB_LIVENESS_PROBE", probe(liveness)),
         ("EBB_STARTUP_PROBE", probe(startup)),
+        ("EBB_DRAIN_LIMIT", format_duration(spec.drain_limit)),
+        ("EBB_APP_GRACE", format_duration(APP_GRACE)),
         ("EBB_ANNOUNCE", "stdout".to_owned()),
         ("EBB_ADMIN_PORT", "0".to_owned()),
         ("EBB_LINK_PORT", "0".to_owned()),
@@ -180,11 +183,21 @@ mod tests {
             service: "hello".to_owned(),
             revision: "hello-00001".to_owned(),
             template: crate::pod::Template::default(),
+            drain_limit: std::time::Duration::from_secs(90),
             descriptors: None,
         };
         spec.template.env = vec![("GREETING".to_owned(), "port $(PORT)".to_owned())];
         spec.template.probes.readiness = Some(probe);
         spec
+    }
+
+    #[test]
+    fn the_queue_proxy_is_told_how_long_an_end_may_take() {
+        let variables = queue_proxy_variables(&spec(json!({})), 20_001);
+        let of = |wanted: &str| {
+            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
+        };
+        assert_eq!((of("EBB_DRAIN_LIMIT"), of("EBB_APP_GRACE")), (Some("1m30s"), Some("10s")));
     }
 
     #[test]

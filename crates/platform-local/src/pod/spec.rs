@@ -1,6 +1,7 @@
 //! What one pod runs: read from a manifest by the supervisor, handed to `ebb pod` as one line of JSON on its standard input.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use vocabulary::{RequestTimeouts, RevisionName};
@@ -18,6 +19,8 @@ pub(crate) struct PodSpec {
     pub(crate) revision: String,
     /// What to run, and how.
     pub(crate) template: Template,
+    /// How long requests without a timeout may take once the pod is told to end.
+    pub(crate) drain_limit: Duration,
     /// How many files the app may have open (the soft limit); `None`: as many as `ebb pod`.
     #[serde(default)]
     pub(crate) descriptors: Option<u64>,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestration::{ActivatorFacts, Entrance, Fence, Order, OrderId, PlatformFact, PlatformOrder, Subject};
 use parking_lot::Mutex;
@@ -22,6 +23,8 @@ pub(super) struct Desk {
     pub(super) reload: Arc<Notify>,
     /// Every pod has ended, and the supervisor with them.
     pub(super) ended: CancellationToken,
+    /// The longest that a pod may drain, as the files were when they were last read.
+    pub(super) longest_drain: Mutex<Duration>,
 }
 
 /// What lies on it.

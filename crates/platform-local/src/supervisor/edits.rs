@@ -39,7 +39,7 @@ impl Supervisor {
             self.outbox.note_topic(Topic::Config);
         }
         log_edits(&self.loaded, &loaded);
-        self.fleet.apply(&loaded, self.clock.now());
+        self.apply(&loaded);
         self.last_good.send_replace(Arc::clone(&loaded));
         self.loaded = loaded;
     }

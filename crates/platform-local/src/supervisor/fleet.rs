@@ -106,8 +106,10 @@ impl Fleet {
     }
 
     fn apply_service(&mut self, name: &RevisionName, service: &Service, cluster: &ClusterConfig) {
+        let drain_limit = service.settings.effective_drain_limit(cluster);
         match self.revisions.get_mut(name) {
             Some(revision) if !revision.is_going => {
+                revision.drain_limit = drain_limit;
                 if revision.service != *service {
                     revision.edit(service.clone());
                     self.changes.revisions.insert(name.clone());
@@ -115,12 +117,14 @@ impl Fleet {
             }
             // It was removed and is back before its last pod ended.
             Some(revision) => {
+                revision.drain_limit = drain_limit;
                 revision.come_back(service.clone(), first_count(service, cluster));
                 self.changes.revisions.insert(name.clone());
             }
             None => {
-                let revision =
+                let mut revision =
                     Revision::new(service.clone(), first_count(service, cluster), (self.new_hop_key)());
+                revision.drain_limit = drain_limit;
                 self.revisions.insert(name.clone(), revision);
                 self.changes.removed.remove(name);
                 self.changes.revisions.insert(name.clone());
@@ -242,9 +246,9 @@ impl Fleet {
         self.ending != Ending::Not && self.revisions.is_empty()
     }
 
-    /// The longest that a pod may take to end.
+    /// The longest that a pod may drain.
     pub(crate) fn longest_drain(&self) -> Duration {
-        self.revisions.values().map(Revision::drain_limit).max().unwrap_or_default()
+        self.revisions.values().map(Revision::longest_drain).max().unwrap_or_default()
     }
 
     /// Whether everything was told to end at once.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use orchestration::PodFacts;
 use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
-use crate::pod::PodMessage;
+use crate::pod::{APP_GRACE, PodMessage};
 use crate::supervisor::restarts::Life;
 
 /// The number of a template within its Service, from 1.
@@ -26,6 +27,8 @@ pub(crate) struct Pod {
     pub(crate) ready_since: Option<Timestamp>,
     /// Why it is in trouble.
     pub(crate) trouble: Option<String>,
+    /// How long its queue-proxy may drain.
+    pub(crate) drain_limit: Duration,
     started: Timestamp,
     announced: Option<QueueProxyAnnouncement>,
     details: BTreeMap<String, String>,
@@ -64,6 +67,7 @@ impl Pod {
             stage: Stage::Waiting { until },
             ready_since: None,
             trouble: None,
+            drain_limit: Duration::ZERO,
             started: until,
             announced: None,
             details: BTreeMap::new(),
@@ -83,10 +87,16 @@ impl Pod {
         self.announced.is_some()
     }
 
-    /// Its process was started.
-    pub(crate) fn note_start(&mut self, now: Timestamp) {
+    /// Its process was started, with a queue-proxy that may drain for so long.
+    pub(crate) fn note_start(&mut self, now: Timestamp, drain_limit: Duration) {
         self.started = now;
+        self.drain_limit = drain_limit;
         self.stage = Stage::Serving;
+    }
+
+    /// When it is killed if it is told to end now: its queue-proxy drains, then its app ends.
+    pub(crate) fn killed_at(&self, now: Timestamp) -> Timestamp {
+        now + self.drain_limit + APP_GRACE
     }
 
     /// What its process said of itself.

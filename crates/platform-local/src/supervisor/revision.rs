@@ -10,18 +10,13 @@ use std::time::Duration;
 
 use orchestration::{Entrance, PodFacts, PodFailure, RELEASE_AFTER, RevisionFacts, RouteInForce};
 use scaling::RevisionOrigin;
-use vocabulary::{HopKey, PodCount, PodName, Timestamp};
+use vocabulary::{DRAIN_LIMIT_DEFAULT, HopKey, PodCount, PodName, Timestamp};
 
 use crate::manifest::Service;
-use crate::pod::{APP_GRACE, PodSpec, Template};
+use crate::pod::{PodSpec, Template};
 use crate::supervisor::failure::Failure;
 use crate::supervisor::pod::{Pod, Stage, TemplateNumber};
 use crate::supervisor::restarts::Restarts;
-
-/// How long a drain may take when requests have no limit.
-const UNLIMITED_DRAIN: Duration = Duration::from_hours(1);
-/// What a drain has beyond its longest request.
-const DRAIN_RESERVE: Duration = Duration::from_secs(15);
 
 /// What is to be done with a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +69,8 @@ pub(crate) struct Revision {
     pub(crate) more_hosts: Vec<String>,
     /// How many pods there should be.
     pub(crate) wanted: PodCount,
+    /// How long requests without a timeout may take in a pod that leaves. Pods keep what held when they were started.
+    pub(crate) drain_limit: Duration,
     /// Whether it is being taken down: its Service is gone from the files, or everything ends.
     pub(crate) is_going: bool,
     /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod that was ready.
@@ -98,6 +95,7 @@ impl Revision {
             service,
             more_hosts: Vec::new(),
             wanted,
+            drain_limit: DRAIN_LIMIT_DEFAULT,
             is_going: false,
             origin: RevisionOrigin::New,
             route: None,
@@ -178,7 +176,6 @@ impl Revision {
 
     /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
     pub(crate) fn note_failure(&mut self, name: &PodName, failure: &Failure, now: Timestamp) {
-        let kill_at = now + self.drain_limit();
         let Some(pod) = self.pods.get_mut(name) else { return };
         if pod.is_wanted() {
             let restarts = self.restarts.entry(pod.template).or_default();
@@ -189,7 +186,7 @@ impl Revision {
         pod.trouble = Some(failure.in_short());
         pod.ready_since = None;
         if pod.stage != Stage::Killed {
-            pod.stage = Stage::Ending { until: kill_at };
+            pod.stage = Stage::Ending { until: pod.killed_at(now) };
         }
     }
 
@@ -204,11 +201,10 @@ impl Revision {
 
     /// Activators know that the pod leaves.
     pub(crate) fn release(&mut self, name: &PodName, around: &mut Surroundings<'_>) {
-        let kill_at = around.now + self.drain_limit();
         if let Some(pod) = self.pods.get_mut(name)
             && matches!(pod.stage, Stage::Leaving { .. })
         {
-            pod.stage = Stage::Ending { until: kill_at };
+            pod.stage = Stage::Ending { until: pod.killed_at(around.now) };
             around.actions.push(Action::Terminate(name.clone()));
         }
     }
@@ -315,11 +311,10 @@ impl Revision {
         wanted.partition(|pod| pod.template == self.present)
     }
 
-    /// The longest that requests may take, and some more for the app's own end.
-    pub(crate) fn drain_limit(&self) -> Duration {
-        let longest =
-            self.templates.values().map(|template| template.timeouts.request.unwrap_or(UNLIMITED_DRAIN));
-        longest.max().unwrap_or(UNLIMITED_DRAIN) + DRAIN_RESERVE + APP_GRACE
+    /// The longest that one of its pods may drain, of those that are there and of the next.
+    pub(crate) fn longest_drain(&self) -> Duration {
+        let next = self.service.template.timeouts.drain_limit(self.drain_limit);
+        self.pods.values().map(|pod| pod.drain_limit).fold(next, Duration::max)
     }
 
     fn keep_deadlines(&mut self, around: &mut Surroundings<'_>) {
@@ -365,14 +360,15 @@ impl Revision {
     fn start(&mut self, name: &PodName, around: &mut Surroundings<'_>) {
         let siblings = self.pods.values().filter(|pod| pod.stage == Stage::Serving).count();
         let pod = self.pods.get_mut(name).expect("only called for pods that are there");
-        pod.note_start(around.now);
         let template = pod.template;
+        pod.note_start(around.now, self.templates[&template].timeouts.drain_limit(self.drain_limit));
         let spec = PodSpec {
             pod: name.as_str().to_owned(),
             namespace: self.service.name.namespace().to_owned(),
             service: self.service.name.name().to_owned(),
             revision: self.template_name(template),
             template: self.templates[&template].clone(),
+            drain_limit: self.drain_limit,
             descriptors: None,
         };
         around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });

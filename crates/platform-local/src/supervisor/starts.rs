@@ -99,6 +99,7 @@ mod tests {
             service: name("app"),
             revision: name("app-00001"),
             template: Template::default(),
+            drain_limit: std::time::Duration::ZERO,
             descriptors: None,
         };
         starts.add(PodName::new(pod), siblings, Box::new(spec));

@@ -27,7 +27,7 @@ fn service(name: &str, command: &str) -> Service {
         name: revision(name),
         host: format!("{name}.default.example.com"),
         settings: scaling::RevisionSettings::default(),
-        progress_deadline: Duration::from_mins(10),
+        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
         template: Template {
             command: vec![command.to_owned()],
             timeouts: vocabulary::RequestTimeouts {
@@ -199,13 +199,46 @@ fn a_surplus_pod_leaves_is_released_ends_and_is_killed_only_if_it_does_not() {
     world.pass(5 * SECOND);
     assert_eq!(world.done(), ["terminate app-00001-0003"], "nobody released it within 5 s");
     world.ends(&pod(1, 3));
-    // 60 s for requests, 15 s around them, 10 s for the app; the order came 5 s ago.
-    world.pass(79 * SECOND);
+    // 60 s for requests, 45 s around them, 10 s for the app; the order came 5 s ago.
+    world.pass(109 * SECOND);
     assert_eq!(world.done(), [""; 0]);
     world.pass(SECOND);
     assert_eq!(world.done(), ["kill app-00001-0001"]);
     world.ends(&pod(1, 1));
     assert_eq!(world.pods().len(), 1);
+}
+
+/// The queue-proxy is told its limit as it starts, so an edit holds for the pods that start after it.
+#[test]
+fn a_pod_may_drain_for_as_long_as_was_allowed_when_it_started() {
+    let mut unlimited = service("app", "one");
+    unlimited.template.timeouts.request = None;
+    let allowed = |seconds: u64| {
+        let mut service = unlimited.clone();
+        service.settings.drain_limit = Some(Duration::from_secs(seconds));
+        service
+    };
+    let mut world = World::with_pods(0);
+    world.ends(&pod(1, 1));
+    world.edit(&[allowed(30)]);
+    world.scale(1, &[]);
+    world.ready(&pod(2, 2));
+    assert_eq!(world.fleet.longest_drain(), 75 * SECOND);
+    world.edit(&[allowed(10)]);
+    world.scale(2, &[]);
+    world.ready(&pod(2, 3));
+    assert_eq!(world.fleet.longest_drain(), 75 * SECOND, "of the older pod");
+    world.scale(0, &[]);
+    world.release(&pod(2, 2));
+    world.release(&pod(2, 3));
+    world.done();
+    // 10 s for requests, 45 s around them, 10 s for the app.
+    world.pass(64 * SECOND);
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(SECOND);
+    assert_eq!(world.done(), ["kill app-00002-0003"]);
+    world.pass(20 * SECOND);
+    assert_eq!(world.done(), ["kill app-00002-0002"]);
 }
 
 #[test]

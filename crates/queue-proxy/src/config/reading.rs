@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dataplane::probe::Probe;
 use serde_json::Value;
-use vocabulary::parse_duration;
+use vocabulary::{format_duration, parse_duration};
 
 use super::{Config, Environment, Findings};
 
@@ -150,6 +150,16 @@ impl<'e> Reading<'e> {
                 default
             }
         }
+    }
+
+    pub(super) fn duration_up_to(&mut self, name: &str, default: Duration, most: Duration) -> Duration {
+        let duration = self.duration_or(name, default);
+        if duration <= most {
+            return duration;
+        }
+        let [written, most] = [duration, most].map(format_duration);
+        self.problem(format!("{name} is {written}; write a duration from 0s to {most}"));
+        default
     }
 
     /// A probe as JSON; empty means none. Of Knative's array for several containers the first is run.

@@ -37,9 +37,10 @@ fn knatives_variables_mean_what_they_mean_there() {
     assert_eq!(config.timeouts.idle, None);
     assert_eq!(config.probes.readiness.check, Check::Tcp { port: 8080 });
     assert_eq!(config.ports, Ports { requests: 8012, admin: 8022, link: 8024, stat: 9090, metrics: 9091 });
+    let seconds = Duration::from_secs;
     assert_eq!(
-        (config.drain_linger, config.drain_limit()),
-        (Duration::from_secs(10), Duration::from_secs(315))
+        (config.drain_linger, config.drain_limit, config.app_grace),
+        (seconds(30), seconds(345), seconds(30))
     );
 }
 
@@ -47,7 +48,10 @@ fn knatives_variables_mean_what_they_mean_there() {
 fn a_timeout_of_0_is_no_limit_and_a_negative_concurrency_too() {
     let config = read(&[("REVISION_TIMEOUT_SECONDS", "0"), ("CONTAINER_CONCURRENCY", "-1")]);
     assert_eq!((config.timeouts.request, config.container_concurrency), (None, 0), "O10 is overturned");
-    assert_eq!(config.drain_limit(), Duration::from_secs(3615));
+    assert_eq!(config.drain_limit, Duration::from_secs(345));
+    let config =
+        read(&[("REVISION_TIMEOUT_SECONDS", "0"), ("EBB_DRAIN_LIMIT", "1h"), ("EBB_APP_GRACE", "5s")]);
+    assert_eq!((config.drain_limit, config.app_grace), (Duration::from_secs(3645), Duration::from_secs(5)));
 }
 
 /// R15
@@ -79,7 +83,8 @@ fn every_problem_is_reported_at_once() {
         ("SERVING_READINESS_PROBE", "{"),
         ("EBB_LIVENESS_PROBE", "[null]"),
         ("EBB_ANNOUNCE", "stderr"),
-        ("EBB_DRAIN_LINGER", "5"),
+        ("EBB_DRAIN_LIMIT", "5"),
+        ("EBB_DRAIN_LINGER", "31s"),
         ("EBB_SHADOWING_HEADERS", "no"),
         ("EBB_LINKPORT", "1"),
         ("EBB_LINK_TOKEN", "0123456789"),
@@ -87,7 +92,7 @@ fn every_problem_is_reported_at_once() {
     ]);
     environment.remove("SERVING_POD");
     environment.remove("REVISION_TIMEOUT_SECONDS");
-    let findings = Config::read(&environment).expect_err("thirteen problems");
+    let findings = Config::read(&environment).expect_err("fourteen problems");
     for expected in [
         "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
         "EBB_ANNOUNCE is \"stderr\"",
@@ -98,7 +103,8 @@ fn every_problem_is_reported_at_once() {
         "QUEUE_SERVING_PORT is \"70000\", which is not a port",
         "SERVING_READINESS_PROBE is not a probe",
         "EBB_LIVENESS_PROBE is not a probe",
-        "EBB_DRAIN_LINGER is \"5\", which has no unit",
+        "EBB_DRAIN_LIMIT is \"5\", which has no unit",
+        "EBB_DRAIN_LINGER is 31s; write a duration from 0s to 30s",
         "EBB_SHADOWING_HEADERS is \"no\"; write \"drop\" or \"keep\"",
         "EBB_TRUSTED_HOSTS \"http://h\" is no host",
         "EBB_LINK_TOKEN is not a token; write 32 hexadecimal digits",
@@ -106,7 +112,7 @@ fn every_problem_is_reported_at_once() {
         let count = findings.problems.iter().filter(|problem| problem.starts_with(expected)).count();
         assert_eq!(count, 1, "{expected} in {:#?}", findings.problems);
     }
-    assert_eq!(findings.problems.len(), 13, "{:#?}", findings.problems);
+    assert_eq!(findings.problems.len(), 14, "{:#?}", findings.problems);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use queue_proxy::Ended;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use vocabulary::PodState;
+use vocabulary::{Departure, PodState};
 
 use crate::world::{App, HOP_KEY, Proxy, ask, eventually, http2, parse, read_until, run, text};
 
@@ -140,7 +140,7 @@ fn l6_wait_for_drain_answers_when_the_last_request_has_ended() {
     });
 }
 
-/// P17: a stream without an end is cut at the longest request timeout and 15 s, which is too long for a test; that it is waited for is not.
+/// P17: a stream without an end is cut at the drain limit (`a_platform_that_leaves_less_time_is_heeded` shows that it is cut); until then it is waited for.
 #[test]
 fn l9_an_open_websocket_is_waited_for() {
     run(async {
@@ -154,6 +154,47 @@ fn l9_an_open_websocket_is_waited_for() {
         read_until(&mut stream, "still here").await;
         drop(stream);
         assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+    });
+}
+
+/// The drain limit is 345 s here. The platform leaves 4 s, of which the app claims 30: requests have half.
+#[test]
+fn a_platform_that_leaves_less_time_is_heeded() {
+    run(async {
+        let (app, _gate) = gated_app().await;
+        let mut proxy = Proxy::start(app.port, &[]).await;
+        let mut held = proxy.connect().await;
+        held.write_all(b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
+        eventually("it runs", || app.state.running.get() == 1).await;
+        proxy.departs(Departure::Leaving { within: Duration::from_secs(4) }).await;
+        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained, "though a request still ran");
+        assert_eq!(app.state.running.get(), 1);
+    });
+}
+
+/// Routers may name it until the owner says otherwise, which is awaited for 30 s here.
+#[test]
+fn connections_are_accepted_until_the_owner_says_that_nobody_is_told_of_the_pod() {
+    run(async {
+        let app = App::hello().await;
+        let mut proxy = Proxy::start(app.port, &[("EBB_DRAIN_LINGER", "30s")]).await;
+        let began_at = proxy.clock.now();
+        proxy.departs(Departure::Leaving { within: Duration::from_secs(600) }).await;
+        loop {
+            if let vocabulary::PodWord::State { state: PodState::Draining, .. } = proxy.heard().await {
+                break;
+            }
+        }
+        assert_eq!(proxy.get("/", &[]).await.status, 200);
+        proxy.departs(Departure::Released).await;
+        assert_eq!(proxy.get("/", &[]).await.status, 200, "nodes may still send here");
+        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        let took = proxy.clock.now().saturating_since(began_at);
+        let [nodes, word] = [5, 30].map(Duration::from_secs);
+        assert!(
+            took >= nodes && took < word,
+            "{took:?}: nodes have time to hear of it, and nobody waits for a word that came"
+        );
     });
 }
 

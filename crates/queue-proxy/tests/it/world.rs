@@ -21,7 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{
-    HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, QueueProxyAnnouncement, Routing,
+    Departure, HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, QueueProxyAnnouncement,
+    Routing,
 };
 
 /// The proof that the world's activator has.
@@ -41,6 +42,7 @@ pub(crate) fn link_address(ports: &QueueProxyAnnouncement) -> LinkAddress {
 
 /// A queue-proxy with its link.
 pub(crate) struct Proxy {
+    pub(crate) clock: Clock,
     pub(crate) ports: QueueProxyAnnouncement,
     pub(crate) leaving: CancellationToken,
     pub(crate) ended: JoinHandle<Ended>,
@@ -74,12 +76,14 @@ impl Proxy {
     /// Starts a queue-proxy before the app on port `app`, and calls it as the autoscaler would.
     pub(crate) async fn start(app: u16, changes: &[(&str, &str)]) -> Self {
         let (config, _) = Config::read(&environment(app, changes)).expect("legal");
-        let bound = queue_proxy::bind(config, Clock::start()).expect("free ports");
+        let clock = Clock::start();
+        let bound = queue_proxy::bind(config, clock).expect("free ports");
         let ports = bound.announcement();
         let leaving = CancellationToken::new();
         let ended = tokio::task::spawn_local(bound.run_until(leaving.clone()));
         let (reader, writer) = link::dial(link_address(&ports)).await.expect("it listens");
         let mut proxy = Self {
+            clock,
             ports,
             leaving,
             ended,
@@ -108,9 +112,17 @@ impl Proxy {
 
     /// Tells it what an autoscaler tells.
     pub(crate) async fn order(&mut self, routing: Routing, surge_threshold: Option<u32>) {
+        self.tell(PodSettings { surge_threshold, routing, ..PodSettings::default() }).await;
+    }
+
+    /// Tells it what becomes of its pod.
+    pub(crate) async fn departs(&mut self, departure: Departure) {
+        self.tell(PodSettings { departure, ..PodSettings::default() }).await;
+    }
+
+    async fn tell(&mut self, settings: PodSettings) {
         let hop_keys = vec![HopKey::new(HOP_KEY.to_owned())];
-        let settings = PodSettings { surge_threshold, routing, hop_keys, ..PodSettings::default() };
-        let order = PodOrder::Settings(settings.into());
+        let order = PodOrder::Settings(PodSettings { hop_keys, ..settings }.into());
         self.writer.send(&order).await.expect("the link is up");
     }
 

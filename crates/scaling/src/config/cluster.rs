@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{BurstCapacity, Concurrency, Percentage, PodCount};
+use vocabulary::{BurstCapacity, Concurrency, DRAIN_LIMIT_DEFAULT, Percentage, PodCount};
 
 use super::class::Class;
 use super::keys::{EXAMPLE, HISTORIC, config_map as keys};
@@ -63,6 +63,8 @@ pub struct ClusterConfig {
     pub idle_first_scale_down: bool,
     /// `routing-dwell`: how long there must be room before the activator leaves the path; 0 … 1 h.
     pub routing_dwell: Duration,
+    /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole seconds.
+    pub drain_limit: Duration,
 }
 
 impl Default for ClusterConfig {
@@ -93,6 +95,7 @@ impl Default for ClusterConfig {
             surge_evaluation: true,
             idle_first_scale_down: true,
             routing_dwell: Duration::from_secs(30),
+            drain_limit: DRAIN_LIMIT_DEFAULT,
         }
     }
 }
@@ -147,6 +150,7 @@ impl ClusterConfig {
             surge_evaluation = reader.boolean(&keys::SURGE_EVALUATION);
             idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
+            drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
         }
         config
     }

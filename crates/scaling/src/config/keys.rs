@@ -67,6 +67,7 @@ keys! {
     SURGE_EVALUATION = "ebb.dev/surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
+    DRAIN_LIMIT = "ebb.dev/drain-limit";
 }
 
 keys! {
@@ -95,6 +96,7 @@ keys! {
     SURGE_EVALUATION = "surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
     ROUTING_DWELL = "routing-dwell";
+    DRAIN_LIMIT = "drain-limit";
 }
 
 /// Holds the documented keys of a ConfigMap as Knative ships it; it sets nothing.

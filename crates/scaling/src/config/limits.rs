@@ -64,6 +64,11 @@ pub(super) const DELAY: Limit<Duration> = Limit {
 };
 pub(super) const UP_TO_AN_HOUR: Limit<Duration> =
     Limit { words: "a duration from 0s to 1h", allows: |duration| *duration <= HOUR };
+/// A day, as for request timeouts; whole seconds, because Kubernetes counts a pod's last time in those.
+pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
+    words: "a duration from 0s to 24h, in whole seconds",
+    allows: |limit| *limit <= Duration::from_hours(24) && is_whole(*limit),
+};
 pub(super) const POSITIVE: Limit<Duration> =
     Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };
 pub(super) const WHOLE_SECONDS: Limit<Duration> =

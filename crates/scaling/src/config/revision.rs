@@ -57,6 +57,8 @@ pub struct RevisionSettings {
     pub idle_first_scale_down: Option<bool>,
     /// `ebb.dev/routing-dwell`: 0 … 1 h.
     pub routing_dwell: Option<Duration>,
+    /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
+    pub drain_limit: Option<Duration>,
 }
 
 impl RevisionSettings {
@@ -80,6 +82,11 @@ impl RevisionSettings {
     /// The class that applies to the revision.
     pub fn effective_class<'a>(&'a self, cluster: &'a ClusterConfig) -> &'a Class {
         self.class.as_ref().unwrap_or(&cluster.pod_autoscaler_class)
+    }
+
+    /// How long requests without a timeout may take in a pod of the revision that leaves.
+    pub fn effective_drain_limit(&self, cluster: &ClusterConfig) -> Duration {
+        self.drain_limit.unwrap_or(cluster.drain_limit)
     }
 
     /// Refuses what only another autoscaler than ours could run. Apart from [`RevisionSettings::parse`], because such a revision is written
@@ -128,6 +135,7 @@ impl RevisionSettings {
             surge_evaluation: reader.boolean(&keys::SURGE_EVALUATION),
             idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
+            drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
         }
     }
 

@@ -251,6 +251,7 @@ fn metric_and_switches_are_read() {
         ("ebb.dev/surge-evaluation", "false"),
         ("ebb.dev/idle-first-scale-down", "F"),
         ("ebb.dev/routing-dwell", "1500ms"),
+        ("ebb.dev/drain-limit", "0s"),
     ];
     let settings = annotated(&pairs, &ClusterConfig::default()).expect("valid").value;
     let expected = RevisionSettings {
@@ -258,9 +259,22 @@ fn metric_and_switches_are_read() {
         surge_evaluation: Some(false),
         idle_first_scale_down: Some(false),
         routing_dwell: Some(std::time::Duration::from_millis(1500)),
+        drain_limit: Some(std::time::Duration::ZERO),
         ..RevisionSettings::default()
     };
     assert_eq!(settings, expected);
+}
+
+#[test]
+fn the_drain_limit_of_a_revision_wins_over_that_of_all() {
+    let config = cluster(&[("drain-limit", "20m")]);
+    let limit = |pairs: &[_]| annotated(pairs, &config).expect("valid").value.effective_drain_limit(&config);
+    assert_eq!(limit(&[]), std::time::Duration::from_mins(20));
+    assert_eq!(limit(&[("ebb.dev/drain-limit", "5s")]), std::time::Duration::from_secs(5));
+    assert!(
+        annotated(&[("ebb.dev/drain-limit", "1500ms")], &config).is_err(),
+        "a platform counts whole seconds"
+    );
 }
 
 fn u32_of(count: vocabulary::PodCount) -> u32 {

@@ -100,8 +100,14 @@ const REFUSED: &[(&str, Pairs, &[&str])] = &[
     ("unknown", &[("stable-windwo", "60s")], &["stable-windwo"]),
     (
         "all at once, and no rule about what is wrong by itself",
-        &[("max-scale", "x"), ("max-scale-limit", "5"), ("min-scale", "-1"), ("routing-dwell", "2h")],
-        &["max-scale", "min-scale", "routing-dwell"],
+        &[
+            ("max-scale", "x"),
+            ("max-scale-limit", "5"),
+            ("min-scale", "-1"),
+            ("routing-dwell", "2h"),
+            ("drain-limit", "25h"),
+        ],
+        &["drain-limit", "max-scale", "min-scale", "routing-dwell"],
     ),
 ];
 
@@ -153,6 +159,7 @@ fn values_arrive_where_they_belong() {
         ("surge-evaluation", "f"),
         ("idle-first-scale-down", "false"),
         ("routing-dwell", "0s"),
+        ("drain-limit", "24h"),
         ("stable-window", "90s"),
     ]);
     let expected = ClusterConfig {
@@ -161,6 +168,7 @@ fn values_arrive_where_they_belong() {
         surge_evaluation: false,
         idle_first_scale_down: false,
         routing_dwell: Duration::ZERO,
+        drain_limit: Duration::from_hours(24),
         ..ClusterConfig::default()
     };
     assert_eq!(config, expected);
