@@ -24,6 +24,8 @@ mod stream;
 mod timers;
 mod upgrade;
 mod upstream;
+#[cfg(test)]
+mod vectors;
 
 pub mod probe;
 

@@ -30,6 +30,8 @@ mod settlement;
 mod slices;
 mod state;
 mod subset;
+#[cfg(test)]
+mod vectors;
 mod view;
 mod word_intake;
 

@@ -67,6 +67,28 @@ mod tests {
         }
     }
 
+    /// N3, N4, C24 and C25: the last parts of the addresses, how many of them in all, for which revision, and who is chosen as their number grows.
+    #[test]
+    fn those_that_the_reference_chooses_are_chosen() {
+        let rows: [(usize, &str, &[&[&str]]); 4] = [
+            (8, "hello-00001", &[&["8"], &["4", "8"], &["4", "6", "8"]]),
+            (8, "checkout-00042", &[&["1"], &["1", "2"], &["1", "2", "8"]]),
+            (5, "hello-00001", &[&[], &["4", "5"], &["2", "4", "5"]]),
+            (5, "svc-a-00001", &[&[], &["2", "4"], &["2", "3", "4"]]),
+        ];
+        for (count, key, chosen) in rows {
+            let names: Vec<String> = (1..=count).map(|last| format!("10.0.0.{last}")).collect();
+            let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+            for (wanted, expected) in (1..).zip(chosen).filter(|(_, expected)| !expected.is_empty()) {
+                let found: Vec<&str> = choose(&all, wanted, key)
+                    .into_iter()
+                    .filter_map(|name| name.strip_prefix("10.0.0."))
+                    .collect();
+                assert_eq!(found, *expected, "{wanted} of {count} for {key}");
+            }
+        }
+    }
+
     #[test]
     fn revisions_are_spread_over_the_activators() {
         let names = names(5);
