@@ -158,6 +158,26 @@ fn what_somebody_else_wrote_stays_and_the_next_decision_goes_on_from_it() {
 }
 
 #[test]
+fn the_oldest_wait_is_that_of_all_activators_and_grows_until_it_is_no_news() {
+    let mut world = World::with_activators(&["a", "b"]);
+    let count = PresentCount { in_flight: 1, waiting: 1 };
+    for (activator, waited) in [("a", 700), ("b", 200)] {
+        let oldest_wait = Duration::from_millis(waited);
+        world.activator(
+            activator,
+            vocabulary::ActivatorWord::Present { revision: name(), count, oldest_wait },
+        );
+    }
+    let oldest =
+        |world: &World| world.orchestrator.view(&name(), world.now).expect("it is ours").oldest_wait();
+    assert_eq!(oldest(&world), Some(Duration::from_millis(700)));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(oldest(&world), Some(Duration::from_millis(1_700)));
+    world.pass(Duration::from_secs(2));
+    assert_eq!(oldest(&world), None, "nobody has said so for three seconds");
+}
+
+#[test]
 fn a_takeover_goes_on_with_the_route_in_force_and_a_late_owner_orders_nothing() {
     let mut world = World::with_activators(&["a"]);
     world.pods(&["p"]);

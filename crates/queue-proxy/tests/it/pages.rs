@@ -114,6 +114,24 @@ fn p13_waiting_for_a_drain_that_does_not_come_disturbs_nobody() {
     });
 }
 
+/// A drain begins from TERM or the owner's word. Whoever reaches the admin port could otherwise take the pod out of service.
+#[test]
+fn no_page_begins_a_drain() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        for method in ["POST", "PUT", "GET"] {
+            let mut stream = TcpStream::connect(("127.0.0.1", proxy.ports.admin)).await.expect("it listens");
+            let request = format!("{method} /drain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.expect("open");
+            assert_eq!(answer(&mut stream).await.status, 404, "{method}");
+        }
+        assert_eq!(ask(proxy.ports.admin, "GET", "/ready", &[], b"").await.status, 200);
+        assert_eq!(proxy.get("/", &[]).await.status, 200);
+        assert!(!proxy.leaving.is_cancelled() && !proxy.ended.is_finished());
+    });
+}
+
 /// A page of the admin port, asked under this host and by a page of that origin.
 async fn asked_as(admin: u16, path: &str, host: &str, origin: Option<&str>) -> Answer {
     let mut stream = TcpStream::connect(("127.0.0.1", admin)).await.expect("it listens");
