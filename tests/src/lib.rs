@@ -7,6 +7,7 @@ pub mod ebb;
 pub mod http2;
 pub mod manifest;
 pub mod relay;
+pub mod slots;
 pub mod strict;
 pub mod wait;
 pub mod world;

@@ -28,12 +28,21 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
 
 /// The app behind the proxies, which cargo builds with the benchmarks.
 pub fn bench_app() -> anyhow::Result<PathBuf> {
-    let path = profile_folder()?.join("bench-app");
+    built("bench-app")
+}
+
+fn built(name: &str) -> anyhow::Result<PathBuf> {
+    let path = profile_folder()?.join(name);
     if path.is_file() {
         Ok(path)
     } else {
         bail!("{} is missing; run this through `cargo bench`", path.display())
     }
+}
+
+/// The suites' app, which cargo builds with the benchmarks too.
+pub fn test_app() -> anyhow::Result<PathBuf> {
+    built("test-app")
 }
 
 fn profile_folder() -> anyhow::Result<PathBuf> {

@@ -8,4 +8,5 @@ mod lifecycle;
 mod logs;
 mod main_job;
 mod no_lost_request;
+mod slots;
 mod system_vectors;

@@ -4,8 +4,10 @@
 //! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
 //!
 //! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would send is in [`raw`], which is the whole app
-//! when it is started with `--raw`; what arrived to the letter, with `--record FILE`, is in [`recorded`].
+//! when it is started with `--raw`; what arrived to the letter, with `--record FILE`, is in [`recorded`]; when requests began and ended, with
+//! `--journal FOLDER`, in [`journal`]. `?until=FILE` waits until there is such a file.
 
+mod journal;
 mod raw;
 mod recorded;
 mod streams;
@@ -13,13 +15,14 @@ mod websocket;
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -27,6 +30,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use journal::Journal;
 use tokio::net::{TcpListener, TcpStream};
 
 /// The body of an answer, whatever it comes from. An error breaks the answer off.
@@ -43,6 +47,8 @@ struct Behaviour {
     raw: bool,
     /// Notes every request there.
     record: Option<PathBuf>,
+    /// Writes down there when requests begin and end.
+    journal: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +58,7 @@ struct State {
     served: AtomicUsize,
     probes_fail: AtomicBool,
     events: streams::Streams,
+    journal: Option<Journal>,
 }
 
 fn main() -> ExitCode {
@@ -84,6 +91,7 @@ impl Behaviour {
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
                 "--record" => behaviour.record = args.next().map(PathBuf::from),
+                "--journal" => behaviour.journal = args.next().map(PathBuf::from),
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
                 unknown => panic!("unknown flag {unknown}"),
             }
@@ -101,7 +109,8 @@ async fn terminated() {
 async fn serve(address: SocketAddr, behaviour: Behaviour) {
     tokio::time::sleep(behaviour.start_delay).await;
     let listener = TcpListener::bind(address).await.expect("the port is free");
-    let state = Arc::new(State { behaviour, ..State::default() });
+    let journal = behaviour.journal.as_deref().map(Journal::begin);
+    let state = Arc::new(State { behaviour, journal, ..State::default() });
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
@@ -147,12 +156,17 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
         _ => {}
     }
     let counted = Counted::new(&state);
+    let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let _noted = state.journal.as_ref().map(|journal| journal.note(target));
     let served = state.served.fetch_add(1, Ordering::SeqCst);
     if state.behaviour.hang_after.is_some_and(|limit| served >= limit) {
         std::future::pending::<()>().await;
     }
     if let Some(sleep) = query(&request, "sleep").and_then(|milliseconds| milliseconds.parse().ok()) {
         tokio::time::sleep(Duration::from_millis(sleep)).await;
+    }
+    while query(&request, "until").is_some_and(|file| !Path::new(file).exists()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let number = counted.1;
     let mut response = match request.uri().path() {
