@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
-use dataplane::{Body, BodyError};
+use dataplane::{Body, BodyError, BodyPieces};
 use futures_util::task::AtomicWaker;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -52,8 +52,7 @@ struct State {
     source: Body,
     size: SizeHint,
     /// What was read, while it may be needed again.
-    kept: Vec<Bytes>,
-    kept_bytes: usize,
+    kept: BodyPieces,
     /// As much of the context's room is ours: what is kept, and what is going to be.
     reserved_bytes: usize,
     /// The end of a piece that was read and may not be kept: sent next, and then there is no other attempt.
@@ -82,8 +81,7 @@ impl Replay {
         Self(Rc::new(RefCell::new(State {
             source,
             size,
-            kept: Vec::new(),
-            kept_bytes: 0,
+            kept: BodyPieces::default(),
             reserved_bytes: 0,
             rest: None,
             trailers: None,
@@ -114,6 +112,8 @@ impl Replay {
             state: Rc::clone(&self.0),
             number: attempt,
             position: 0,
+            has_begun: false,
+            to_repeat: state.kept.settle(),
             are_trailers_sent: false,
             gate,
         }))
@@ -135,16 +135,17 @@ impl State {
         if self.keeping != Keeping::Everything {
             return piece;
         }
-        let room = self.context.limits.replay_bytes_per_request - self.kept_bytes;
+        let room = self.context.limits.replay_bytes_per_request - self.kept.bytes();
         let fits = piece.len().min(room);
-        if (fits == 0 && !piece.is_empty()) || !self.reserve(self.kept_bytes + fits) {
+        if (fits == 0 && !piece.is_empty()) || !self.reserve(self.kept.bytes() + fits) {
             self.exceed();
             return piece;
         }
         let head = piece.split_to(fits);
         self.rest = Some(piece).filter(|rest| !rest.is_empty());
-        self.kept_bytes += head.len();
-        self.kept.push(head.clone());
+        if !head.is_empty() {
+            self.kept.push(head.clone());
+        }
         head
     }
 
@@ -165,8 +166,7 @@ impl State {
     }
 
     fn forget(&mut self) {
-        self.kept = Vec::new();
-        self.kept_bytes = 0;
+        self.kept.clear();
         self.context.release_replay(std::mem::take(&mut self.reserved_bytes));
     }
 }
@@ -181,8 +181,11 @@ impl Drop for State {
 struct Attempt {
     state: Rc<RefCell<State>>,
     number: u64,
-    /// How many of the kept pieces were sent.
+    /// How many of the pieces that were kept when it began were sent.
     position: usize,
+    /// How many those are.
+    to_repeat: usize,
+    has_begun: bool,
     are_trailers_sent: bool,
     gate: Option<Gate>,
 }
@@ -205,13 +208,16 @@ impl HttpBody for Attempt {
         {
             return Poll::Pending;
         }
-        if let Some(piece) = state.kept.get(this.position) {
+        if this.position < this.to_repeat
+            && let Some(piece) = state.kept.get(this.position)
+        {
             this.position += 1;
+            this.has_begun = true;
             return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
         }
         if state.keeping != Keeping::Everything && state.reserved_bytes > 0 {
             state.forget();
-            this.position = 0;
+            this.to_repeat = 0;
         }
         if let Some(rest) = state.rest.take() {
             if state.keeping == Keeping::Everything {
@@ -235,8 +241,8 @@ impl HttpBody for Attempt {
         };
         let frame = match frame.into_data() {
             Ok(piece) => {
+                this.has_begun = true;
                 let piece = state.keep(piece);
-                this.position = state.kept.len();
                 Frame::data(piece)
             }
             Err(other) => {
@@ -257,7 +263,7 @@ impl HttpBody for Attempt {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.position == 0 { self.state.borrow().size } else { SizeHint::default() }
+        if self.has_begun { SizeHint::default() } else { self.state.borrow().size }
     }
 }
 

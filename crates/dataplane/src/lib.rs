@@ -15,6 +15,7 @@ mod headers;
 mod http1;
 mod http2;
 mod memory;
+mod pieces;
 mod proxy;
 mod refusal;
 mod server;
@@ -44,6 +45,7 @@ pub use headers::{
 pub use http1::{HeadLimits, IncomingError, Malformed};
 pub use http2::{ErrorCode, StreamError};
 pub use memory::MemoryBudget;
+pub use pieces::BodyPieces;
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};

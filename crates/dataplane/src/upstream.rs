@@ -81,7 +81,7 @@ pub struct UpstreamLimits {
     /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as its client takes nothing, that is all that is held
     /// of it here.
     pub unread_window: u32,
-    /// How much it accepts from then on.
+    /// How much it accepts when much was read of it: from the above it doubles as it is read.
     pub stream_window: u32,
     /// What HTTP/2 connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
@@ -99,8 +99,9 @@ impl Default for UpstreamLimits {
             idle: Duration::from_millis(1500),
             connections_per_address: 10_000,
             head: HeadLimits::OUTER,
-            // One frame, and most responses. 40 connections of clients that open 250 streams each and take nothing make us hold 160 MB.
-            unread_window: 16 * 1024,
+            // Most responses to programs. 40 connections of clients that open 250 streams each and take nothing make us hold 40 MB. A longer response
+            // waits a few times until its reader says so, a round trip within the machine or the cluster each time.
+            unread_window: 4 * 1024,
             stream_window: 256 * 1024,
             memory: <&MemoryBudget>::default(),
             lost_requests: LostRequests::Repeat,

@@ -146,3 +146,17 @@ fn a_closed_gate_holds_every_byte_back() {
     gate.open();
     assert_eq!(read(body).expect("it reads").0, "12345");
 }
+
+/// Each would cost many times its bytes.
+#[test]
+fn small_pieces_are_kept_together() {
+    let replay = Replay::new(source(&vec!["x"; 10_000]), &context(Limits::default()));
+    assert_eq!(read(replay.attempt(None).expect("fresh")).expect("it reads").0.len(), 10_000);
+    let mut again = replay.attempt(None).expect("all is kept");
+    let pieces = std::iter::from_fn(|| next(&mut again)).count();
+    assert!(pieces <= 3, "{pieces} pieces and trailers");
+    assert_eq!(
+        read(replay.attempt(None).expect("all is kept")).expect("it reads"),
+        ("x".repeat(10_000), true)
+    );
+}

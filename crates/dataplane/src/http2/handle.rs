@@ -2,7 +2,8 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -11,7 +12,6 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
-use crate::body::BodyError;
 
 /// Where a message is written.
 #[derive(Debug)]
@@ -45,20 +45,29 @@ impl Sender {
         self.session.reset(&self.stream, code);
     }
 
-    fn poll_room(&self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, StreamError>> {
+    pub(super) fn poll_room(
+        &self,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize, StreamError>> {
         self.session.poll_room(&self.stream, wanted, context)
     }
 
     /// Lets others go on that wait for room.
-    fn pass(&self) {
+    pub(super) fn pass(&self) {
         self.session.pass();
     }
 
-    fn data(&self, data: Bytes, is_end: bool) {
+    /// How long a piece of so many bytes waits for more of its body, if it has to.
+    pub(super) fn patience_with(&self, bytes: usize) -> Option<Duration> {
+        self.session.patience_with(&self.stream, bytes)
+    }
+
+    pub(super) fn data(&self, data: Bytes, is_end: bool) {
         self.session.send_data(&self.stream, data, is_end);
     }
 
-    fn trailers(&self, trailers: &HeaderMap) {
+    pub(super) fn trailers(&self, trailers: &HeaderMap) {
         self.session.send_trailers(&self.stream, trailers);
     }
 }
@@ -66,90 +75,6 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         self.session.writer_gone(&self.stream);
-    }
-}
-
-/// Why a body was not sent to its end.
-#[derive(Debug)]
-pub(crate) enum SendFailure {
-    /// The stream ended; its reader knows why.
-    Stream,
-    /// The body failed; the stream was broken off.
-    Body(BodyError),
-}
-
-/// A body on its way out.
-#[derive(Debug)]
-pub(crate) struct Pump {
-    sender: Sender,
-    /// What there is no room for yet.
-    rest: Bytes,
-    has_begun: bool,
-    is_done: bool,
-}
-
-impl Pump {
-    pub(crate) fn new(sender: Sender) -> Self {
-        Self { sender, rest: Bytes::new(), has_begun: false, is_done: false }
-    }
-
-    /// Whether something was taken from the body.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
-    /// Whether everything was sent.
-    pub(crate) fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    /// Sends what can be sent. Ready at the end.
-    pub(crate) fn poll<B>(&mut self, body: &mut B, context: &mut Context<'_>) -> Poll<Result<(), SendFailure>>
-    where
-        B: HttpBody<Data = Bytes, Error = BodyError> + Unpin,
-    {
-        while !self.is_done {
-            if !self.rest.is_empty() {
-                let room = ready!(self.sender.poll_room(self.rest.len(), context))
-                    .map_err(|_| SendFailure::Stream)?;
-                let piece = self.rest.split_to(room);
-                self.is_done = self.rest.is_empty() && body.is_end_stream();
-                self.sender.data(piece, self.is_done);
-                continue;
-            }
-            if self.sender.poll_error(context).is_ready() {
-                return Poll::Ready(Err(SendFailure::Stream));
-            }
-            // What is certainly there is not taken before there is room: meanwhile its sender is not told that it was read. What may be the end of the
-            // body, or its trailers, needs none.
-            if body.size_hint().lower() > 0 {
-                ready!(self.sender.poll_room(1, context)).map_err(|_| SendFailure::Stream)?;
-            }
-            let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
-                // The room that was kept for this stream is for others.
-                self.sender.pass();
-                return Poll::Pending;
-            };
-            self.has_begun = true;
-            match frame {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.rest = data,
-                    Err(frame) => {
-                        self.is_done = true;
-                        self.sender.trailers(&frame.into_trailers().unwrap_or_default());
-                    }
-                },
-                Some(Err(error)) => {
-                    self.sender.reset(error.code());
-                    return Poll::Ready(Err(SendFailure::Body(error)));
-                }
-                None => {
-                    self.is_done = true;
-                    self.sender.data(Bytes::new(), true);
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 }
 

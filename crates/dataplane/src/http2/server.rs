@@ -12,8 +12,9 @@ use pin_project_lite::pin_project;
 use runtime::Clock;
 
 use super::frame::{ErrorCode, PREFACE};
-use super::handle::{Pump, Receiver, Sender};
+use super::handle::{Receiver, Sender};
 use super::hpack::{encode_field, encode_text};
+use super::pump::Pump;
 use super::session::{Arrived, HasBody, Role, Session, SessionLimits};
 use super::transport::{ConnectionEnd, Transport};
 use crate::body::{Body, ResponseBody};

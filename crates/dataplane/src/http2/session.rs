@@ -71,8 +71,8 @@ pub(crate) struct SessionLimits {
     /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at least 65,535, because they do not wait until they
     /// have heard of it.
     pub(crate) stream_window: u32,
-    /// How much of a stream is accepted once somebody has begun to read it, in bytes. What nobody takes costs as little memory as possible; what is taken
-    /// should not wait for its reader.
+    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached by doubling, as the stream is read: what nobody takes costs as little
+    /// memory as possible, what is taken should not wait for its reader, and whose reader stops holds hardly more than was read.
     pub(crate) read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
     pub(crate) head_bytes: usize,
@@ -279,10 +279,12 @@ impl Session {
         core.reads += 1;
         let mut state = stream.state.borrow_mut();
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
-        if std::mem::replace(&mut state.receiving.read_at, core.reads) == 0 {
-            state.receiving.unreturned += core.limits.read_window.saturating_sub(core.limits.stream_window);
-        }
-        if state.receiving.unreturned >= core.limits.read_window / 2 && !state.receiving.is_ended {
+        state.receiving.read_at = core.reads;
+        let accepted = state.receiving.accepted;
+        if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended {
+            // Twice as much from now on: what a reader takes should not wait for it, and what it takes no more is hardly more than it took.
+            state.receiving.accepted = accepted.saturating_mul(2).min(core.limits.read_window).max(accepted);
+            state.receiving.unreturned += state.receiving.accepted - accepted;
             let returned = std::mem::take(&mut state.receiving.unreturned);
             state.receiving.window += i64::from(returned);
             write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());

@@ -8,7 +8,8 @@ use http::{HeaderMap, Response};
 use thiserror::Error;
 
 use super::frame::ErrorCode;
-use super::unread::UnreadData;
+use super::small_pieces::SmallPieces;
+use crate::pieces::BodyPieces;
 
 /// Why a stream ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -55,6 +56,7 @@ pub(super) struct Stream {
     pub(super) head_bytes: usize,
     /// Whether it only waits to be read.
     is_over: Cell<bool>,
+    pub(super) small_pieces: Cell<SmallPieces>,
     pub(super) state: RefCell<State>,
 }
 
@@ -75,11 +77,13 @@ pub(super) struct State {
 pub(super) struct Receiving {
     pub(super) head: HeadProgress,
     /// What was not yet read.
-    pub(super) data: UnreadData,
+    pub(super) data: BodyPieces,
     pub(super) trailers: Option<HeaderMap>,
     pub(super) is_ended: bool,
     /// How much the peer may still send.
     pub(super) window: i64,
+    /// How much the peer may send before somebody reads it.
+    pub(super) accepted: u32,
     /// When somebody last read of it, in reads of the whole connection; 0 if nobody has.
     pub(super) read_at: u64,
     /// How much was read since the peer was last told.
@@ -131,8 +135,13 @@ impl Stream {
             id,
             head_bytes: 0,
             is_over: Cell::new(false),
+            small_pieces: Cell::default(),
             state: RefCell::new(State {
-                receiving: Receiving { window: i64::from(receive_window), ..Receiving::default() },
+                receiving: Receiving {
+                    window: i64::from(receive_window),
+                    accepted: receive_window,
+                    ..Receiving::default()
+                },
                 sending: Sending { window: i64::from(send_window), ..Sending::default() },
                 response: None,
                 is_bodiless: false,
@@ -188,6 +197,8 @@ pub(super) struct Streams {
     /// How many of them are over, and only wait to be read.
     over: usize,
     head_bytes: usize,
+    /// What their small pieces may cost the peer.
+    small_overhead: usize,
 }
 
 impl Streams {
@@ -214,6 +225,17 @@ impl Streams {
         self.head_bytes
     }
 
+    /// How much the small pieces that were sent on them may cost the peer.
+    pub(super) fn small_overhead(&self) -> usize {
+        self.small_overhead
+    }
+
+    /// Notes the small pieces of a stream that is one of them.
+    pub(super) fn note_small(&mut self, stream: &Stream, small: SmallPieces) {
+        let before = stream.small_pieces.replace(small).overhead();
+        self.small_overhead = self.small_overhead.saturating_sub(before) + small.overhead();
+    }
+
     pub(super) fn find(&self, id: u32) -> Option<&Rc<Stream>> {
         let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
         self.list.get(at)
@@ -229,6 +251,7 @@ impl Streams {
         let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
         let stream = self.list.remove(at);
         self.head_bytes -= stream.head_bytes;
+        self.small_overhead -= stream.small_pieces.take().overhead();
         self.over -= usize::from(stream.is_over.get());
         Some(stream)
     }
@@ -249,6 +272,8 @@ impl Streams {
     pub(super) fn take_above(&mut self, id: u32) -> Vec<Rc<Stream>> {
         let taken = self.list.split_off(self.list.partition_point(|stream| stream.id <= id));
         self.head_bytes -= taken.iter().map(|stream| stream.head_bytes).sum::<usize>();
+        self.small_overhead -=
+            taken.iter().map(|stream| stream.small_pieces.take().overhead()).sum::<usize>();
         self.over -= taken.iter().filter(|stream| stream.is_over.get()).count();
         taken
     }

@@ -55,15 +55,21 @@ impl Http2Host {
         }
     }
 
-    /// A connection with room for one more stream: the first that is comfortable, so that few are open, otherwise the one with the fewest streams.
+    /// A connection with room for one more stream: the first that is comfortable, so that few are open, otherwise the one with the fewest streams; one that is
+    /// laden with small pieces only if all are.
     fn with_room(&mut self) -> Option<Rc<Session>> {
         self.connections.retain(|session| !session.is_closed());
         let have_room = || self.connections.iter().filter(|session| session.has_room());
         have_room()
-            .find(|session| session.streams() < STREAMS_COMFORTABLE)
-            .or_else(|| have_room().min_by_key(|session| session.streams()))
+            .find(|session| is_comfortable(session))
+            .or_else(|| have_room().min_by_key(|session| (session.is_laden(), session.streams())))
             .cloned()
     }
+}
+
+/// Whether one more stream on a connection would be as well off as on one of its own.
+fn is_comfortable(session: &Session) -> bool {
+    session.streams() < STREAMS_COMFORTABLE && !session.is_laden()
 }
 
 impl Drop for Http2Host {
@@ -173,7 +179,7 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
         let dialing = match (session, dialing) {
             (Some(session), dialing) => {
                 // For those that come later. If it fails, what there is does as well.
-                if session.streams() >= STREAMS_COMFORTABLE
+                if !is_comfortable(&session)
                     && dialing.is_none()
                     && let Ok(dialing) = Dialing::begin(pool, to)
                 {

@@ -1,5 +1,6 @@
 mod heads;
 mod late_bodies;
+mod small_pieces;
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -5,7 +5,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::super::account::{Benefit, Burden};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, Kind, WINDOW_MAX, write_frame};
 use super::super::input::Piece;
-use super::super::stream::{HeadProgress, StreamError};
+use super::super::small_pieces::SmallPieces;
+use super::super::stream::{HeadProgress, Stream, StreamError};
 use super::ending::{LEAVING_PING, Leaving};
 use super::resets::RESETS_PING;
 use super::{Arrived, Core, Received, Role};
@@ -14,6 +15,9 @@ mod heads;
 
 /// Room for fewer bytes, where there was none, is for a piece that is hardly longer than its frame.
 const DRIBBLE_BYTES: i64 = 1024;
+
+/// As much as is shown of what a peer says when it goes away.
+const GOAWAY_TEXT_BYTES_MAX: usize = 200;
 
 impl Core {
     pub(super) fn receive(&mut self, read: &mut BytesMut) -> Result<Received, (ErrorCode, &'static str)> {
@@ -126,6 +130,9 @@ impl Core {
         }
         drop(state);
         self.credit(unread);
+        if length > 0 {
+            self.note_goes_on(&stream);
+        }
         if length > 0 && !is_gone {
             self.keep_unread(&stream, bytes);
         }
@@ -257,7 +264,8 @@ impl Core {
         let code = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))?;
         self.is_peer_leaving = true;
         if code != 0 {
-            tracing::debug!(code = %ErrorCode(code), "a peer goes away");
+            let why = String::from_utf8_lossy(&payload[..payload.len().min(GOAWAY_TEXT_BYTES_MAX)]);
+            tracing::debug!(code = %ErrorCode(code), why = %why.escape_debug(), "a peer goes away");
         }
         if self.role == Role::Client {
             for stream in self.streams.take_above(last) {
@@ -306,7 +314,16 @@ impl Core {
             return Err(Fault::Stream(head.stream, ErrorCode::FLOW_CONTROL_ERROR));
         }
         state.sending.waiting.wake();
+        drop(state);
+        self.note_goes_on(&stream);
         Ok(())
+    }
+
+    /// The peer goes on with a stream, so it has most probably read what it got of it.
+    fn note_goes_on(&mut self, stream: &Stream) {
+        if stream.small_pieces.get() != SmallPieces::default() {
+            self.streams.note_small(stream, SmallPieces::default());
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -9,8 +10,9 @@ use http::{HeaderMap, Response};
 use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
+use super::super::small_pieces::{LADEN_BYTES, SMALL_BYTES, patience};
 use super::super::stream::{Sending, Stream, StreamError, Turn};
-use super::{Core, HasBody, OUTPUT_BYTES_MAX, Session};
+use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
 use crate::headers::may_be_trailer;
 
 impl Session {
@@ -75,6 +77,21 @@ impl Session {
         Poll::Pending
     }
 
+    /// How long a piece of so many bytes waits for more of its body, if it has to.
+    pub(in crate::http2) fn patience_with(&self, stream: &Stream, bytes: usize) -> Option<Duration> {
+        let core = self.0.borrow();
+        let is_small = bytes > 0 && bytes < SMALL_BYTES;
+        if core.role == Role::Server || !is_small || stream.small_pieces.get().may_send(core.clock.now()) {
+            return None;
+        }
+        Some(patience(core.streams.small_overhead()))
+    }
+
+    /// Whether so many small pieces may wait at the peer that no further stream should come to it here.
+    pub(crate) fn is_laden(&self) -> bool {
+        self.0.borrow().streams.small_overhead() > LADEN_BYTES
+    }
+
     /// A stream for which there was room has nothing to send.
     pub(in crate::http2) fn pass(&self) {
         self.0.borrow_mut().call_blocked();
@@ -94,6 +111,7 @@ impl Session {
             !is_end && (state.sending.window <= 0 || core.send_window <= 0)
         };
         core.account.earn(if is_cut { Benefit::CutBody(data.len()) } else { Benefit::Body(data.len()) });
+        core.note_piece(stream, data.len(), is_end);
         core.last_sender = stream.id;
         let head = FrameHead {
             length: data.len(),
@@ -139,6 +157,18 @@ impl Core {
     fn may_send(&self, stream: &Stream) -> bool {
         let state = stream.state.borrow();
         state.error.is_none() && !state.sending.is_ended && !self.is_closed
+    }
+
+    /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it on its own connection.
+    fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool) {
+        let before = stream.small_pieces.get();
+        let is_small = bytes > 0 && bytes < SMALL_BYTES;
+        if self.role == Role::Server || bytes == 0 || !(is_small || before.overhead() > 0) {
+            return;
+        }
+        let sent = before.sent(bytes);
+        let small = if is_small && !is_end { sent.paced(self.clock.now()) } else { sent };
+        self.streams.note_small(stream, small);
     }
 
     /// Something was written on a stream.

@@ -219,9 +219,9 @@ fn what_the_server_may_have_begun_is_reported() {
     });
 }
 
-/// The app may send little of an answer that nobody takes, and much of one that somebody does.
+/// The app may send little of an answer that nobody takes, twice as much as was read of one whose reader stops, and much of one that is read.
 #[test]
-fn an_answer_gets_room_when_somebody_begins_to_read_it() {
+fn an_answer_gets_as_much_room_as_its_reader_takes() {
     run(async {
         let world = World::start().await;
         let sent = world.send(Body::empty());
@@ -229,11 +229,29 @@ fn an_answer_gets_room_when_somebody_begins_to_read_it() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, 0, 200, &[])).await;
         let mut body = sent.await.expect("no panic").expect("an answer").into_body();
-        peer.frame(Kind::Data, 0, 1, &[0; 16_384]).await;
-        assert_eq!(peer.settle().await, [Got::Settings { is_ack: true }], "nobody has read");
-        assert!(body.frame().await.is_some());
-        assert_eq!(peer.next_of_note().await, Got::WindowUpdate { stream: 1, more: 256 * 1024 });
+        let mut rooms = vec![4 * 1024];
+        for _ in 0..12 {
+            let room = rooms.last().copied().unwrap_or_default();
+            for piece in vec![0; room].chunks(16 * 1024) {
+                peer.frame(Kind::Data, 0, 1, piece).await;
+            }
+            assert_eq!(given(&peer.settle().await), 0, "nobody has read");
+            let mut read = 0;
+            while read < room {
+                read += body.frame().await.expect("more").expect("open").into_data().expect("data").len();
+            }
+            rooms.push(given(&peer.settle().await));
+        }
+        assert_eq!(rooms[..4], [4, 8, 16, 32].map(|kib| kib * 1024));
+        assert!(rooms.iter().all(|room| *room <= 256 * 1024), "{rooms:?}");
+        assert!(rooms[8..].iter().all(|room| *room >= 128 * 1024), "{rooms:?}");
     });
+}
+
+/// How much room the first stream was given.
+fn given(all: &[Got]) -> usize {
+    let rooms = all.iter().map(|got| if let Got::WindowUpdate { stream: 1, more } = got { *more } else { 0 });
+    rooms.sum::<u32>() as usize
 }
 
 fn refusal() -> Vec<u8> {
@@ -423,5 +441,52 @@ fn a_peer_that_owes_an_answer_to_streams_that_have_ended_is_asked_again() {
         assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
         peer.write(&response(3, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
+    });
+}
+
+/// The first ones go as they come, and so does what follows an answer; what comes faster is joined, and goes even if nothing more comes.
+#[test]
+fn small_pieces_that_follow_one_another_closely_are_joined() {
+    run(async {
+        let world = World::start().await;
+        let (pieces, body) = tokio::sync::mpsc::channel::<&'static str>(1_000);
+        let frames = futures_util::stream::unfold(body, async |mut body| {
+            let piece = body.recv().await?;
+            Some((Ok(http_body::Frame::data(Bytes::from_static(piece.as_bytes()))), body))
+        });
+        let sent = world.send(Body::custom(http_body_util::StreamBody::new(Box::pin(frames))));
+        let mut peer = world.accept().await;
+        assert_eq!(peer.next_of_note().await, head(1, false));
+        let say = |piece: &'static str, times| {
+            (0..times).for_each(|_| pieces.try_send(piece).expect("there is room"));
+        };
+        say("x", 1_000);
+        let (mut bytes, mut frames) = (0, 0);
+        while bytes < 1_000 {
+            let Got::Data { data, is_end: false, .. } = peer.next_of_note().await else { panic!("data") };
+            assert!(frames >= 4 || data == "x", "the first ones as they came");
+            (bytes, frames) = (bytes + data.len(), frames + 1);
+        }
+        // Eight as they come, and three of 256 bytes or more; a few more if the machine has stood still meanwhile.
+        assert!(frames < 100, "{frames} frames");
+        peer.write(&[response(1, 0, 200, &[]), frame(Kind::Data, 0, 1, b"yes")].concat()).await;
+        let answered = sent.await.expect("no panic").expect("an answer");
+        say("y", 2);
+        for _ in 0..2 {
+            let piece = Got::Data { stream: 1, data: Bytes::from_static(b"y"), is_end: false };
+            assert_eq!(peer.next_of_note().await, piece, "as it came: the app goes on");
+        }
+        say("z", 1_000);
+        drop(pieces);
+        let mut rest = 0;
+        loop {
+            let Got::Data { data, is_end, .. } = peer.next_of_note().await else { panic!("data") };
+            rest += data.len();
+            if is_end {
+                break;
+            }
+        }
+        assert_eq!(rest, 1_000, "to the end");
+        drop(answered);
     });
 }

@@ -1,7 +1,7 @@
-//! What came of a body and was not read yet.
+//! The pieces of a body that are kept for a while: to be read, or to be sent again.
 //!
 //! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So small pieces that wait are joined: however a
-//! peer cuts a body, it takes about as much memory as its window allows. A piece that nobody has to wait for is handed on as it came.
+//! peer cuts a body, it takes about as much memory as the body has bytes. A piece that nobody has to wait for is handed on as it came.
 
 use std::collections::VecDeque;
 
@@ -12,32 +12,33 @@ use crate::http1::COPIED_BYTES_MAX;
 /// When the joined pieces are as long as this, the next ones are joined anew: as much as a frame has, because a longer piece would be divided to be sent on.
 const JOINED_BYTES: usize = 16 * 1024;
 
-/// The pieces of a body, in their order.
+/// Pieces of a body, in their order.
 #[derive(Debug, Default)]
-pub(super) struct UnreadData {
+pub struct BodyPieces {
     pieces: VecDeque<Bytes>,
     /// What follows them.
     joined: BytesMut,
     bytes: usize,
 }
 
-impl UnreadData {
+impl BodyPieces {
     /// How many bytes they have.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether there is at most one.
-    pub(super) fn is_one_piece(&self) -> bool {
+    /// Whether there is at most one piece.
+    pub fn is_one_piece(&self) -> bool {
         self.pieces.len() + usize::from(!self.joined.is_empty()) <= 1
     }
 
     /// Adds a piece that is not empty.
-    pub(super) fn push(&mut self, piece: Bytes) {
+    pub fn push(&mut self, piece: Bytes) {
         let is_joined = !self.is_empty() && piece.len() <= COPIED_BYTES_MAX;
         self.bytes += piece.len();
         if !is_joined {
@@ -52,7 +53,7 @@ impl UnreadData {
     }
 
     /// The next piece.
-    pub(super) fn pop(&mut self) -> Option<Bytes> {
+    pub fn pop(&mut self) -> Option<Bytes> {
         if self.pieces.is_empty() {
             self.end_joined();
         }
@@ -61,8 +62,19 @@ impl UnreadData {
         Some(piece)
     }
 
+    /// How many there are. What comes from now on is not joined to them.
+    pub fn settle(&mut self) -> usize {
+        self.end_joined();
+        self.pieces.len()
+    }
+
+    /// One of those that are settled, by its number from 0; it stays.
+    pub fn get(&self, number: usize) -> Option<&Bytes> {
+        self.pieces.get(number)
+    }
+
     /// Forgets everything, and says how many bytes that was.
-    pub(super) fn clear(&mut self) -> usize {
+    pub fn clear(&mut self) -> usize {
         std::mem::take(self).bytes
     }
 
@@ -77,13 +89,13 @@ impl UnreadData {
 mod tests {
     use super::*;
 
-    fn all(data: &mut UnreadData) -> Vec<Bytes> {
+    fn all(data: &mut BodyPieces) -> Vec<Bytes> {
         std::iter::from_fn(|| data.pop()).collect()
     }
 
     #[test]
     fn a_piece_that_is_read_at_once_is_handed_on_as_it_came() {
-        let mut data = UnreadData::default();
+        let mut data = BodyPieces::default();
         for length in [1, 8 * 1024, 16 * 1024] {
             let piece = Bytes::from(vec![b'x'; length]);
             data.push(piece.clone());
@@ -95,7 +107,7 @@ mod tests {
 
     #[test]
     fn small_pieces_that_wait_are_few() {
-        let mut data = UnreadData::default();
+        let mut data = BodyPieces::default();
         let letters: Vec<u8> = (0..64 * 1024_u32).map(|at| at.to_le_bytes()[0]).collect();
         for letter in &letters {
             data.push(Bytes::copy_from_slice(&[*letter]));
@@ -107,8 +119,22 @@ mod tests {
     }
 
     #[test]
+    fn settled_pieces_stay_as_they_are() {
+        let mut data = BodyPieces::default();
+        for piece in ["one", "two", "three"] {
+            data.push(Bytes::from_static(piece.as_bytes()));
+        }
+        assert_eq!(data.settle(), 2, "those that waited are joined");
+        data.push(Bytes::from_static(b"four"));
+        assert_eq!(data.get(1).map(|piece| &piece[..]), Some(&b"twothree"[..]));
+        assert_eq!(data.get(2), None);
+        assert_eq!(data.settle(), 3);
+        assert_eq!(all(&mut data), ["one", "twothree", "four"]);
+    }
+
+    #[test]
     fn order_is_kept_whatever_the_sizes() {
-        let mut data = UnreadData::default();
+        let mut data = BodyPieces::default();
         let mut expected = Vec::new();
         for (letter, length) in (0..).zip([1, 3, 20_000, 5, 9_000, 8_192, 8_192, 2].repeat(3)) {
             let piece = vec![letter; length];
