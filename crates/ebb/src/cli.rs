@@ -96,6 +96,9 @@ pub(crate) struct UpOptions {
     /// How many activators take requests, behind the one address: as a cluster has several, each with its share of the slots.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = activators)]
     pub(crate) activators: usize,
+    /// How many pods may have processes at once; further ones wait. Without this, as many as the machine's memory holds at 48 MiB each.
+    #[arg(long, value_name = "N", value_parser = pod_limit)]
+    pub(crate) max_pods: Option<usize>,
     /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted ("0s": drops at once). Without this, apps
     /// wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -122,6 +125,11 @@ fn domain(text: &str) -> Result<String, String> {
         Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
             .to_owned())
     }
+}
+
+fn pod_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit.ok_or_else(|| "write a whole number, at least 1".to_owned())
 }
 
 /// Reads a span of time.

@@ -6,11 +6,13 @@
 mod executable;
 mod lines;
 mod manifest;
+mod memory;
 mod pod;
 mod supervisor;
 mod watch;
 
 pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, ServiceAddress, Trouble, load};
+pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
     Deletion, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery, LogStore, LogStream,

@@ -4,6 +4,7 @@
 //! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
 //! the latest wins, so nobody ever waits for this task.
 
+mod cores;
 mod desk;
 mod edits;
 mod failure;
@@ -31,12 +32,13 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
 use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::{HopKey, PodName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodName, PodState, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
-use crate::pod::{APP_GRACE, PodMessage};
+use crate::pod::{APP_GRACE, PodSpec};
 use crate::watch::Watched;
+use cores::Cores;
 use desk::{Desk, Orders};
 use fleet::{Fleet, Known, PodNews};
 use logs::LogSink;
@@ -44,7 +46,7 @@ pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Outbox, Surface, Topic};
 use process::{Start, Wish};
 use revision::Action;
-use starts::Starts;
+use starts::{Machine, Starts};
 
 /// Events that may wait for the subscriber; more are kept as "changed", not as events.
 const EVENTS_WAITING: usize = 256;
@@ -62,6 +64,8 @@ pub struct LocalConfig {
     pub ebb: PathBuf,
     /// What becomes of the lines that pods print.
     pub logs: LogOptions,
+    /// How many pods may have processes at once.
+    pub max_pods: usize,
     /// This process's clock.
     pub clock: Clock,
     /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now. `None`: as many as `ebb`.
@@ -119,7 +123,8 @@ impl LocalPlatform {
             deleted: BTreeMap::new(),
             loaded,
             logs,
-            starts: Starts::default(),
+            starts: Starts::of_at_most(config.max_pods),
+            cores: Cores::default(),
             processes: BTreeMap::new(),
             news_in,
         };
@@ -210,6 +215,7 @@ struct Supervisor {
     deleted: BTreeMap<RevisionName, PathBuf>,
     logs: LogSink,
     starts: Starts,
+    cores: Cores,
     processes: BTreeMap<PodName, watch::Sender<Wish>>,
     news_in: mpsc::Sender<(PodName, PodNews)>,
 }
@@ -226,7 +232,13 @@ impl Supervisor {
         loop {
             self.act();
             let changes = self.fleet.take_changes();
-            changes.removed.iter().for_each(|name| self.logs.store().forget(name));
+            for (revision, template) in &changes.rolled_out {
+                tracing::info!(%revision, template, "rolled out: every older pod is on its way out");
+            }
+            for removed in &changes.removed {
+                self.logs.store().forget(removed);
+                self.starts.forget(removed);
+            }
             self.outbox.note(changes);
             let more_to_say = self.outbox.say(&self.fleet, &self.surface);
             if self.fleet.has_ended() && self.processes.is_empty() {
@@ -309,7 +321,12 @@ impl Supervisor {
                 self.fleet.set_route(revision, route)
             }
             Order::ReleasePod { pod, .. } => self.fleet.release(pod, now),
-            Order::NotePodState { pod, state, .. } => self.fleet.note_state(pod, *state, now),
+            Order::NotePodState { pod, state, .. } => {
+                if *state == PodState::Ready {
+                    self.starts.ready(pod, now);
+                }
+                self.fleet.note_state(pod, *state, now)
+            }
             // Hosts are not allocated: each is its Service's for as long as that exists.
             Order::ReleaseEntrance { .. } => Known::Yes,
             Order::Tell { about, reason, text } => {
@@ -329,7 +346,6 @@ impl Supervisor {
                 self.processes.remove(pod);
                 self.starts.done(pod);
             }
-            PodNews::Said(PodMessage::Announced(_)) => self.starts.done(pod),
             PodNews::Failed(failure) => {
                 self.starts.done(pod);
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
@@ -364,7 +380,7 @@ impl Supervisor {
                 }
             }
         }
-        while let Some((pod, mut spec)) = self.starts.next(now) {
+        while let Some((pod, mut spec)) = self.next_start(now) {
             spec.descriptors = self.app_descriptors;
             tracing::info!(%pod, "a pod is started");
             let (wish, wishes) = watch::channel(Wish::Run);
@@ -373,6 +389,24 @@ impl Supervisor {
             let process = process::run(Start { ebb, pod, spec, logs, news }, wishes);
             tokio::spawn(vital("the watch over a pod", process));
         }
+    }
+
+    /// The pod to be started next, if one may be.
+    fn next_start(&mut self, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
+        if self.starts.is_empty() {
+            return None;
+        }
+        let machine = Machine {
+            has_room: self.starts.depend_on_cores() && self.cores.have_room(now),
+            running: self.processes.len(),
+            asleep: self.fleet.asleep(),
+            next_look: Cores::next_look(now),
+        };
+        let next = self.starts.next(machine, now);
+        if let Some((pods, reason)) = self.starts.beyond_ceiling(machine) {
+            self.fleet.note_waiting(&pods, &reason);
+        }
+        next
     }
 
     /// A pod is to end; one that was not started yet is gone at once.

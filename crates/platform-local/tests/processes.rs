@@ -90,6 +90,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
     let config = LocalConfig {
         manifests,
         logs: LogOptions::default(),
+        max_pods: 100,
         requests: ([127, 0, 0, 1], 8080).into(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),

@@ -9,6 +9,11 @@ pub fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has a monotonic clock").into()
 }
 
+/// How long this process has kept cores busy.
+pub fn worked() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("every Linux counts it").into()
+}
+
 /// How long `before` is ago; nothing if it is yet to come.
 pub fn since(before: Duration) -> Duration {
     now().saturating_sub(before)

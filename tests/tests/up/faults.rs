@@ -122,6 +122,51 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
 }
 
 #[tokio::test]
+async fn more_pods_than_the_machine_may_run_wait_and_say_so() {
+    let services =
+        [Service::new("first").scaling("min-scale", "2"), Service::new("second").scaling("min-scale", "2")];
+    let ebb = Ebb::up_with(&services, &ConfigMap::short(), &["--max-pods", "3"]).await;
+    for service in ["first", "second"] {
+        ebb.until(service, "a pod", |revision| revision.ready() >= 1).await;
+    }
+    eventually("the fourth says why it waits", Duration::from_secs(30), || async {
+        let mut ready = 0;
+        let mut said = String::new();
+        for service in ["first", "second"] {
+            let revision = ebb.revision(service).await?;
+            ready += revision.ready();
+            let (_, text, _) = ebb.run(&["explain", service]).await;
+            said.push_str(&text);
+        }
+        if ready == 3 && said.contains("3 at most (--max-pods)") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    for service in ["first", "second"] {
+        ebb.load(service).one().await.assert_all_answered();
+    }
+}
+
+#[tokio::test]
+async fn a_burst_at_an_app_that_starts_slowly_starts_a_few_pods_at_a_time() {
+    let service =
+        Service::new("interpreter").args(&["--start-work-ms", "700"]).spec("containerConcurrency: 1");
+    let config = ConfigMap::short().set("allow-zero-initial-scale", "true").set("initial-scale", "0");
+    let ebb = Ebb::up(&[service], &config).await;
+    let load = ebb.load("interpreter").path("/?sleep=200").with_own_connections();
+    let burst = tokio::spawn(async move { load.burst(30).await });
+    let mut most = 0;
+    while !burst.is_finished() {
+        let revision = ebb.revision("interpreter").await.expect("the API answers");
+        most =
+            most.max(revision.pids("app_pid").len() - revision.ready().min(revision.pids("app_pid").len()));
+    }
+    burst.await.expect("no panic").assert_all_answered();
+    // Two for each core, and some of those that began before and were the last of theirs to be ready.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    assert!((1..=3 * cores).contains(&most), "{most} were started at once on {cores} cores");
+}
+
+#[tokio::test]
 async fn an_app_that_hangs_is_taken_out_by_its_liveness_probe() {
     let service = Service::new("hangs")
         .args(&["--hang-after", "10"])

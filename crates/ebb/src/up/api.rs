@@ -187,6 +187,7 @@ mod tests {
             manifests: platform_local::ManifestSource::default(),
             requests: ([127, 0, 0, 1], 8080).into(),
             logs: platform_local::LogOptions::default(),
+            max_pods: 1,
             ebb: "ebb".into(),
             app_descriptors: None,
             clock: runtime::Clock::start(),

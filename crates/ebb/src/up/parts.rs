@@ -139,6 +139,7 @@ impl Parts {
             manifests: manifests.source,
             requests: requests.local_addr()?,
             logs: log_options(options),
+            max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
             ebb,
             clock,
             app_descriptors: Some(descriptors.found),

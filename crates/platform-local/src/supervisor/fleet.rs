@@ -47,6 +47,8 @@ pub(crate) struct Changes {
     pub(crate) pods: BTreeSet<RevisionName>,
     /// Pods of these may have failed.
     pub(crate) failures: BTreeSet<RevisionName>,
+    /// All older pods of these are on their way out: this template has taken over.
+    pub(crate) rolled_out: Vec<(RevisionName, String)>,
     /// These are gone.
     pub(crate) removed: BTreeSet<RevisionName>,
 }
@@ -160,6 +162,17 @@ impl Fleet {
     /// Who serves a revision, if that was ever said.
     pub(crate) fn route(&self, name: &RevisionName) -> Option<RouteInForce> {
         self.revisions.get(name)?.route.clone()
+    }
+
+    /// These pods wait for their start, for this reason.
+    pub(crate) fn note_waiting(&mut self, pods: &[PodName], reason: &str) {
+        for pod in pods {
+            let Some(name) = self.owner_of(pod) else { continue };
+            let revision = self.revisions.get_mut(&name).expect("it owns the pod");
+            if revision.pod_mut(pod).is_some_and(|pod| pod.note_waiting(reason)) {
+                self.changes.pods.insert(name);
+            }
+        }
     }
 
     /// Activators pick the pod no more.
@@ -283,6 +296,9 @@ impl Fleet {
         let Some(revision) = self.revisions.get_mut(name) else { return };
         let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.advance(&mut around);
+        if let Some(template) = revision.take_rolled_out() {
+            self.changes.rolled_out.push((name.clone(), template));
+        }
         if revision.is_gone() {
             self.revisions.remove(name);
             self.changes.revisions.remove(name);
@@ -307,6 +323,11 @@ impl Fleet {
     /// What changed since the last call.
     pub(crate) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
+    }
+
+    /// How many revisions have no pod with a process, and none on its way there.
+    pub(crate) fn asleep(&self) -> usize {
+        self.revisions.values().filter(|revision| revision.is_asleep()).count()
     }
 
     /// Every revision there is.

@@ -64,6 +64,7 @@ impl Outbox {
             pods: all.clone(),
             failures: all.clone(),
             removed: BTreeSet::new(),
+            rolled_out: Vec::new(),
         };
         *self = Self {
             subscriber: Some(subscriber),

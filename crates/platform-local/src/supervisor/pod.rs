@@ -30,6 +30,8 @@ pub(crate) struct Pod {
     /// How long its queue-proxy may drain.
     pub(crate) drain_limit: Duration,
     started: Timestamp,
+    /// Why it has no process yet.
+    waits: Option<String>,
     announced: Option<QueueProxyAnnouncement>,
     details: BTreeMap<String, String>,
 }
@@ -69,6 +71,7 @@ impl Pod {
             trouble: None,
             drain_limit: Duration::ZERO,
             started: until,
+            waits: None,
             announced: None,
             details: BTreeMap::new(),
         }
@@ -85,6 +88,15 @@ impl Pod {
     /// Whether activators may know it, so that they must be told before it ends.
     pub(crate) fn is_known(&self) -> bool {
         self.announced.is_some()
+    }
+
+    /// Its process cannot be started yet; false if that is no news.
+    pub(crate) fn note_waiting(&mut self, reason: &str) -> bool {
+        if self.waits.as_deref() == Some(reason) {
+            return false;
+        }
+        self.waits = Some(reason.to_owned());
+        true
     }
 
     /// Its process was started, with a queue-proxy that may drain for so long.
@@ -123,6 +135,7 @@ impl Pod {
 
     /// The process id of its `ebb pod`.
     pub(crate) fn note_pid(&mut self, pid: u32) {
+        self.waits = None;
         self.details.insert("pod_pid".to_owned(), pid.to_string());
     }
 
@@ -151,7 +164,7 @@ impl Pod {
                 .announced
                 .map(|ports| LinkAddress { socket: local(ports.link), token: ports.link_token }),
             outdated: self.template != present_template,
-            trouble: self.trouble.clone(),
+            trouble: self.trouble.clone().or_else(|| self.waits.clone()),
             hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),
             details: self.details.clone(),
         }

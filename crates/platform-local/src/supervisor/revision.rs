@@ -1,8 +1,9 @@
 //! Which pods should one revision have?
 //!
-//! As many of its present template as are wanted. While pods of an older template still serve, that is a rollout: the new pods all
-//! start at once, and one old pod leaves for each new pod that is ready, so the revision never has fewer pods that work than
-//! wanted. A new template that never gets ready leaves the old one serving, and growing with the load.
+//! As many of its present template as are wanted. While pods of an older template still serve, that is a rollout: one new pod
+//! starts first, so that a bad template crashes once and not everywhere; the rest follow when that one is ready, and one old pod leaves for
+//! each new pod that is ready, so the revision never has fewer pods that work than wanted. A new template that never gets ready leaves the
+//! old one serving, and growing with the load.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -85,6 +86,8 @@ pub(crate) struct Revision {
     pods: BTreeMap<PodName, Pod>,
     end_first: Vec<PodName>,
     last_failure: Option<PodFailure>,
+    is_rolling: bool,
+    rolled_out: Option<String>,
 }
 
 impl Revision {
@@ -107,6 +110,8 @@ impl Revision {
             pods: BTreeMap::new(),
             end_first: Vec::new(),
             last_failure: None,
+            is_rolling: false,
+            rolled_out: None,
         }
     }
 
@@ -121,6 +126,7 @@ impl Revision {
             self.numbers_given
         };
         self.service = service;
+        self.is_rolling = !self.wanted_pods().1.is_empty();
         self.forget_templates();
     }
 
@@ -150,6 +156,11 @@ impl Revision {
     /// Whether it has the pod.
     pub(crate) fn has(&self, name: &PodName) -> bool {
         self.pods.contains_key(name)
+    }
+
+    /// Whether it has no pod that serves or starts.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.is_going && !self.pods.values().any(|pod| pod.stage == Stage::Serving)
     }
 
     /// Whether nothing of it is left.
@@ -226,12 +237,22 @@ impl Revision {
         {
             self.add(old_target - old_count, template, around);
         }
+        let first = if old_count > 0 && ready == 0 { target.min(1) } else { target };
         if present_count > target {
             let victims = self.choose(present_count - target, Age::Present);
             self.dismiss(&victims, around);
         } else {
-            self.add(target - present_count, self.present, around);
+            self.add(first.saturating_sub(present_count), self.present, around);
         }
+        if self.is_rolling && ready > 0 && self.wanted_pods().1.is_empty() {
+            self.is_rolling = false;
+            self.rolled_out = Some(self.template_name(self.present));
+        }
+    }
+
+    /// The name of a template whose pods have taken over from all older ones, once.
+    pub(crate) fn take_rolled_out(&mut self) -> Option<String> {
+        self.rolled_out.take()
     }
 
     /// When [`Revision::advance`] is due at the latest.

@@ -1,32 +1,75 @@
 //! Which pods may be started now, and which wait for a moment.
 //!
-//! To start a pod keeps a core busy for about ten milliseconds. Where many are to be started, all at once would share the cores with
-//! each other and with whoever holds the requests for them: the first would serve hardly before the last, and what the load needs
-//! would be noticed late. So only a few are on their way at any time.
+//! To start a pod keeps a core busy, for ten milliseconds or, with an interpreter that loads a framework, for seconds. Where many are
+//! to be started, all at once would share the cores with each other and with those that serve: the first would be ready hardly before
+//! the last, and nobody would be answered meanwhile. So a pod takes a place from its start until it is *ready*, and there are a few
+//! places for each core. A start that leaves a core idle (it waits for a database, say) gives its place up soon: what counts is
+//! measured, not guessed.
+//!
+//! While no core is idle, what starts takes from what serves. A revision whose pods were quick to be ready grows all the same, for that
+//! takes little; one that starts slowly gets a pod for each core at once, and further ones only now and then.
+//!
+//! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends, and say so. The last of
+//! those places are kept for revisions that have no pod at all.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use vocabulary::{PodName, Timestamp};
+use vocabulary::{PodName, RevisionName, Timestamp};
 
 use crate::pod::PodSpec;
 
 /// How many may be on their way for each core: while one waits for the disk or for another process, there is one that does not.
 const PER_CORE: usize = 2;
-
-/// A pod that has not announced itself so long after its start does not keep others from theirs any more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A pod that is not ready so long after its start gives its place up, if a core is idle: a few looks at the cores.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// The same if none is: it may hang, and keep the cores busy without ever getting ready.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+/// A pod that is ready so soon has taken less from the others than a look at the cores can see.
+const QUICK: Duration = Duration::from_millis(250);
+/// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what the cores do: more pods
+/// answer no more where the cores are what lacks, but somebody else may keep them busy, and then the revision must grow all the same.
+const SHARE_OF_STARTS: u32 = 10;
+/// The longest wait for such a start; also where it is not known how long one takes.
+const SLOWLY: Duration = Duration::from_secs(10);
+/// What part of all places revisions without a pod may keep free: one in so many.
+const KEPT_FREE: usize = 8;
 
 /// The pods that are being started, and those that are to be.
 #[derive(Debug)]
 pub(super) struct Starts {
-    most: usize,
+    cores: usize,
+    ceiling: usize,
     waiting: BTreeMap<Turn, (PodName, Box<PodSpec>)>,
-    /// Those on their way, and until when they count.
-    under_way: BTreeMap<PodName, Timestamp>,
+    under_way: BTreeMap<PodName, Start>,
+    /// How long the last pod of each revision took to be ready.
+    took: BTreeMap<RevisionName, Duration>,
     added: u64,
+    last_start: Timestamp,
+    look_again: Option<Timestamp>,
+}
+
+/// A start that is under way.
+#[derive(Debug)]
+struct Start {
+    revision: RevisionName,
+    since: Timestamp,
+    has_place: bool,
+}
+
+/// The machine as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    /// Whether a core is idle.
+    pub(super) has_room: bool,
+    /// How many pods have a process.
+    pub(super) running: usize,
+    /// How many revisions have no pod.
+    pub(super) asleep: usize,
+    /// When it is worth to look again.
+    pub(super) next_look: Timestamp,
 }
 
 /// Who comes first: the least does.
@@ -38,16 +81,23 @@ struct Turn {
     number: u64,
 }
 
-impl Default for Starts {
-    /// As many at once as suit this machine.
-    fn default() -> Self {
-        Self::of_at_most(PER_CORE * available_parallelism().map_or(1, NonZero::get))
-    }
-}
-
 impl Starts {
-    fn of_at_most(most: usize) -> Self {
-        Self { most, waiting: BTreeMap::new(), under_way: BTreeMap::new(), added: 0 }
+    /// As many at once as suit this machine, and no more than `ceiling` processes in all.
+    pub(super) fn of_at_most(ceiling: usize) -> Self {
+        Self::on(available_parallelism().map_or(1, NonZero::get), ceiling)
+    }
+
+    fn on(cores: usize, ceiling: usize) -> Self {
+        Self {
+            cores,
+            ceiling,
+            waiting: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            took: BTreeMap::new(),
+            added: 0,
+            last_start: Timestamp::ZERO,
+            look_again: None,
+        }
     }
 
     /// A pod is to be started, in a revision that has so many other pods.
@@ -56,31 +106,102 @@ impl Starts {
         self.waiting.insert(Turn { siblings, number: self.added }, (pod, spec));
     }
 
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether it matters for anybody who waits that a core is idle: a wake from zero does not pay for a look.
+    pub(super) fn depend_on_cores(&self) -> bool {
+        !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
+    }
+
     /// A pod is not to be started any more; false if it was already.
     pub(super) fn cancel(&mut self, pod: &PodName) -> bool {
         let turn = self.waiting.iter().find(|(_, (waiting, _))| waiting == pod).map(|(turn, _)| *turn);
         turn.is_some_and(|turn| self.waiting.remove(&turn).is_some())
     }
 
-    /// A pod is up, or will not be.
+    /// A pod is ready. Whether it was long ago that it was started says how its revision may grow.
+    pub(super) fn ready(&mut self, pod: &PodName, now: Timestamp) {
+        if let Some(start) = self.under_way.remove(pod) {
+            self.took.insert(start.revision, now.saturating_since(start.since));
+        }
+    }
+
+    /// A pod will not be ready.
     pub(super) fn done(&mut self, pod: &PodName) {
         self.under_way.remove(pod);
     }
 
+    /// A revision is gone.
+    pub(super) fn forget(&mut self, revision: &RevisionName) {
+        self.took.remove(revision);
+    }
+
     /// The next pod to be started at this moment.
-    pub(super) fn next(&mut self, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
-        self.under_way.retain(|_, until| *until > now);
-        if self.under_way.len() >= self.most {
-            return None;
+    pub(super) fn next(&mut self, machine: Machine, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
+        let patience = if machine.has_room { PATIENCE } else { LONG_PATIENCE };
+        for start in self.under_way.values_mut() {
+            start.has_place &= now.saturating_since(start.since) < patience;
         }
-        let (_, (pod, spec)) = self.waiting.pop_first()?;
-        self.under_way.insert(pod.clone(), now + PATIENCE);
+        self.look_again = Some(machine.next_look);
+        let waiting = self.waiting.iter();
+        let mut free = waiting.filter(|(turn, (_, spec))| self.may_start(**turn, spec, machine, now));
+        let turn = *free.next()?.0;
+        let (pod, spec) = self.waiting.remove(&turn)?;
+        let start = Start { revision: spec.owner(), since: now, has_place: true };
+        self.under_way.insert(pod.clone(), start);
+        self.last_start = now;
         Some((pod, spec))
+    }
+
+    fn may_start(&self, turn: Turn, spec: &PodSpec, machine: Machine, now: Timestamp) -> bool {
+        let taken = self.under_way.values().filter(|start| start.has_place).count();
+        if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(turn, machine) {
+            return false;
+        }
+        let is_due = || now.saturating_since(self.last_start) >= self.pace(&spec.owner());
+        machine.has_room || self.is_urgent(turn) || is_due()
+    }
+
+    /// The first pods of a revision are what its requests wait for.
+    fn is_urgent(&self, turn: Turn) -> bool {
+        turn.siblings < self.cores
+    }
+
+    /// How long after the last start a revision may start another pod while no core is idle.
+    fn pace(&self, revision: &RevisionName) -> Duration {
+        match self.took.get(revision) {
+            Some(took) if *took < QUICK => Duration::ZERO,
+            Some(took) => {
+                let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
+                (*took * SHARE_OF_STARTS / cores).min(SLOWLY)
+            }
+            None => SLOWLY,
+        }
+    }
+
+    /// How many processes there may be before the one whose turn it is.
+    fn ceiling_for(&self, turn: Turn, machine: Machine) -> usize {
+        let kept_free = if turn.siblings == 0 { 0 } else { machine.asleep.min(self.ceiling / KEPT_FREE) };
+        self.ceiling - kept_free
+    }
+
+    /// The pods that wait because there are as many processes as may be, and why, for people.
+    pub(super) fn beyond_ceiling(&self, machine: Machine) -> Option<(Vec<PodName>, String)> {
+        let waiting = self.waiting.iter();
+        let beyond = waiting.filter(|(turn, _)| machine.running >= self.ceiling_for(**turn, machine));
+        let pods: Vec<PodName> = beyond.map(|(_, (pod, _))| pod.clone()).collect();
+        let ceiling = self.ceiling;
+        let reason =
+            || format!("waits for another pod to end: this machine runs {ceiling} at most (--max-pods)");
+        (!pods.is_empty()).then(|| (pods, reason()))
     }
 
     /// When [`Starts::next`] is to be asked again at the latest.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
-        self.under_way.values().min().copied().filter(|_| !self.waiting.is_empty())
+        self.look_again.filter(|_| !self.waiting.is_empty())
     }
 }
 
@@ -91,12 +212,14 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(3600);
 
+    /// A pod `SERVICE-NUMBER`.
     fn add(starts: &mut Starts, pod: &str, siblings: usize) {
         let name = |name: &str| name.to_owned();
+        let (service, _) = pod.split_once('-').unwrap_or((pod, ""));
         let spec = PodSpec {
             pod: name(pod),
             namespace: name("default"),
-            service: name("app"),
+            service: name(service),
             revision: name("app-00001"),
             template: Template::default(),
             drain_limit: std::time::Duration::ZERO,
@@ -105,20 +228,34 @@ mod tests {
         starts.add(PodName::new(pod), siblings, Box::new(spec));
     }
 
+    const IDLE: Machine = Machine { has_room: true, running: 0, asleep: 0, next_look: NOW };
+    const BUSY: Machine = Machine { has_room: false, ..IDLE };
+
     /// All that may be started now.
+    fn started_on(machine: Machine, starts: &mut Starts, now: Timestamp) -> Vec<String> {
+        std::iter::from_fn(|| starts.next(machine, now)).map(|(pod, _)| pod.to_string()).collect()
+    }
+
     fn started(starts: &mut Starts, now: Timestamp) -> Vec<String> {
-        std::iter::from_fn(|| starts.next(now)).map(|(pod, _)| pod.to_string()).collect()
+        started_on(IDLE, starts, now)
+    }
+
+    /// One core, so two places.
+    fn one_core() -> Starts {
+        Starts::on(1, usize::MAX)
     }
 
     #[test]
-    fn a_few_at_once_and_the_next_when_one_is_up() {
-        let mut starts = Starts::of_at_most(2);
+    fn a_few_at_once_and_the_next_when_one_is_ready() {
+        let mut starts = one_core();
         for pod in ["a", "b", "c", "d"] {
             add(&mut starts, pod, 0);
         }
+        assert!(!starts.depend_on_cores(), "nobody has begun, and all are urgent");
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
+        assert!(starts.depend_on_cores());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
-        starts.done(&PodName::new("b"));
+        starts.ready(&PodName::new("b"), NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
         for pod in ["a", "c", "unheard-of"] {
             starts.done(&PodName::new(pod));
@@ -128,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_first_pods_of_all_come_before_further_ones_of_any() {
-        let mut starts = Starts::of_at_most(10);
+        let mut starts = Starts::on(5, usize::MAX);
         for (pod, siblings) in [("big-1", 0), ("big-2", 1), ("big-3", 2), ("small-2", 1), ("new-1", 0)] {
             add(&mut starts, pod, siblings);
         }
@@ -137,32 +274,87 @@ mod tests {
 
     #[test]
     fn who_is_not_wanted_any_more_is_not_started() {
-        let mut starts = Starts::of_at_most(1);
-        add(&mut starts, "a", 0);
-        add(&mut starts, "b", 0);
-        add(&mut starts, "c", 0);
-        assert_eq!(started(&mut starts, NOW), ["a"]);
+        let mut starts = one_core();
+        for pod in ["a", "b", "c", "d"] {
+            add(&mut starts, pod, 0);
+        }
+        assert_eq!(started(&mut starts, NOW), ["a", "b"]);
         assert!(!starts.cancel(&PodName::new("a")), "it was started");
-        assert!(starts.cancel(&PodName::new("b")));
-        assert!(!starts.cancel(&PodName::new("b")), "only once");
+        assert!(starts.cancel(&PodName::new("c")));
+        assert!(!starts.cancel(&PodName::new("c")), "only once");
         starts.done(&PodName::new("a"));
-        assert_eq!(started(&mut starts, NOW), ["c"]);
+        assert_eq!(started(&mut starts, NOW), ["d"]);
     }
 
     #[test]
-    fn who_hangs_does_not_keep_the_others_waiting_for_long() {
-        let mut starts = Starts::of_at_most(1);
-        add(&mut starts, "hangs", 0);
-        assert_eq!(started(&mut starts, NOW), ["hangs"]);
+    fn a_slow_start_gives_its_place_up_unless_it_keeps_the_cores_busy() {
+        let mut starts = one_core();
+        for pod in ["slow-1", "slow-2", "waits-1", "waits-2", "waits-3"] {
+            add(&mut starts, pod, 0);
+        }
+        assert_eq!(started(&mut starts, NOW), ["slow-1", "slow-2"]);
+        assert!(starts.next_deadline().is_some());
+        assert_eq!(started_on(BUSY, &mut starts, NOW + PATIENCE), [""; 0]);
+        assert_eq!(started(&mut starts, NOW + PATIENCE), ["waits-1", "waits-2"]);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + PATIENCE + LONG_PATIENCE), ["waits-3"]);
         assert_eq!(starts.next_deadline(), None, "nobody waits");
-        add(&mut starts, "waits", 0);
-        assert_eq!(starts.next_deadline(), Some(NOW + PATIENCE));
-        assert_eq!(started(&mut starts, NOW + PATIENCE - Duration::from_nanos(1)), [""; 0]);
-        assert_eq!(started(&mut starts, NOW + PATIENCE), ["waits"]);
     }
 
     #[test]
-    fn this_machine_has_a_core() {
-        assert!(Starts::default().most >= PER_CORE);
+    fn while_no_core_is_idle_a_revision_that_starts_slowly_grows_slowly() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("a-2", 1), ("a-3", 2), ("b-1", 0)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["b-1"]);
+        starts.ready(&PodName::new("b-1"), NOW);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY / 2), [""; 0]);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY), ["a-2"]);
+        starts.ready(&PodName::new("a-2"), NOW + SLOWLY + QUICK);
+        add(&mut starts, "a-4", 3);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY + QUICK), [""; 0], "it took too long");
+        let paced = NOW + SLOWLY + QUICK * SHARE_OF_STARTS;
+        assert_eq!(started_on(BUSY, &mut starts, paced), ["a-3"], "a tenth of the time goes to starts");
+        assert_eq!(started(&mut starts, paced), ["a-4"], "a core is idle again");
+    }
+
+    #[test]
+    fn a_revision_that_starts_quickly_grows_on_a_busy_machine_and_waits_for_no_slow_one() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("quick-1", 0), ("slow-2", 1), ("quick-2", 2), ("quick-3", 3)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["quick-1"]);
+        starts.ready(&PodName::new("quick-1"), NOW + QUICK / 2);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK / 2), ["quick-2", "quick-3"]);
+        starts.forget(&RevisionName::new("default", "service", "quick").expect("a name"));
+        starts.done(&PodName::new("quick-2"));
+        add(&mut starts, "quick-4", 1);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK), [""; 0], "another one of that name");
+    }
+
+    #[test]
+    fn beyond_the_ceiling_nobody_is_started_and_that_is_said() {
+        let mut starts = Starts::on(4, 3);
+        add(&mut starts, "a", 0);
+        let full = Machine { running: 3, ..IDLE };
+        assert_eq!(starts.beyond_ceiling(Machine { running: 2, ..IDLE }), None);
+        assert_eq!(started_on(full, &mut starts, NOW), [""; 0]);
+        let (pods, reason) = starts.beyond_ceiling(full).expect("one waits");
+        assert_eq!(pods, [PodName::new("a")]);
+        assert!(reason.contains("3 at most (--max-pods)"), "{reason}");
+        assert_eq!(started(&mut starts, NOW), ["a"]);
+    }
+
+    #[test]
+    fn the_last_places_are_for_revisions_that_have_no_pod() {
+        let mut starts = Starts::on(8, 16);
+        add(&mut starts, "big-2", 1);
+        let full = |running, asleep| Machine { running, asleep, ..IDLE };
+        assert_eq!(started_on(full(14, 5), &mut starts, NOW), [""; 0], "two of sixteen are kept free");
+        add(&mut starts, "new-1", 0);
+        assert_eq!(starts.beyond_ceiling(full(14, 5)).expect("one waits").0, [PodName::new("big-2")]);
+        assert_eq!(started_on(full(14, 5), &mut starts, NOW), ["new-1"]);
+        assert_eq!(started_on(full(15, 0), &mut starts, NOW), ["big-2"], "nobody needs them");
     }
 }

@@ -6,13 +6,14 @@
 //! |---|---|
 //! | `/bytes/N` | N bytes |
 //! | `/hold/MS` | 12 bytes after so long |
+//! | `/work/MS` | 12 bytes, after so much work of a core |
 //! | `/held` | how many `/hold` are under way |
 //! | `/served` | how many requests were answered |
 //! | `/times` | when this process began, listened, and got its first byte, in nanoseconds of the machine's clock |
 //! | `/unread/MS`, `/bytewise`, `/interims` | nothing good, see [`unkind`] |
 //! | anything else | 12 bytes, after the request's body |
 //!
-//! With `--prior-knowledge` it speaks HTTP/2, and nothing else, on `$PORT`.
+//! With `--start-work MS` it keeps a core busy for so long before it listens, as an interpreter does that loads a framework. With `--prior-knowledge` it speaks HTTP/2, and nothing else, on `$PORT`.
 
 mod unkind;
 
@@ -40,18 +41,27 @@ const BACKLOG: u32 = 4096;
 
 fn main() -> anyhow::Result<()> {
     let began = clock::now();
+    if let Some(milliseconds) = number("--start-work")? {
+        work(milliseconds);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, serve(began))
 }
 
-/// The port after an option; without options, `$PORT` for HTTP/1.1, as an app in a pod is told.
-fn port(option: &str) -> anyhow::Result<Option<u16>> {
+/// Keeps a core busy.
+fn work(milliseconds: u16) {
+    let enough = clock::worked() + Duration::from_millis(milliseconds.into());
+    while clock::worked() < enough {}
+}
+
+/// The number after an option: a port (without options, `$PORT` for HTTP/1.1, as an app in a pod is told), or milliseconds.
+fn number(option: &str) -> anyhow::Result<Option<u16>> {
     let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
-    arguments.next().map(|port| port.parse().with_context(|| format!("{option} {port}"))).transpose()
+    arguments.next().map(|number| number.parse().with_context(|| format!("{option} {number}"))).transpose()
 }
 
 async fn serve(began: Duration) -> anyhow::Result<()> {
-    let http1 = match (port("--http1")?, std::env::var("PORT")) {
+    let http1 = match (number("--http1")?, std::env::var("PORT")) {
         (Some(port), _) => port,
         (None, Ok(port)) => port.parse().context("PORT")?,
         (None, Err(_)) => bail!("--http1 PORT (and, if wanted, --h2c PORT), or $PORT"),
@@ -66,7 +76,7 @@ async fn serve(began: Duration) -> anyhow::Result<()> {
         answers: RefCell::default(),
     });
     let mut ports = serde_json::json!({ "http1": http1.local_addr()?.port() });
-    if let Some(port) = port("--h2c")? {
+    if let Some(port) = number("--h2c")? {
         let h2c = listen(port)?;
         ports["h2c"] = h2c.local_addr()?.port().into();
         tokio::task::spawn_local(accept_h2c(h2c, Rc::clone(&app)));
@@ -173,6 +183,10 @@ impl App {
             self.held.set(self.held.get() + 1);
             tokio::time::sleep(Duration::from_millis(time)).await;
             self.held.set(self.held.get() - 1);
+            return None;
+        }
+        if let Some(time) = path.strip_prefix("/work/").and_then(|time| time.parse().ok()) {
+            work(time);
             return None;
         }
         match path {

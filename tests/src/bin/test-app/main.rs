@@ -31,6 +31,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use journal::Journal;
+use tests::bench::clock;
 use tokio::net::{TcpListener, TcpStream};
 
 /// The body of an answer, whatever it comes from. An error breaks the answer off.
@@ -40,6 +41,8 @@ type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 #[derive(Clone, Debug, Default)]
 struct Behaviour {
     start_delay: Duration,
+    /// What it costs a core before it listens.
+    start_work: Duration,
     exit_at_once: Option<u8>,
     never_ready: bool,
     hang_after: Option<usize>,
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         eprintln!("told to exit with {code}");
         return ExitCode::from(code);
     }
+    let enough = clock::worked() + behaviour.start_work;
+    while clock::worked() < enough {}
     let port = std::env::var("PORT").ok().and_then(|port| port.parse().ok()).expect("$PORT is a port number");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
@@ -87,6 +92,7 @@ impl Behaviour {
                 || args.next().and_then(|value| value.parse::<u32>().ok()).expect("the flag takes a number");
             match flag.as_str() {
                 "--start-delay-ms" => behaviour.start_delay = Duration::from_millis(number().into()),
+                "--start-work-ms" => behaviour.start_work = Duration::from_millis(number().into()),
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
