@@ -77,7 +77,7 @@ fn prepare(
     services: &[Service],
     config: &ConfigMap,
     arguments: &[&str],
-) -> (Command, TempDir) {
+) -> (Command, Arc<TempDir>) {
     let files = tempfile::tempdir().expect("a temporary folder can be made");
     for service in services {
         write(&service_file(files.path(), service.name()), &service.yaml());
@@ -92,14 +92,14 @@ fn prepare(
         command.arg("-f").arg(service_file(files.path(), service.name()));
     }
     command.arg("-f").arg(files.path().join("config-autoscaler.yaml"));
-    (command, files)
+    (command, Arc::new(files))
 }
 
 /// A running `ebb up`. Dropping it kills it at once, and with it everything it started.
 #[derive(Debug)]
 pub struct Ebb {
     child: Child,
-    files: TempDir,
+    files: Arc<TempDir>,
     output: Arc<Mutex<Vec<String>>>,
     readers: Vec<JoinHandle<()>>,
     /// Where requests go.
@@ -143,6 +143,47 @@ impl Ebb {
         Self::spawn(command, files, Stdio::piped()).await
     }
 
+    /// The same with a service manager that listens there.
+    pub async fn up_notifying(socket: &Path, services: &[Service]) -> Self {
+        let (mut command, files) = prepare(&executable(), services, &ConfigMap::short(), &[]);
+        command.env("NOTIFY_SOCKET", socket);
+        Self::spawn(command, files, Stdio::piped()).await
+    }
+
+    /// Another one that takes its place, on the same files, and is ready.
+    pub async fn successor(&self) -> Self {
+        let command = self.taking_over(&["--listen", &self.requests.to_string()]);
+        Self::spawn(command, Arc::clone(&self.files), Stdio::piped()).await
+    }
+
+    /// The same on files of its own, which this one does not know. They stand in the same folder, where apps start.
+    pub async fn successor_on(&self, services: &[Service]) -> Self {
+        let place = format!("--take-over={}", self.api);
+        let mut command = Command::new(executable());
+        command.args(["up", &place, "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f"]);
+        for service in services {
+            let file = format!("successor-{}.yaml", service.name());
+            self.write(&file, &service.yaml());
+            command.arg(self.files.path().join(file));
+        }
+        command.arg(self.files.path().join("config-autoscaler.yaml"));
+        Self::spawn(command, Arc::clone(&self.files), Stdio::piped()).await
+    }
+
+    /// Another one that is to take its place, with these arguments, to its end: exit code and standard error.
+    pub async fn failing_successor(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.taking_over(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(GENEROUS, output).await.expect("it ends").expect("it starts");
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    fn taking_over(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(executable());
+        command.args(["up", "--take-over", "--api", &self.api.to_string()]).args(arguments);
+        command.env_remove("EBB_EXECUTABLE").env_remove("EBB_TEST_APP").arg("-f").arg(self.files.path());
+        command
+    }
+
     /// The same in a shell that first does something to itself, such as `ulimit -S -n 64`.
     pub async fn up_after(preparation: &str, services: &[Service], config: &ConfigMap) -> Self {
         let (command, files) = prepare(&executable(), services, config, &[]);
@@ -171,11 +212,11 @@ impl Ebb {
         Self::spawn_with(command, files, stdin, Stdio::piped()).await
     }
 
-    async fn spawn(command: Command, files: TempDir, stderr: Stdio) -> Self {
+    async fn spawn(command: Command, files: Arc<TempDir>, stderr: Stdio) -> Self {
         Self::spawn_with(command, files, Stdio::null(), stderr).await
     }
 
-    async fn spawn_with(mut command: Command, files: TempDir, stdin: Stdio, stderr: Stdio) -> Self {
+    async fn spawn_with(mut command: Command, files: Arc<TempDir>, stdin: Stdio, stderr: Stdio) -> Self {
         let mut child = command
             // Ours, not the product's, which refuses settings that it does not know.
             .env_remove("EBB_EXECUTABLE")

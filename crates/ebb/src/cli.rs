@@ -87,6 +87,11 @@ pub(crate) struct UpOptions {
     /// names, and from web pages of other origins, are refused.
     #[arg(long, value_name = "NAME", env = "EBB_TRUSTED_HOSTS", value_delimiter = ',')]
     pub(crate) trusted_host: Vec<TrustedHost>,
+    /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets, its pods as they run, and all that it knows of
+    /// them. It goes on answering what it holds, and ends. Where nobody runs, this is an ordinary start.
+    /// With API: of the one whose API is there, whatever --api says.
+    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = whose_place)]
+    pub(crate) take_over: Option<WhosePlace>,
     /// What is logged: a level (error, warn, info, debug, trace), also per part, such as "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
     pub(crate) log: String,
@@ -135,6 +140,19 @@ fn pod_limit(text: &str) -> Result<usize, String> {
 /// Reads a span of time.
 fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
+}
+
+/// Whose place another `ebb up` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhosePlace {
+    /// Of the one whose API is where ours is to be.
+    SameApi,
+    /// Of the one whose API is there.
+    ApiAt(SocketAddr),
+}
+
+fn whose_place(text: &str) -> Result<WhosePlace, String> {
+    if text.is_empty() { Ok(WhosePlace::SameApi) } else { socket_address(text).map(WhosePlace::ApiAt) }
 }
 
 /// Reads an address with its port.

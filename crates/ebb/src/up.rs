@@ -7,23 +7,29 @@
 mod api;
 mod logs;
 mod parts;
+mod service_manager;
 mod shutdown;
+mod take_over;
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{Loaded, LocalPlatform, ServiceAddress};
+use platform_local::{Handover, Loaded, LocalPlatform, ServiceAddress};
 use runtime::{Colours, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::cli::{LogStyle, Part, UpOptions};
+use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
 use api::{Orders, RestartOrder};
-use parts::{Foundations, Manifests, Parts};
+use parts::{Foundations, Handed, Manifests, Parts};
+use service_manager::{GivenSockets, Replacements};
+use take_over::{HandOverOrder, Place, Predecessor, Taken};
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -32,6 +38,7 @@ const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
+    let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
@@ -40,20 +47,41 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     for warning in loaded.warnings.iter().chain(&loaded.absences) {
         output::print_warning(&warning.to_string());
     }
-    let sockets = match Sockets::bind(&options) {
-        Ok(sockets) => sockets,
-        Err(errors) => {
-            errors.iter().for_each(output::print_error);
-            return Ok(ExitCode::from(2));
-        }
-    };
     if let Err(error) = start_logs(&options) {
         output::print_problem(&format!("--log: {error}"));
         return Ok(ExitCode::from(2));
     }
+    // Both first, so that little is left that could go wrong once another one's pods are ours.
     let descriptors = runtime::raise_descriptor_limit();
-    let foundations = Foundations { manifests: Manifests { source, loaded }, descriptors, start_autoscaler };
-    runtime()?.block_on(serve(options, foundations, sockets))
+    let runtime = runtime()?;
+    let (sockets, inheritance) = match taken(&options)? {
+        Some(taken) => Inheritance::split(taken),
+        None => match Sockets::bind(&options, given) {
+            Ok(sockets) => (sockets, None),
+            Err(errors) => {
+                errors.iter().for_each(output::print_error);
+                return Ok(ExitCode::from(2));
+            }
+        },
+    };
+    let foundations =
+        Foundations { manifests: Manifests { source, loaded }, descriptors, start_autoscaler, inheritance };
+    runtime.block_on(serve(options, foundations, sockets))
+}
+
+/// What the running one had, if it is to be taken over and there is one.
+fn taken(options: &UpOptions) -> anyhow::Result<Option<Taken>> {
+    let Some(named) = options.take_over else { return Ok(None) };
+    let api = match named {
+        WhosePlace::SameApi => options.api,
+        WhosePlace::ApiAt(api) => api,
+    };
+    let taken =
+        take_over::take(options, api).context("the running `ebb up` could not be taken over, and goes on")?;
+    if taken.is_none() {
+        info!(%api, "nobody of this user has an API there to take over from: an ordinary start");
+    }
+    Ok(taken)
 }
 
 /// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
@@ -88,9 +116,31 @@ struct Sockets {
     api: TcpListener,
 }
 
+/// What another `ebb up` left, besides its sockets.
+struct Inheritance {
+    platform: Handover,
+    predecessor: Predecessor,
+    activators_started: u64,
+}
+
+impl Inheritance {
+    fn split(taken: Taken) -> (Sockets, Option<Self>) {
+        let Taken { requests, api, platform, predecessor, activators_started } = taken;
+        info!(
+            pid = predecessor.pid,
+            "everything was taken over; the other one answers what it holds, and ends"
+        );
+        let inheritance = Self { platform, predecessor, activators_started };
+        (Sockets { requests, api }, Some(inheritance))
+    }
+}
+
 impl Sockets {
-    fn bind(options: &UpOptions) -> Result<Self, Vec<anyhow::Error>> {
-        match (bind(options.listen, "--listen"), bind(options.api, "--api")) {
+    /// Those that were given are taken instead of what the options say.
+    fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
+        let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
+        let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);
+        match (requests, api) {
             (Ok(requests), Ok(api)) => Ok(Self { requests, api }),
             (requests, api) => Err([requests.err(), api.err()].into_iter().flatten().collect()),
         }
@@ -106,30 +156,38 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
 async fn serve(options: UpOptions, foundations: Foundations, sockets: Sockets) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let mut hangups = Hangups::listen()?;
+    let mut replacements = Replacements::listen()?;
     let requests_address = sockets.requests.local_addr()?;
     let api_address = sockets.api.local_addr()?;
-    let (orders, mut ordered) = mpsc::channel(RESTARTS_WAITING);
+    let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
     let welcome = welcome(options.log_format, &foundations.manifests.loaded, requests_address, api_address);
-    let mut parts = Parts::start(&options, foundations, sockets.requests).await?;
+    let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
+    let parts = Parts::start(&options, foundations, sockets.requests).await?;
     let orders = Orders { restarts: orders, platform: parts.platform() };
-    let api = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
+    let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
+    let (wanted, hand_overs) = mpsc::channel(1);
+    let place = take_over::listen(api_address, wanted);
+    let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place };
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&welcome);
+    service_manager::tell_ready();
     let kill = parts.killer();
     let platform = parts.platform();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.
-    let working = async {
-        loop {
-            tokio::select! {
-                () = stopping.cancelled() => break,
-                Some(order) = ordered.recv() => restart(&mut parts, order).await,
-            }
-        }
-        parts.drain().await;
-    };
+    let working = work(parts, front, &stopping);
     let hurried = async {
-        let why = asked_to_stop(&mut stop_requests, &mut hangups, &platform).await;
+        let replaced = async {
+            loop {
+                replacements.next().await;
+                service_manager::replace_this(api_address);
+            }
+        };
+        let why = tokio::select! {
+            why = asked_to_stop(&mut stop_requests, &mut hangups, &platform) => why,
+            () = replaced => unreachable!("the loop has no end"),
+        };
+        service_manager::tell_stopping();
         info!(why, "stopping: requests are finished, then pods end; once more ends everything at once");
         stopping.cancel();
         stop_requests.next().await
@@ -141,8 +199,44 @@ async fn serve(options: UpOptions, foundations: Foundations, sockets: Sockets) -
             ExitCode::from(INTERRUPTED)
         }
     };
-    api.abort();
     Ok(exit)
+}
+
+/// What stands between people and the parts.
+struct Front {
+    restarts: mpsc::Receiver<RestartOrder>,
+    hand_overs: mpsc::Receiver<HandOverOrder>,
+    api: ApiServer,
+    /// Where another one may ask for everything.
+    place: Option<Place>,
+}
+
+struct ApiServer {
+    task: JoinHandle<()>,
+    /// To be handed over.
+    socket: OwnedFd,
+}
+
+/// Works until it is to stop, or until everything is somebody else's; then finishes what is held.
+async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => break,
+            Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
+            Some(order) = front.hand_overs.recv() => {
+                if parts.hand_over(order, &front.api.socket).await == Handed::Over {
+                    front.place.into_iter().for_each(Place::leave);
+                    front.api.task.abort();
+                    drop(front.api.socket);
+                    return parts.finish().await;
+                }
+            }
+        }
+    }
+    // The API answers to the end; only orders are not taken any more.
+    drop((front.restarts, front.hand_overs, front.place));
+    parts.drain().await;
+    front.api.task.abort();
 }
 
 /// Where everything is reached.

@@ -8,6 +8,7 @@ mod lines;
 mod manifest;
 mod memory;
 mod pod;
+mod proc;
 mod supervisor;
 mod watch;
 
@@ -15,5 +16,6 @@ pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, ServiceAddres
 pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
-    Deletion, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery, LogStore, LogStream,
+    Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
+    LogStore, LogStream,
 };

@@ -13,10 +13,15 @@ impl Lines {
         Self { begun: Vec::new(), longest }
     }
 
+    /// The same, after somebody else has taken in these bytes, which complete no line.
+    pub(crate) fn continued(begun: Vec<u8>, longest: usize) -> Self {
+        Self { begun, longest }
+    }
+
     /// Takes in bytes and hands out each line that they complete, without its end.
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut complete: impl FnMut(&str)) {
         while !bytes.is_empty() {
-            let room = self.longest - self.begun.len();
+            let room = self.longest.saturating_sub(self.begun.len());
             let window = &bytes[..room.min(bytes.len())];
             let (line, skip, ends) = match window.iter().position(|byte| *byte == b'\n') {
                 Some(end) => (&window[..end], end + 1, true),
@@ -31,8 +36,8 @@ impl Lines {
     }
 
     /// What was begun and is not complete.
-    pub(crate) fn begun(&self) -> String {
-        String::from_utf8_lossy(&self.begun).into_owned()
+    pub(crate) fn begun(&self) -> &[u8] {
+        &self.begun
     }
 
     /// Hands out a line that was begun and will not be completed.
@@ -67,5 +72,15 @@ mod tests {
         assert_eq!(cut(&["a\nb", "c\r\n", "\n", "d"], 10), ["a", "bc", "", "d"]);
         assert_eq!(cut(&["abcdefgh\n"], 3), ["abc", "def", "gh"]);
         assert_eq!(cut(&["ab", "c", "d"], 3), ["abc", "d"]);
+    }
+
+    #[test]
+    fn a_line_that_somebody_else_began_is_completed() {
+        let mut first = Lines::of_at_most(10);
+        first.push(b"a\nbe", |_| {});
+        let mut second = Lines::continued(first.begun().to_vec(), 10);
+        let mut all = Vec::new();
+        second.push(b"gun\n", |line| all.push(line.to_owned()));
+        assert_eq!(all, ["begun"]);
     }
 }

@@ -9,6 +9,8 @@ mod desk;
 mod edits;
 mod failure;
 mod fleet;
+mod handover;
+mod lifeline;
 mod logs;
 mod outbox;
 mod pod;
@@ -41,10 +43,12 @@ use crate::watch::Watched;
 use cores::Cores;
 use desk::{Desk, Orders};
 use fleet::{Fleet, Known, PodNews};
+use handover::Verdict;
+pub use handover::{Handover, HandoverDecision};
 use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Outbox, Surface, Topic};
-use process::{Start, Wish};
+use process::{ProcessHandle, Start, Wish};
 use revision::Action;
 use starts::{Machine, Starts};
 
@@ -54,7 +58,7 @@ const EVENTS_WAITING: usize = 256;
 const NEWS_WAITING: usize = 256;
 
 /// What [`LocalPlatform::start`] needs to know.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LocalConfig {
     /// The manifests, watched for changes.
     pub manifests: ManifestSource,
@@ -68,6 +72,8 @@ pub struct LocalConfig {
     pub max_pods: usize,
     /// This process's clock.
     pub clock: Clock,
+    /// What another process handed over, to go on with.
+    pub handover: Option<Handover>,
     /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now. `None`: as many as `ebb`.
     pub app_descriptors: Option<u64>,
 }
@@ -92,8 +98,9 @@ pub enum Deletion {
 }
 
 impl LocalPlatform {
-    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked for: none outlives its `ebb`.
-    pub fn start(config: LocalConfig, loaded: Loaded) -> Arc<Self> {
+    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked for: none outlives its `ebb`, but those that
+    /// were handed over. Fails if these are not understood.
+    pub fn start(config: LocalConfig, loaded: Loaded) -> Result<Arc<Self>, String> {
         let desk = Arc::<Desk>::default();
         let loaded = Arc::new(loaded);
         let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
@@ -109,7 +116,7 @@ impl LocalPlatform {
         let (news_in, news) = mpsc::channel(NEWS_WAITING);
         let logs = LogSink::start(std::io::stdout(), config.logs);
         let store = logs.store();
-        let supervisor = Supervisor {
+        let mut supervisor = Supervisor {
             desk: Arc::clone(&desk),
             clock: config.clock,
             app_descriptors: config.app_descriptors,
@@ -128,8 +135,11 @@ impl LocalPlatform {
             processes: BTreeMap::new(),
             news_in,
         };
+        if let Some(handover) = config.handover {
+            supervisor.take_over(handover)?;
+        }
         tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
-        Arc::new(Self { desk, logs: store })
+        Ok(Arc::new(Self { desk, logs: store }))
     }
 
     /// Says which activators exist, for the autoscaler to find them.
@@ -157,6 +167,13 @@ impl LocalPlatform {
     /// The longest that a pod's requests may take once everything is to end.
     pub fn longest_drain(&self) -> Duration {
         *self.desk.longest_drain.lock()
+    }
+
+    /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything goes on.
+    pub async fn hand_over(&self) -> Result<(Handover, HandoverDecision), String> {
+        let (reply, answer) = oneshot::channel();
+        self.order(|orders| orders.hand_over = Some(reply));
+        answer.await.unwrap_or_else(|_| Err("everything has ended".to_owned()))
     }
 
     /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
@@ -216,7 +233,7 @@ struct Supervisor {
     logs: LogSink,
     starts: Starts,
     cores: Cores,
-    processes: BTreeMap<PodName, watch::Sender<Wish>>,
+    processes: BTreeMap<PodName, ProcessHandle>,
     news_in: mpsc::Sender<(PodName, PodNews)>,
 }
 
@@ -248,7 +265,14 @@ impl Supervisor {
             let deadline = deadlines.into_iter().flatten().min();
             // Every arm is cancel-safe: what was not received stays in its channel or slot.
             tokio::select! {
-                () = self.desk.something_new.notified() => self.take_orders(),
+                () = self.desk.something_new.notified() => {
+                    let reply = self.take_orders();
+                    if let Some(reply) = reply
+                        && self.hand_over(reply, &mut news).await == Verdict::Given
+                    {
+                        break;
+                    }
+                }
                 Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
                 Some(reading) = readings.recv() => self.take_reading(reading),
                 () = self.outbox.room(), if more_to_say => {}
@@ -265,7 +289,8 @@ impl Supervisor {
         *self.desk.longest_drain.lock() = self.fleet.longest_drain();
     }
 
-    fn take_orders(&mut self) {
+    /// Returns to whom everything is to be handed over, if somebody wants that.
+    fn take_orders(&mut self) -> Option<handover::Reply> {
         let orders = std::mem::take(&mut *self.desk.orders.lock());
         let now = self.clock.now();
         if let Some(subscriber) = orders.subscriber {
@@ -288,6 +313,7 @@ impl Supervisor {
             Wish::Terminate => self.drain(now),
             Wish::Kill => self.fleet.kill(now),
         }
+        orders.hand_over
     }
 
     fn drain(&mut self, now: Timestamp) {
@@ -383,10 +409,10 @@ impl Supervisor {
         while let Some((pod, mut spec)) = self.next_start(now) {
             spec.descriptors = self.app_descriptors;
             tracing::info!(%pod, "a pod is started");
-            let (wish, wishes) = watch::channel(Wish::Run);
+            let (handle, orders) = ProcessHandle::new();
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
-            self.processes.insert(pod.clone(), wish);
-            let process = process::run(Start { ebb, pod, spec, logs, news }, wishes);
+            self.processes.insert(pod.clone(), handle);
+            let process = process::run(Start { ebb, pod, spec, logs, news }, orders);
             tokio::spawn(vital("the watch over a pod", process));
         }
     }
@@ -415,7 +441,7 @@ impl Supervisor {
             let how = "it was not needed any more before it was started".to_owned();
             self.fleet.note(pod, &PodNews::Ended(how), self.clock.now());
         } else if let Some(process) = self.processes.get(pod) {
-            process.send_if_modified(|present| {
+            process.wish.send_if_modified(|present| {
                 let grows = *present < wish;
                 *present = wish.max(*present);
                 grows

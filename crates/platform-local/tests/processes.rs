@@ -94,9 +94,10 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         requests: ([127, 0, 0, 1], 8080).into(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
+        handover: None,
         app_descriptors: None,
     };
-    LocalPlatform::start(config, loaded)
+    LocalPlatform::start(config, loaded).expect("nothing was handed over")
 }
 
 /// A Service with one pod at least, whose app is a shell command.

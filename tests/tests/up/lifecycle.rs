@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use tests::ebb::{descendants, is_alive, signal_process};
 use tests::{ConfigMap, Ebb, Service, eventually};
 
-async fn until_dead(pids: &[u32]) {
+pub(crate) async fn until_dead(pids: &[u32]) {
     eventually("every process has ended", Duration::from_secs(30), || async {
         let alive: Vec<u32> = pids.iter().copied().filter(|&pid| is_alive(pid)).collect();
         if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?} live on")) }

@@ -10,3 +10,4 @@ mod main_job;
 mod no_lost_request;
 mod slots;
 mod system_vectors;
+mod take_over;

@@ -189,10 +189,11 @@ mod tests {
             logs: platform_local::LogOptions::default(),
             max_pods: 1,
             ebb: "ebb".into(),
+            handover: None,
             app_descriptors: None,
             clock: runtime::Clock::start(),
         };
-        LocalPlatform::start(config, platform_local::Loaded::default())
+        LocalPlatform::start(config, platform_local::Loaded::default()).expect("nothing was handed over")
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
+mod succession;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -19,10 +21,12 @@ use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
+use super::Inheritance;
 use super::api::CurrentRouter;
 use super::shutdown;
 use crate::StartAutoscaler;
 use crate::cli::UpOptions;
+pub(super) use succession::Handed;
 
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
@@ -50,6 +54,8 @@ pub(super) struct Foundations {
     pub(super) manifests: Manifests,
     pub(super) descriptors: DescriptorLimit,
     pub(super) start_autoscaler: StartAutoscaler,
+    /// If another one was taken over.
+    pub(super) inheritance: Option<Inheritance>,
 }
 
 /// What is to run.
@@ -76,7 +82,8 @@ impl RunningActivator {
 /// The activators that hold requests, as the platform is told.
 struct Activators {
     platform: Arc<LocalPlatform>,
-    present: Mutex<Vec<(ActivatorFacts, Holdings)>>,
+    /// What another process's hold is not known.
+    present: Mutex<Vec<(ActivatorFacts, Option<Holdings>)>>,
 }
 
 impl Activators {
@@ -85,7 +92,7 @@ impl Activators {
     }
 
     fn add(&self, running: &RunningActivator) {
-        self.change(|present| present.push((running.facts.clone(), running.activator.holdings())));
+        self.change(|present| present.push((running.facts.clone(), Some(running.activator.holdings()))));
     }
 
     /// It accepts nothing more, and finishes what it holds.
@@ -104,7 +111,9 @@ impl Activators {
     /// What all of them hold, by revision.
     fn held(&self) -> Vec<HeldRequests> {
         let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
-        for held in self.present.lock().iter().flat_map(|(_, holdings)| holdings.list()) {
+        for held in
+            self.present.lock().iter().filter_map(|(_, holdings)| holdings.as_ref()).flat_map(Holdings::list)
+        {
             match all.get_mut(&held.revision) {
                 Some(sum) => sum.requests += held.requests,
                 None => drop(all.insert(held.revision.clone(), held)),
@@ -114,7 +123,7 @@ impl Activators {
     }
 
     /// The platform hears of changes in their order.
-    fn change(&self, change: impl FnOnce(&mut Vec<(ActivatorFacts, Holdings)>)) {
+    fn change(&self, change: impl FnOnce(&mut Vec<(ActivatorFacts, Option<Holdings>)>)) {
         let mut present = self.present.lock();
         change(&mut present);
         self.platform.set_activators(present.iter().map(|(facts, _)| facts.clone()).collect());
@@ -128,7 +137,13 @@ impl Parts {
         foundations: Foundations,
         requests: TcpListener,
     ) -> anyhow::Result<Self> {
-        let Foundations { manifests, descriptors, start_autoscaler } = foundations;
+        let Foundations { manifests, descriptors, start_autoscaler, inheritance } = foundations;
+        let (handover, predecessor, names_given) = match inheritance {
+            Some(Inheritance { platform, predecessor, activators_started }) => {
+                (Some(platform), Some(predecessor), activators_started)
+            }
+            None => (None, None, 0),
+        };
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::Metrics::register(&metrics);
@@ -142,9 +157,10 @@ impl Parts {
             max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
             ebb,
             clock,
+            handover,
             app_descriptors: Some(descriptors.found),
         };
-        let platform = LocalPlatform::start(config, manifests.loaded);
+        let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         let mut starter = ActivatorStarter {
             requests,
             clock,
@@ -155,9 +171,13 @@ impl Parts {
                 ..Limits::default()
             },
             at_once: options.activators,
-            started: 0,
+            started: names_given,
         };
         let activators = Activators::none(&platform);
+        let mut retiring = JoinSet::new();
+        if let Some(predecessor) = predecessor {
+            retiring.spawn(succession::outlive(predecessor, Arc::clone(&activators))?);
+        }
         let mut accepting = Vec::new();
         for _ in 0..options.activators {
             let activator = starter.start()?;
@@ -178,7 +198,7 @@ impl Parts {
             platform,
             activators,
             accepting,
-            retiring: JoinSet::new(),
+            retiring,
             starter,
             autoscaler: Some(autoscaler),
             api,
@@ -232,7 +252,16 @@ impl Parts {
     }
 
     /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
-    pub(super) async fn drain(mut self) {
+    pub(super) async fn drain(self) {
+        let (autoscaler, platform) = self.answered().await;
+        if let Some(autoscaler) = autoscaler {
+            autoscaler.stop().await;
+        }
+        platform.drain().await;
+    }
+
+    /// Accepts nothing more; returns what is left once everything that was held is answered.
+    async fn answered(mut self) -> (Option<Autoscaler>, Arc<LocalPlatform>) {
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
         drop(self.starter);
         let at_most = self.platform.longest_drain();
@@ -245,10 +274,7 @@ impl Parts {
             () = answered => {}
             never = shutdown::report(|| activators.held(), at_most) => match never {},
         }
-        if let Some(autoscaler) = self.autoscaler {
-            autoscaler.stop().await;
-        }
-        self.platform.drain().await;
+        (self.autoscaler, self.platform)
     }
 }
 

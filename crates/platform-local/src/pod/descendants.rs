@@ -5,13 +5,14 @@
 //! often the descendants fork meanwhile.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
+
+use crate::proc::ProcessStat;
 
 /// How long to give the kernel to end what was killed before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -54,8 +55,8 @@ pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> Remaining {
 /// Every process whose chain of parents leads here, as `/proc` has it now.
 fn descendants() -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for (process, parent) in all_processes() {
-        children.entry(parent).or_default().push(process);
+    for process in ProcessStat::all() {
+        children.entry(process.parent).or_default().push(process.pid);
     }
     let mut found = Vec::new();
     let mut parents = vec![getpid().as_raw()];
@@ -67,31 +68,4 @@ fn descendants() -> Vec<Pid> {
         }
     }
     found
-}
-
-fn all_processes() -> impl Iterator<Item = (i32, i32)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        let process = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        Some((process, parent_of(&stat)?))
-    })
-}
-
-/// The parent in a line of `/proc/PID/stat`. The name before it stands in parentheses and may hold any character.
-fn parent_of(stat: &str) -> Option<i32> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(1)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parent_is_found_behind_any_name() {
-        assert_eq!(parent_of("17 (a) b (c) S 4 17 17 0 -1"), Some(4));
-        assert_eq!(parent_of("1 (systemd) S 0 1 1"), Some(0));
-        assert_eq!(parent_of("garbage"), None);
-    }
 }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{PodName, RevisionName};
 
 use super::Deletion;
+use super::handover::Reply;
 use super::process::Wish;
 
 /// The desk.
@@ -36,6 +37,8 @@ pub(super) struct Orders {
     pub(super) under_way: BTreeMap<Errand, PlatformOrder>,
     /// Orders that were replaced before anybody looked.
     pub(super) superseded: Vec<(Fence, OrderId)>,
+    /// Somebody wants to take everything over.
+    pub(super) hand_over: Option<Reply>,
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
     pub(super) end: Wish,
 }

@@ -13,6 +13,7 @@ use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 use crate::manifest::{Loaded, Service};
 use crate::pod::PodMessage;
 use crate::supervisor::failure::Failure;
+use crate::supervisor::handover::records::FleetRecord;
 use crate::supervisor::revision::{Action, PodNames, Revision, Surroundings};
 
 /// Under which a single Service is reached too.
@@ -86,6 +87,25 @@ impl Fleet {
             ending: Ending::Not,
             requests,
             new_hop_key,
+        }
+    }
+
+    /// What another process needs to know of it, of those pods that have a process.
+    pub(crate) fn record(&self, with_process: &BTreeSet<PodName>, now: Timestamp) -> FleetRecord {
+        let revisions = self.revisions.values().map(|revision| revision.record(with_process, now));
+        FleetRecord { names_given: self.names.given(), revisions: revisions.collect() }
+    }
+
+    /// Goes on with the revisions of another process, as they were there. What the files say is to be applied after this.
+    pub(crate) fn take_over(&mut self, record: FleetRecord, loaded: &Loaded, now: Timestamp) {
+        self.names = PodNames::after(record.names_given);
+        for record in record.revisions {
+            let name = record.name.clone();
+            let placed = loaded.services.get(&name).map(|placed| &placed.service);
+            let revision = Revision::taken_over(record, placed, now);
+            revision.repeat_orders(&mut self.actions);
+            self.changes.revisions.insert(name.clone());
+            self.revisions.insert(name, revision);
         }
     }
 
@@ -351,7 +371,8 @@ impl Fleet {
         self.revisions.get(name).and_then(Revision::last_failure)
     }
 
-    fn owner_of(&self, pod: &PodName) -> Option<RevisionName> {
+    /// The revision that has the pod.
+    pub(crate) fn owner_of(&self, pod: &PodName) -> Option<RevisionName> {
         self.revisions.iter().find(|(_, revision)| revision.has(pod)).map(|(name, _)| name.clone())
     }
 

@@ -20,13 +20,14 @@ use std::time::Duration;
 
 use runtime::LogFormat;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::{ChildStderr, ChildStdout};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{PodName, RevisionName};
 
+use super::handover::{PipeHandles, Verdict};
+
 use output::Output;
-use pipe::PipeReader;
+use pipe::{PipeQuestion, PipeReader};
 pub use store::{LogLine, LogQuery, LogStore, LogStream};
 
 /// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is stuck.
@@ -70,7 +71,7 @@ impl LogSink {
     pub(crate) fn of_pod(&self, revision: &RevisionName, pod: &PodName) -> PodLog {
         let writer =
             LineWriter { sink: self.clone(), revision: revision.clone(), pod: pod.clone(), dropped: 0 };
-        PodLog { writer, ending: CancellationToken::new(), last_words: None, reading: Vec::new() }
+        PodLog { writer, ending: CancellationToken::new(), stdout: None, stderr: None, reading: Vec::new() }
     }
 }
 
@@ -107,7 +108,9 @@ pub(crate) struct PodLog {
     writer: LineWriter,
     /// The pod has ended: what it printed is read, and nobody waits for more.
     ending: CancellationToken,
-    last_words: Option<mpsc::Sender<oneshot::Sender<Vec<String>>>>,
+    /// Whoever reads it.
+    stdout: Option<mpsc::Sender<PipeQuestion>>,
+    stderr: Option<mpsc::Sender<PipeQuestion>>,
     reading: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -115,31 +118,34 @@ impl PodLog {
     /// Reads what the app prints until nobody can print any more.
     pub(crate) fn read(
         &mut self,
-        stdout: Option<ChildStdout>,
-        stderr: Option<ChildStderr>,
+        stdout: Option<PipeHandles>,
+        stderr: Option<PipeHandles>,
     ) -> io::Result<()> {
-        let (ask, asked) = mpsc::channel(1);
-        let (_, never) = mpsc::channel(1);
-        if let Some(stdout) = stdout {
-            let pipe = Receiver::from_owned_fd(stdout.into_owned_fd()?)?;
-            self.start(pipe, LogStream::Stdout, never);
-        }
-        if let Some(stderr) = stderr {
-            let pipe = Receiver::from_owned_fd(stderr.into_owned_fd()?)?;
-            self.start(pipe, LogStream::Stderr, asked);
-            self.last_words = Some(ask);
-        }
+        self.stdout = stdout.map(|output| self.start(output, LogStream::Stdout)).transpose()?;
+        self.stderr = stderr.map(|output| self.start(output, LogStream::Stderr)).transpose()?;
         Ok(())
     }
 
-    fn start(
-        &mut self,
-        pipe: Receiver,
-        stream: LogStream,
-        asked: mpsc::Receiver<oneshot::Sender<Vec<String>>>,
-    ) {
-        let reader = PipeReader::new(pipe, stream, self.writer.clone());
+    fn start(&mut self, output: PipeHandles, stream: LogStream) -> io::Result<mpsc::Sender<PipeQuestion>> {
+        let PipeHandles { pipe, begun } = output;
+        let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, begun, self.writer.clone());
+        let (ask, asked) = mpsc::channel(1);
         self.reading.push(tokio::spawn(reader.run(self.ending.clone(), asked)));
+        Ok(ask)
+    }
+
+    /// Copies of what is read, for somebody else. Nothing more is read until the verdict, and after it only if nothing was given.
+    pub(super) async fn hand_over(&self, verdict: &watch::Receiver<Verdict>) -> [Option<PipeHandles>; 2] {
+        let mut handles = [None, None];
+        for (asked, handles) in [&self.stdout, &self.stderr].into_iter().zip(&mut handles) {
+            let Some(ask) = asked else { continue };
+            let (reply, answer) = oneshot::channel();
+            // A reader that is at its end has nothing to hand over.
+            if ask.send(PipeQuestion::StandStill(reply, verdict.clone())).await.is_ok() {
+                *handles = answer.await.ok();
+            }
+        }
+        handles
     }
 
     /// A line of the queue-proxy's own log. Nobody waits for those, there or here.
@@ -149,10 +155,10 @@ impl PodLog {
 
     /// What the app printed last on its standard error.
     pub(crate) async fn last_words(&self) -> Vec<String> {
-        let Some(ask) = &self.last_words else { return Vec::new() };
+        let Some(ask) = &self.stderr else { return Vec::new() };
         let (reply, answer) = oneshot::channel();
         let asking = async {
-            ask.send(reply).await.ok()?;
+            ask.send(PipeQuestion::LastWords(reply)).await.ok()?;
             answer.await.ok()
         };
         tokio::time::timeout(LAST_WORDS_PATIENCE, asking).await.ok().flatten().unwrap_or_default()

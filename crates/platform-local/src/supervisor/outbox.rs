@@ -56,6 +56,16 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Nothing was said yet, after another process obeyed orders of this epoch.
+    pub(crate) fn after(epoch: Epoch) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    /// Of the orders that are obeyed.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// Begins anew with a subscriber who knows nothing.
     pub(crate) fn subscribe(&mut self, subscriber: mpsc::Sender<PlatformFact>, fleet: &Fleet) {
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();

@@ -9,6 +9,7 @@ use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
 use crate::pod::{APP_GRACE, PodMessage};
+use crate::supervisor::handover::records::{PodRecord, StageRecord};
 use crate::supervisor::restarts::Life;
 
 /// The number of a template within its Service, from 1.
@@ -74,6 +75,47 @@ impl Pod {
             waits: None,
             announced: None,
             details: BTreeMap::new(),
+        }
+    }
+
+    /// What another process needs to know of it; `None` if it is not handed over, because it was killed or has no process.
+    pub(crate) fn record(&self, now: Timestamp) -> Option<PodRecord> {
+        let stage = match self.stage {
+            Stage::Serving => StageRecord::Serving,
+            Stage::Leaving { until } => StageRecord::Leaving { within: until.saturating_since(now) },
+            Stage::Ending { until } => StageRecord::Ending { within: until.saturating_since(now) },
+            Stage::Waiting { .. } | Stage::Killed => return None,
+        };
+        Some(PodRecord {
+            name: self.name.clone(),
+            template: self.template,
+            stage,
+            started_before: now.saturating_since(self.started),
+            ready_for: self.ready_since.map(|since| now.saturating_since(since)),
+            trouble: self.trouble.clone(),
+            drain_limit: self.drain_limit,
+            announced: self.announced,
+            details: self.details.clone(),
+        })
+    }
+
+    /// The pod that another process had.
+    pub(crate) fn taken_over(record: PodRecord, now: Timestamp) -> Self {
+        Self {
+            name: record.name,
+            template: record.template,
+            stage: match record.stage {
+                StageRecord::Serving => Stage::Serving,
+                StageRecord::Leaving { within } => Stage::Leaving { until: now + within },
+                StageRecord::Ending { within } => Stage::Ending { until: now + within },
+            },
+            ready_since: record.ready_for.map(|span| now - span),
+            trouble: record.trouble,
+            drain_limit: record.drain_limit,
+            started: now - record.started_before,
+            waits: None,
+            announced: record.announced,
+            details: record.details,
         }
     }
 

@@ -1,28 +1,31 @@
 //! One `ebb pod` process: started, listened to, told to end, and followed to its end.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
-use vocabulary::PodName;
+use vocabulary::{PodName, RevisionName};
 
 use crate::executable::this_executable;
 use crate::lines::Lines;
 use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
 use crate::supervisor::failure::Failure;
 use crate::supervisor::fleet::PodNews;
+use crate::supervisor::handover::{PipeHandles, PodHandles, Question, Verdict, decided};
+use crate::supervisor::lifeline::Lifeline;
 use crate::supervisor::logs::{LogSink, PodLog};
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where a service manager hears how far `ebb up` is: nobody else is to say so.
+const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,84 +54,172 @@ pub(crate) struct Start {
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
-/// Runs one process to its end. The last news is always [`PodNews::Ended`].
-pub(crate) async fn run(start: Start, wish: watch::Receiver<Wish>) {
-    let Start { ebb, pod, spec, logs, news } = start;
-    let ebb = ebb.unwrap_or_else(this_executable);
-    let how = match spawn(&ebb, &spec) {
-        Ok(child) => {
-            let log = logs.of_pod(&spec.owner(), &pod);
-            let mut process = Process { pod: pod.clone(), news: news.clone(), wish, log };
-            process.follow(child, &spec).await
-        }
-        Err(error) => format!("{} cannot be started: {error}", ebb.display()),
-    };
-    let _ = news.send((pod, PodNews::Ended(how))).await;
+/// A process that another `ebb up` started.
+#[derive(Debug)]
+pub(crate) struct TakenOver {
+    /// The pod's name.
+    pub(crate) pod: PodName,
+    /// The revision that it belongs to.
+    pub(crate) owner: RevisionName,
+    /// What was handed over.
+    pub(crate) handles: PodHandles,
+    /// Where its output goes.
+    pub(crate) logs: LogSink,
+    /// Who wants to know what becomes of it.
+    pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
-/// A process, and our end of the socket that is its standard input.
-struct Spawned {
-    child: Child,
+/// The supervisor's way to whoever watches over a process.
+#[derive(Debug)]
+pub(crate) struct ProcessHandle {
+    /// What is wanted of it.
+    pub(crate) wish: watch::Sender<Wish>,
+    /// Whether it can be handed over.
+    pub(super) questions: mpsc::Sender<Question>,
+}
+
+/// The other end of that way.
+#[derive(Debug)]
+pub(crate) struct ProcessOrders {
+    wish: watch::Receiver<Wish>,
+    questions: mpsc::Receiver<Question>,
+}
+
+impl ProcessHandle {
+    pub(crate) fn new() -> (Self, ProcessOrders) {
+        let (wish, wishes) = watch::channel(Wish::Run);
+        // One is asked at a time.
+        let (ask, questions) = mpsc::channel(1);
+        (Self { wish, questions: ask }, ProcessOrders { wish: wishes, questions })
+    }
+}
+
+/// Runs one process to its end. The last news is always [`PodNews::Ended`], unless the process was handed over.
+pub(crate) async fn run(start: Start, orders: ProcessOrders) {
+    let Start { ebb, pod, spec, logs, news } = start;
+    let ebb = ebb.unwrap_or_else(this_executable);
+    let log = logs.of_pod(&spec.owner(), &pod);
+    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
+    let how = match spawn(&ebb, &spec) {
+        Ok(mut process) => {
+            watch.tell(PodNews::Spawned(process.lifeline.pid().unsigned_abs())).await;
+            send_spec(&mut process.socket, &spec).await;
+            watch.follow(process).await
+        }
+        Err(error) => Some(format!("{} cannot be started: {error}", ebb.display())),
+    };
+    if let Some(how) = how {
+        let _ = news.send((pod, PodNews::Ended(how))).await;
+    }
+}
+
+/// The same for a process that another `ebb up` started.
+pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
+    let TakenOver { pod, owner, handles, logs, news } = taken;
+    let log = logs.of_pod(&owner, &pod);
+    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
+    let how = match PodProcess::taken_over(handles) {
+        Ok(process) => watch.follow(process).await,
+        Err(error) => Some(format!("it cannot be taken over: {error}")),
+    };
+    if let Some(how) = how {
+        let _ = news.send((pod, PodNews::Ended(how))).await;
+    }
+}
+
+/// A process, and our ends of what connects us.
+struct PodProcess {
+    lifeline: Lifeline,
+    /// Its standard input is the other end.
     socket: UnixStream,
+    /// What was read of a message by whoever had it before.
+    begun: Vec<u8>,
+    stdout: Option<PipeHandles>,
+    stderr: Option<PipeHandles>,
+}
+
+impl PodProcess {
+    fn taken_over(handles: PodHandles) -> std::io::Result<Self> {
+        let socket = std::os::unix::net::UnixStream::from(handles.socket);
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            lifeline: Lifeline::of_descriptor(handles.process, handles.pid)?,
+            socket: UnixStream::from_std(socket)?,
+            begun: handles.begun,
+            stdout: handles.stdout,
+            stderr: handles.stderr,
+        })
+    }
 }
 
 /// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole. Whose pod it is stands in its
 /// arguments, for whoever looks at a list of processes.
-fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<Spawned> {
+fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let child = Command::new(ebb)
+    let mut child = Command::new(ebb)
         .arg0("ebb")
         .arg("pod")
         .arg(spec.full_name())
         .process_group(0)
+        .env_remove(NOTIFY_SOCKET)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    Ok(Spawned { child, socket: UnixStream::from_std(ours)? })
+    let pipe = |pipe: std::io::Result<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new() });
+    let stdout = child.stdout.take().map(|stdout| pipe(stdout.into_owned_fd())).transpose()?;
+    let stderr = child.stderr.take().map(|stderr| pipe(stderr.into_owned_fd())).transpose()?;
+    let socket = UnixStream::from_std(ours)?;
+    Ok(PodProcess { lifeline: Lifeline::of_child(child), socket, begun: Vec::new(), stdout, stderr })
 }
 
-struct Process {
+/// Who watches over a process.
+struct ProcessWatch {
     pod: PodName,
     news: mpsc::Sender<(PodName, PodNews)>,
-    wish: watch::Receiver<Wish>,
+    orders: ProcessOrders,
     log: PodLog,
 }
 
-impl Process {
-    async fn follow(&mut self, spawned: Spawned, spec: &PodSpec) -> String {
-        let Spawned { mut child, socket } = spawned;
-        let pid = child.id().expect("not waited for yet");
-        self.tell(PodNews::Spawned(pid)).await;
-        let group = Pid::from_raw(i32::try_from(pid).expect("Linux has fewer than 2^22 processes"));
+/// Why nobody listens to a process any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// It is gone.
+    Gone,
+    /// It is somebody else's.
+    Given,
+}
+
+impl ProcessWatch {
+    /// Returns how it ended, or nothing if it was handed over.
+    async fn follow(&mut self, process: PodProcess) -> Option<String> {
+        let PodProcess { mut lifeline, socket, begun, stdout, stderr } = process;
         // Its descendants hold these pipes too, so what they print last comes after its end.
-        if let Err(error) = self.log.read(child.stdout.take(), child.stderr.take()) {
+        if let Err(error) = self.log.read(stdout, stderr) {
             tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
         }
-        let (output, mut input) = socket.into_split();
-        send_spec(&mut input, spec).await;
-        self.listen(output, input, group).await;
-        // The socket is closed, so it is gone, but nobody has waited for it yet: the number of its group cannot be anybody else's.
-        let _ = killpg(group, Signal::SIGKILL);
-        let how = match child.wait().await {
-            Ok(status) => how(status),
-            Err(error) => format!("its pod process is gone: {error}"),
-        };
+        let lines = Lines::continued(begun, LONGEST_LINE);
+        if self.listen(socket, lines, &lifeline).await == Silence::Given {
+            return None;
+        }
+        // The socket is closed, so it is gone, but what it started may not be.
+        lifeline.kill_group();
+        let how = lifeline.ended().await;
         self.log.ended().await;
-        how
+        Some(how)
     }
 
     /// Passes on what it says until it says no more, and what the supervisor wants of it.
-    async fn listen(&mut self, mut output: impl AsyncRead + Unpin, input: OwnedWriteHalf, group: Pid) {
+    async fn listen(&mut self, socket: UnixStream, mut lines: Lines, lifeline: &Lifeline) -> Silence {
+        let (mut output, input) = socket.into_split();
         let mut input = Some(input);
         let mut buffer = vec![0; 4096];
-        let mut lines = Lines::of_at_most(LONGEST_LINE);
-        let mut killed = false;
         loop {
+            // Every arm is cancel-safe: what was not read or received stays where it is.
             tokio::select! {
                 read = output.read(&mut buffer) => match read {
-                    Ok(0) | Err(_) => return,
+                    Ok(0) | Err(_) => return Silence::Gone,
                     Ok(length) => {
                         let mut said = Vec::new();
                         lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
@@ -137,23 +228,57 @@ impl Process {
                         }
                     }
                 },
-                Ok(()) = self.wish.changed() => match *self.wish.borrow_and_update() {
+                Ok(()) = self.orders.wish.changed() => match *self.orders.wish.borrow_and_update() {
                     Wish::Run => {}
-                    Wish::Terminate => {
-                        let _ = kill(group, Signal::SIGTERM);
-                    }
-                    Wish::Kill => {
-                        // Closing our end is the order to kill everything; only `ebb pod` itself can find every descendant.
-                        input = None;
-                        killed = true;
+                    Wish::Terminate => lifeline.terminate(),
+                    // Closing our end is the order to kill everything; only `ebb pod` itself can find every descendant.
+                    Wish::Kill => drop(input.take()),
+                },
+                // One that is being killed is not handed over: it is gone soon.
+                Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {
+                    match self.stand_still(question, &open, lines.begun(), lifeline).await {
+                        Verdict::Given => {
+                            // Dropped, it would close the socket for whoever has it now, too.
+                            open.forget();
+                            return Silence::Given;
+                        }
+                        Verdict::Kept | Verdict::Pending => input = Some(open),
                     }
                 },
-                () = tokio::time::sleep(KILL_PATIENCE), if killed => {
-                    let _ = killpg(group, Signal::SIGKILL);
-                }
+                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => lifeline.kill_group(),
             }
-            debug_assert!(killed || input.is_some(), "our end is open until the kill");
         }
+    }
+
+    /// Hands over copies of what belongs to the process, and waits until it is decided whose it is.
+    async fn stand_still(
+        &self,
+        question: Question,
+        socket: &OwnedWriteHalf,
+        begun: &[u8],
+        lifeline: &Lifeline,
+    ) -> Verdict {
+        let Question { reply, mut verdict } = question;
+        let copies = async {
+            let [stdout, stderr] = self.log.hand_over(&verdict).await;
+            let socket: &UnixStream = socket.as_ref();
+            let (socket, process) = (socket.as_fd().try_clone_to_owned()?, lifeline.descriptor()?);
+            let pid = lifeline.pid();
+            std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), stdout, stderr })
+        };
+        let mut early = verdict.clone();
+        let handles = tokio::select! {
+            handles = copies => handles,
+            verdict = decided(&mut early) => return verdict,
+        };
+        match handles {
+            Ok(handles) => {
+                let _ = reply.send((self.pod.clone(), handles)).await;
+            }
+            Err(error) => tracing::warn!(pod = %self.pod, %error, "it cannot be handed over"),
+        }
+        drop(reply);
+        decided(&mut verdict).await
     }
 
     fn understand(&self, line: &str) -> Option<PodMessage> {
@@ -184,22 +309,8 @@ impl Process {
 }
 
 /// A process that is gone already does not read; that shows when its output ends.
-async fn send_spec(input: &mut OwnedWriteHalf, spec: &PodSpec) {
+async fn send_spec(input: &mut UnixStream, spec: &PodSpec) {
     let mut line = serde_json::to_vec(spec).expect("specifications are plain data");
     line.push(b'\n');
     let _ = input.write_all(&line).await;
-}
-
-/// How the process ended, as the end of a sentence.
-fn how(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("its pod process exited with code {code}"),
-        (None, Some(signal)) => {
-            let name =
-                Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
-            format!("its pod process was killed by {name}")
-        }
-        (None, None) => "its pod process is gone".to_owned(),
-    }
 }

@@ -5,6 +5,8 @@
 //! each new pod that is ready, so the revision never has fewer pods that work than wanted. A new template that never gets ready leaves the
 //! old one serving, and growing with the load.
 
+mod record;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -44,6 +46,16 @@ pub(crate) struct PodNames {
 }
 
 impl PodNames {
+    /// How many there were.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Goes on after so many were given.
+    pub(crate) fn after(given: u64) -> Self {
+        Self { given }
+    }
+
     fn next(&mut self, template: &str) -> PodName {
         self.given += 1;
         PodName::new(&format!("{template}-{:04}", self.given))
@@ -161,6 +173,12 @@ impl Revision {
     /// Whether it has no pod that serves or starts.
     pub(crate) fn is_asleep(&self) -> bool {
         !self.is_going && !self.pods.values().any(|pod| pod.stage == Stage::Serving)
+    }
+
+    /// Tells those to end that were told before, by another process: it may not have come to it.
+    pub(crate) fn repeat_orders(&self, actions: &mut Vec<Action>) {
+        let ending = self.pods.values().filter(|pod| matches!(pod.stage, Stage::Ending { .. }));
+        actions.extend(ending.map(|pod| Action::Terminate(pod.name.clone())));
     }
 
     /// Whether nothing of it is left.

@@ -564,3 +564,56 @@ mod telling {
         assert_eq!(heard, all);
     }
 }
+
+/// The same fleet in another process, whose clock shows something else, before its files are read.
+fn handed_over(mut world: World) -> World {
+    let pods = world.fleet.names().flat_map(|name| world.fleet.pods(name).expect("it is there"));
+    let with_process = pods.map(|pod| pod.name).collect();
+    let record = world.fleet.record(&with_process, world.now);
+    let record = serde_json::to_string(&record).expect("records are plain data");
+    world.now = vocabulary::Timestamp::from_secs(1_000_000);
+    world.fleet = Fleet::new(([127, 0, 0, 1], 8080).into(), || HopKey::new("another key".to_owned()));
+    world.fleet.take_over(serde_json::from_str(&record).expect("it is understood"), &world.loaded, world.now);
+    world
+}
+
+#[test]
+fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
+    let mut world = World::with_pods(3);
+    world.scale(2, &[pod(1, 2)]);
+    world.release(&pod(1, 2));
+    assert_eq!(world.done(), ["terminate app-00001-0002"]);
+    // Keys are not in the text.
+    let said = |fleet: &Fleet| {
+        let facts = fleet.facts(&revision("app")).expect("it is there");
+        (format!("{facts:?}"), facts.hop_keys, fleet.pods(&revision("app")))
+    };
+    let before = said(&world.fleet);
+    let mut world = handed_over(world);
+    world.edit(&[service("app", "one")]);
+    // It may not have been told, if it was at that moment that everything stood still.
+    assert_eq!(world.done(), ["terminate app-00001-0002"]);
+    assert_eq!(said(&world.fleet), before);
+}
+
+#[test]
+fn a_rollout_goes_on_where_it_was_and_another_edit_is_one_more() {
+    let mut world = World::with_pods(2);
+    world.edit(&[service("app", "two")]);
+    assert_eq!(world.done(), ["start app-00002-0003 two"]);
+    let mut world = handed_over(world);
+    world.edit(&[service("app", "three")]);
+    assert_eq!(world.done(), ["terminate app-00002-0003", "start app-00003-0004 three"]);
+    world.ready(&pod(3, 4));
+    assert_eq!(world.done(), ["start app-00003-0005 three"]);
+}
+
+#[test]
+fn what_is_in_no_file_any_more_drains_at_whoever_takes_over() {
+    let mut world = handed_over(World::with_pods(1));
+    world.edit(&[]);
+    assert_eq!(world.leaving(), ["app-00001-0001"]);
+    world.release(&pod(1, 1));
+    world.ends(&pod(1, 1));
+    assert_eq!(world.fleet.names().count(), 0);
+}

@@ -2,14 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Receiver;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{LineWriter, LogStream};
 use crate::lines::Lines;
+use crate::supervisor::handover::{PipeHandles, Verdict, decided};
 
 /// Longer lines are cut.
 const LONGEST_LINE: usize = 8 * 1024;
@@ -30,6 +32,15 @@ pub(super) struct PipeReader {
     last: VecDeque<String>,
 }
 
+/// What somebody wants of whoever reads.
+#[derive(Debug)]
+pub(super) enum PipeQuestion {
+    /// The last lines of all that was printed until now.
+    LastWords(oneshot::Sender<Vec<String>>),
+    /// To read nothing more until the verdict, and to hand over copies.
+    StandStill(oneshot::Sender<PipeHandles>, watch::Receiver<Verdict>),
+}
+
 /// Whether there may be more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pipe {
@@ -38,16 +49,14 @@ enum Pipe {
 }
 
 impl PipeReader {
-    pub(super) fn new(pipe: Receiver, stream: LogStream, writer: LineWriter) -> Self {
-        Self { pipe, stream, writer, lines: Lines::of_at_most(LONGEST_LINE), last: VecDeque::new() }
+    /// `begun` is what was read of a line by whoever read before.
+    pub(super) fn new(pipe: Receiver, stream: LogStream, begun: Vec<u8>, writer: LineWriter) -> Self {
+        let lines = Lines::continued(begun, LONGEST_LINE);
+        Self { pipe, stream, writer, lines, last: VecDeque::new() }
     }
 
-    /// Reads to the end. Whoever asks is told the last lines of all that was printed until then.
-    pub(super) async fn run(
-        mut self,
-        ended: CancellationToken,
-        mut asked: mpsc::Receiver<oneshot::Sender<Vec<String>>>,
-    ) {
+    /// Reads to the end, or until the pipe is somebody else's.
+    pub(super) async fn run(mut self, ended: CancellationToken, mut asked: mpsc::Receiver<PipeQuestion>) {
         let mut state = Pipe::Empty;
         while state == Pipe::Empty {
             // What was printed stays in the pipe, and questions in their channel, so no arm loses anything.
@@ -56,10 +65,21 @@ impl PipeReader {
                     Ok(()) => state = self.read().await,
                     Err(_) => state = Pipe::Closed,
                 },
-                Some(reply) = asked.recv() => {
-                    state = self.read().await;
-                    let _ = reply.send(self.last_words());
-                }
+                Some(question) = asked.recv() => match question {
+                    PipeQuestion::LastWords(reply) => {
+                        state = self.read().await;
+                        let _ = reply.send(self.last_words());
+                    }
+                    PipeQuestion::StandStill(reply, mut verdict) => {
+                        if let Ok(pipe) = self.pipe.as_fd().try_clone_to_owned() {
+                            let begun = self.lines.begun().to_vec();
+                            let _ = reply.send(PipeHandles { pipe, begun });
+                        }
+                        if decided(&mut verdict).await == Verdict::Given {
+                            return;
+                        }
+                    }
+                },
                 () = silence_after(&ended) => state = Pipe::Closed,
             }
         }
@@ -103,6 +123,7 @@ impl PipeReader {
 
     fn last_words(&self) -> Vec<String> {
         let begun = Some(self.lines.begun()).filter(|begun| !begun.is_empty());
+        let begun = begun.map(|begun| String::from_utf8_lossy(begun).into_owned());
         self.last.iter().cloned().chain(begun).collect()
     }
 }

@@ -1,0 +1,117 @@
+//! When another process takes everything over, or did before: what of the parts goes, and what stays until it has answered.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use platform_local::HandoverDecision;
+use tokio::sync::oneshot;
+
+use super::{Activators, Parts};
+use crate::up::take_over::{HandOverOrder, Offer, Offering, Predecessor};
+
+/// How long the other one may take from the offer to its acceptance.
+const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What became of an order to hand everything over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::up) enum Handed {
+    /// Everything is somebody else's.
+    Over,
+    /// Everything goes on here.
+    Nothing,
+}
+
+/// An offer that was made.
+struct Offered {
+    decision: HandoverDecision,
+    prepared: oneshot::Receiver<()>,
+    go: oneshot::Sender<()>,
+    sent: oneshot::Receiver<()>,
+}
+
+impl Parts {
+    /// Hands everything over, or goes on as before.
+    pub(in crate::up) async fn hand_over(&mut self, order: HandOverOrder, api: &OwnedFd) -> Handed {
+        let HandOverOrder(answer) = order;
+        let (offering, offered) = match self.offer(api).await {
+            Ok(offer) => offer,
+            Err(reason) => {
+                let _ = answer.send(Err(reason));
+                return Handed::Nothing;
+            }
+        };
+        let _ = answer.send(Ok(offering));
+        self.conclude(offered).await
+    }
+
+    async fn offer(&self, api: &OwnedFd) -> Result<(Offering, Offered), String> {
+        let lent = |error: std::io::Error| format!("lending the listening sockets: {error}");
+        let requests = self.starter.requests.try_clone().map_err(lent)?;
+        let mut descriptors = vec![requests.into(), api.try_clone().map_err(lent)?];
+        let (handover, decision) = self.platform.hand_over().await?;
+        descriptors.extend(handover.descriptors);
+        let offer = Offer::new(self.activators.facts(), self.starter.started, handover.record);
+        let (prepared_in, prepared) = oneshot::channel();
+        let (go_in, go) = oneshot::channel();
+        let (sent_in, sent) = oneshot::channel();
+        let offering = Offering { offer, descriptors, prepared: prepared_in, go, sent: sent_in };
+        Ok((offering, Offered { decision, prepared, go: go_in, sent }))
+    }
+
+    /// The autoscaler ends before the last message, so that there are never two that give orders.
+    async fn conclude(&mut self, offered: Offered) -> Handed {
+        let Offered { decision, prepared, go, sent } = offered;
+        let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
+        if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
+            return Handed::Nothing;
+        }
+        if let Some(autoscaler) = self.autoscaler.take() {
+            autoscaler.stop().await;
+        }
+        let _ = go.send(());
+        if sent.await.is_ok() {
+            decision.given();
+            return Handed::Over;
+        }
+        drop(decision);
+        if let Err(error) = self.restart_autoscaler().await {
+            tracing::error!(%error, "the autoscaler does not start again");
+        }
+        Handed::Nothing
+    }
+
+    /// Everything is somebody else's: answers what is held, and accepts nothing more.
+    pub(in crate::up) async fn finish(self) {
+        // Whoever still has a connection to the API is to make another, which the other one takes.
+        self.api.replace(Router::new().fallback(|| async {
+            (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")], "another `ebb up` has taken over\n")
+        }));
+        self.answered().await;
+    }
+}
+
+/// Makes the activators of the process before known for as long as it answers what they hold.
+pub(super) fn outlive(
+    predecessor: Predecessor,
+    activators: Arc<Activators>,
+) -> anyhow::Result<impl Future<Output = ()>> {
+    let (theirs, connection) = predecessor.into_parts()?;
+    activators.change(|present| present.extend(theirs.iter().cloned().map(|facts| (facts, None))));
+    Ok(async move {
+        Predecessor::ended(connection).await;
+        for facts in theirs {
+            activators.remove(&facts.name);
+        }
+    })
+}
+
+impl Activators {
+    /// All that are known.
+    fn facts(&self) -> Vec<orchestration::ActivatorFacts> {
+        self.present.lock().iter().map(|(facts, _)| facts.clone()).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! The running one's side. A thread of its own waits at the socket: it blocks, and what it does is rare.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::sync::{mpsc, oneshot};
+use tracing::{info, warn};
+
+use super::place::{self, Place};
+use super::{Message, Offer, VERSION, wire};
+
+/// How long the other side may take for one message: it reads what it was offered, and that is all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait after the kernel would not give a connection.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Somebody wants to take everything over; the answer is what there is, or why it cannot be.
+pub(in crate::up) struct HandOverOrder(pub(in crate::up) oneshot::Sender<Result<Offering, String>>);
+
+/// Everything, while it stands still.
+pub(in crate::up) struct Offering {
+    pub(in crate::up) offer: Offer,
+    /// The listening sockets and the platform's.
+    pub(in crate::up) descriptors: Vec<OwnedFd>,
+    /// Told when the other side has understood it all. Dropped: it has not, and everything goes on.
+    pub(in crate::up) prepared: oneshot::Sender<()>,
+    /// Waited for before the last message.
+    pub(in crate::up) go: oneshot::Receiver<()>,
+    /// Told when the last message was sent. Dropped: it was not, and everything goes on.
+    pub(in crate::up) sent: oneshot::Sender<()>,
+}
+
+/// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only logged.
+pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<Place> {
+    let started = place::listen(api).and_then(|(listener, place)| {
+        let thread = std::thread::Builder::new().name("take-over".to_owned());
+        // It ends with the process: nothing is left to be done then.
+        thread.spawn(move || serve(&listener, &orders)).context("starting a thread")?;
+        Ok(place)
+    });
+    match started {
+        Ok(place) => Some(place),
+        Err(error) => {
+            warn!(error = format!("{error:#}"), "another `ebb up` will not be able to take over");
+            None
+        }
+    }
+}
+
+fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            std::thread::sleep(RETRY_AFTER);
+            continue;
+        };
+        match give(&stream, orders) {
+            Ok(()) => return wait_for_end(&stream),
+            Err(error) => {
+                let reason = format!("{error:#}");
+                warn!(error = reason, "nothing was handed over; everything goes on here");
+                let _ = wire::send(&stream, &Message::Refused { reason }, &[]);
+            }
+        }
+    }
+}
+
+/// Hands everything over; fails if it is still ours.
+fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    place::check_peer(stream)?;
+    match wire::receive(stream)?.0 {
+        Message::Ask { version: VERSION } => {}
+        Message::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
+        other @ (Message::Offer(_) | Message::Refused { .. } | Message::Prepared | Message::Yours) => {
+            bail!("it said {other:?} first")
+        }
+    }
+    let (answer, offering) = oneshot::channel();
+    orders.blocking_send(HandOverOrder(answer)).context("everything ends")?;
+    let offering = offering.blocking_recv().context("everything ends")?.map_err(anyhow::Error::msg)?;
+    let Offering { offer, descriptors, prepared, go, sent } = offering;
+    wire::send(stream, &Message::Offer(Box::new(offer)), &descriptors)?;
+    match wire::receive(stream)?.0 {
+        Message::Prepared => {}
+        Message::Refused { reason } => bail!("the other one: {reason}"),
+        other @ (Message::Ask { .. } | Message::Offer(_) | Message::Yours) => {
+            bail!("it said {other:?} after the offer")
+        }
+    }
+    let _ = prepared.send(());
+    go.blocking_recv().context("it took too long")?;
+    // These copies have to be closed before it owns the others, which is from the next message on.
+    drop(descriptors);
+    wire::send(stream, &Message::Yours, &[])?;
+    let _ = sent.send(());
+    info!("everything was handed over");
+    Ok(())
+}
+
+/// As long as this connection is open, the other side knows that requests are answered here.
+fn wait_for_end(stream: &UnixStream) {
+    let _ = stream.set_read_timeout(None);
+    let _ = wire::receive(stream);
+    std::thread::park();
+}

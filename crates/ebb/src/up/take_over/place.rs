@@ -1,0 +1,121 @@
+//! Where is the running one asked? At a socket of the same user's, named after the address of its API, of which a machine has one each.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+
+/// Where a service manager, or the login, made a folder for this user's sockets.
+const FOLDERS: [&str; 2] = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
+/// Only for the user.
+const FOLDER_MODE: u32 = 0o700;
+const SOCKET_MODE: u32 = 0o600;
+
+/// The socket of this process; dropped, it is gone.
+#[derive(Debug)]
+pub(in crate::up) struct Place(PathBuf);
+
+impl Place {
+    /// It is somebody else's from now on.
+    pub(in crate::up) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens there, in place of whoever did before: that one has ended, or has handed everything over.
+pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, Place)> {
+    let folder = folder();
+    make(&folder)?;
+    let path = path(&folder, api);
+    // Made under another name first, so that it is there whole or not at all.
+    let begun = path.with_extension(std::process::id().to_string());
+    let _ = std::fs::remove_file(&begun);
+    let listener = UnixListener::bind(&begun).with_context(|| begun.display().to_string())?;
+    std::fs::set_permissions(&begun, std::fs::Permissions::from_mode(SOCKET_MODE))?;
+    std::fs::rename(&begun, &path).with_context(|| path.display().to_string())?;
+    Ok((listener, Place(path)))
+}
+
+/// Whoever has its API there; `None` if nobody does.
+pub(super) fn connect(api: SocketAddr) -> anyhow::Result<Option<UnixStream>> {
+    let path = path(&folder(), api);
+    match UnixStream::connect(&path) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+/// Fails unless the other end is this user's.
+pub(super) fn check_peer(stream: &UnixStream) -> anyhow::Result<()> {
+    let peer = socket_peercred(stream)?;
+    let (theirs, ours) = (peer.uid, geteuid());
+    ensure!(
+        theirs == ours,
+        "it belongs to user {theirs}, and this is user {ours}",
+        theirs = theirs.as_raw(),
+        ours = ours.as_raw()
+    );
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    // A service may have several, separated by colons.
+    let given = FOLDERS.iter().find_map(|name| std::env::var(name).ok().filter(|folder| !folder.is_empty()));
+    let given = given.and_then(|folders| folders.split(':').next().map(PathBuf::from));
+    given.unwrap_or_else(|| std::env::temp_dir().join(format!("ebb-{}", geteuid().as_raw())))
+}
+
+/// Makes the folder if need be. In a folder that everybody may write to, somebody else may have made one of that name.
+fn make(folder: &Path) -> anyhow::Result<()> {
+    match std::fs::DirBuilder::new().mode(FOLDER_MODE).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| folder.display().to_string());
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let found = std::fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
+    let is_ours = found.is_dir() && found.uid() == geteuid().as_raw();
+    ensure!(is_ours, "{} is not a folder of this user's", folder.display());
+    ensure!(found.mode() & 0o022 == 0, "{} can be written to by others; chmod 700 it", folder.display());
+    Ok(())
+}
+
+fn path(folder: &Path, api: SocketAddr) -> PathBuf {
+    folder.join(format!("ebb-{}-{}.sock", api.ip(), api.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_somebody_elses_making_is_refused() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let ours = outer.path().join("ours");
+        make(&ours).expect("it is made");
+        make(&ours).expect("it is there");
+        std::fs::set_permissions(&ours, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert!(make(&ours).is_err_and(|error| error.to_string().contains("by others")));
+        let link = outer.path().join("link");
+        std::os::unix::fs::symlink(outer.path(), &link).expect("a link");
+        assert!(make(&link).is_err_and(|error| error.to_string().contains("not a folder of this user's")));
+    }
+}

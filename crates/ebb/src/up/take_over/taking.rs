@@ -1,0 +1,122 @@
+//! The new one's side: done before anything else of it runs, so it blocks.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use orchestration::ActivatorFacts;
+use platform_local::Handover;
+use tokio::io::AsyncReadExt as _;
+
+use super::{Message, Offer, VERSION, place, wire};
+use crate::cli::UpOptions;
+
+/// How long the running one may take until it offers something, and then until it lets go: longer than it gives itself for either.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Everything that another one had.
+pub(in crate::up) struct Taken {
+    pub(in crate::up) requests: TcpListener,
+    pub(in crate::up) api: TcpListener,
+    pub(in crate::up) platform: Handover,
+    pub(in crate::up) predecessor: Predecessor,
+    pub(in crate::up) activators_started: u64,
+}
+
+/// The one before, which serves what it holds.
+pub(in crate::up) struct Predecessor {
+    pub(in crate::up) pid: u32,
+    pub(in crate::up) activators: Vec<ActivatorFacts>,
+    /// Open for as long as it does.
+    connection: UnixStream,
+}
+
+impl Predecessor {
+    /// Returns when it has ended.
+    pub(in crate::up) async fn ended(mut connection: tokio::net::UnixStream) {
+        // It says nothing any more; whatever comes is its end.
+        let _ = connection.read_u8().await;
+    }
+
+    /// Its activators, and the connection to wait at.
+    pub(in crate::up) fn into_parts(self) -> anyhow::Result<(Vec<ActivatorFacts>, tokio::net::UnixStream)> {
+        self.connection.set_nonblocking(true)?;
+        let connection = tokio::net::UnixStream::from_std(self.connection)?;
+        Ok((self.activators, connection))
+    }
+}
+
+/// Takes over from whoever has its API there; `None` if nobody does.
+pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<Taken>> {
+    let Some(connection) = place::connect(api)? else { return Ok(None) };
+    place::check_peer(&connection)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    wire::send(&connection, &Message::Ask { version: VERSION }, &[]).context("asking it")?;
+    let (offer, descriptors) = match wire::receive(&connection).context("waiting for its offer")? {
+        (Message::Offer(offer), descriptors) => (*offer, descriptors),
+        (Message::Refused { reason }, _) => bail!("{reason}"),
+        (other, _) => bail!("it said {other:?}, which is no offer"),
+    };
+    let taken = match understand(options, offer, descriptors, connection) {
+        Ok(taken) => taken,
+        Err((connection, error)) => {
+            let _ = wire::send(&connection, &Message::Refused { reason: format!("{error:#}") }, &[]);
+            return Err(error);
+        }
+    };
+    let connection = &taken.predecessor.connection;
+    wire::send(connection, &Message::Prepared, &[]).context("accepting its offer")?;
+    match wire::receive(connection).context("waiting for its last word")?.0 {
+        Message::Yours => Ok(Some(taken)),
+        Message::Refused { reason } => bail!("{reason}"),
+        other @ (Message::Ask { .. } | Message::Offer(_) | Message::Prepared) => {
+            bail!("its last word was {other:?}")
+        }
+    }
+}
+
+/// Everything, if all of it makes sense.
+fn understand(
+    options: &UpOptions,
+    offer: Offer,
+    descriptors: Vec<OwnedFd>,
+    connection: UnixStream,
+) -> Result<Taken, (UnixStream, anyhow::Error)> {
+    match join(options, offer.platform, descriptors) {
+        Ok((requests, api, platform)) => {
+            let activators = offer.activators.into_iter().map(super::ActivatorRecord::facts).collect();
+            let predecessor = Predecessor { pid: offer.pid, activators, connection };
+            Ok(Taken { requests, api, platform, predecessor, activators_started: offer.activators_started })
+        }
+        Err(error) => Err((connection, error)),
+    }
+}
+
+fn join(
+    options: &UpOptions,
+    platform: serde_json::Value,
+    descriptors: Vec<OwnedFd>,
+) -> anyhow::Result<(TcpListener, TcpListener, Handover)> {
+    let mut descriptors = descriptors.into_iter();
+    let mut listener = || descriptors.next().map(TcpListener::from).context("a listening socket is missing");
+    let (requests, api) = (listener()?, listener()?);
+    check_address(&requests, options.listen, "requests at", "--listen")?;
+    check_address(&api, options.api, "the API at", "--api")?;
+    let platform = Handover { record: platform, descriptors: descriptors.collect() };
+    platform.check().map_err(anyhow::Error::msg)?;
+    Ok((requests, api, platform))
+}
+
+/// The socket stays as it is, so what was written must be what it is.
+fn check_address(socket: &TcpListener, wanted: SocketAddr, what: &str, option: &str) -> anyhow::Result<()> {
+    let found = socket.local_addr()?;
+    let fits = wanted == found || (wanted.port() == 0 && wanted.ip() == found.ip());
+    ensure!(
+        fits,
+        "it has {what} {found}, and {option} says {wanted}; addresses stay as they are in a take-over"
+    );
+    Ok(())
+}

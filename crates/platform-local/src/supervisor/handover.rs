@@ -1,0 +1,230 @@
+//! What does one `ebb up` hand to the next, so that pods outlive the process that started them?
+//!
+//! ```text
+//! supervisor ──question──► the watch over each pod ──question──► the readers of its outputs
+//!      ◄── copies of their descriptors, and what they had begun to read; then they stand still ──
+//! record and descriptors ──► whoever takes over …
+//! supervisor ◄── decision: given (all copies are dropped, nobody waits for a pod any more) or kept (everybody goes on)
+//! ```
+//!
+//! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what pods say and print waits
+//! in their sockets and pipes for whoever goes on.
+
+pub(super) mod records;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use vocabulary::PodName;
+
+use super::fleet::PodNews;
+use super::outbox::Outbox;
+use super::{Supervisor, process};
+use records::{PlatformRecord, ProcessRecord};
+
+/// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
+const STANDSTILL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long everybody stands still until it is decided who goes on.
+const DECISION_PATIENCE: Duration = Duration::from_secs(30);
+
+/// All pods with what belongs to them, on their way from one `ebb up` to the next.
+#[derive(Debug)]
+pub struct Handover {
+    /// What the next needs to know, as JSON that only this crate reads.
+    pub record: serde_json::Value,
+    /// What the record speaks of, in its order.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Handover {
+    /// Whether all of it is understood and complete: to be asked before anything is accepted, while whoever offers it can still keep it.
+    pub fn check(&self) -> Result<(), String> {
+        let record = self.read()?;
+        let needed: usize = record.processes.values().map(ProcessRecord::descriptors).sum();
+        if needed != self.descriptors.len() {
+            return Err(format!("{} descriptors came, and the pods have {needed}", self.descriptors.len()));
+        }
+        match record.processes.keys().find(|pod| !record.fleet.has(pod)) {
+            Some(stray) => Err(format!("{stray} came without its revision")),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self) -> Result<PlatformRecord, String> {
+        serde::Deserialize::deserialize(&self.record).map_err(|error: serde_json::Error| {
+            format!("what the other one offers is not understood: {error}")
+        })
+    }
+}
+
+/// Everything stands still until this is used. Dropped without, everything goes on as if nobody had asked.
+#[derive(Debug)]
+pub struct HandoverDecision(oneshot::Sender<()>);
+
+impl HandoverDecision {
+    /// Whether everything still stands still, and waits.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    /// All pods are somebody else's.
+    pub fn given(self) {
+        // A supervisor that is gone has none either.
+        let _ = self.0.send(());
+    }
+}
+
+/// Where [`Handover`] goes.
+pub(super) type Reply = oneshot::Sender<Result<(Handover, HandoverDecision), String>>;
+
+/// Who goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pending,
+    Kept,
+    Given,
+}
+
+/// Waits for the verdict. If nobody is left to give one, nothing was given.
+pub(super) async fn decided(verdict: &mut watch::Receiver<Verdict>) -> Verdict {
+    match verdict.wait_for(|verdict| *verdict != Verdict::Pending).await {
+        Ok(verdict) => *verdict,
+        Err(_) => Verdict::Kept,
+    }
+}
+
+/// Asks the watch over a pod for what belongs to it, and to stand still from then on.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) reply: mpsc::Sender<(PodName, PodHandles)>,
+    pub(super) verdict: watch::Receiver<Verdict>,
+}
+
+/// What belongs to a pod's process.
+#[derive(Debug)]
+pub(super) struct PodHandles {
+    /// Our end of its standard input.
+    pub(super) socket: OwnedFd,
+    /// Itself.
+    pub(super) process: OwnedFd,
+    pub(super) pid: i32,
+    /// What was read of a message that is not whole yet.
+    pub(super) begun: Vec<u8>,
+    /// `None`: nobody prints there any more.
+    pub(super) stdout: Option<PipeHandles>,
+    pub(super) stderr: Option<PipeHandles>,
+}
+
+/// What belongs to one of its outputs.
+#[derive(Debug)]
+pub(super) struct PipeHandles {
+    pub(super) pipe: OwnedFd,
+    /// What was read of a line that is not whole yet.
+    pub(super) begun: Vec<u8>,
+}
+
+impl Supervisor {
+    /// Stands still, with everything, until it is decided whose the pods are.
+    pub(super) async fn hand_over(
+        &mut self,
+        reply: Reply,
+        news: &mut mpsc::Receiver<(PodName, PodNews)>,
+    ) -> Verdict {
+        if self.fleet.is_ending() {
+            let _ = reply.send(Err("everything ends already".to_owned()));
+            return Verdict::Kept;
+        }
+        let (verdict, pending) = watch::channel(Verdict::Pending);
+        let standstill = tokio::time::timeout(STANDSTILL_PATIENCE, self.stand_still(pending, news)).await;
+        let Ok(handles) = standstill else {
+            let _ = reply.send(Err("nobody reads what the pods print".to_owned()));
+            verdict.send_replace(Verdict::Kept);
+            return Verdict::Kept;
+        };
+        let (decision, decided) = oneshot::channel();
+        let offered = reply.send(Ok((self.record(handles), HandoverDecision(decision))));
+        let outcome = match offered {
+            Ok(()) => tokio::time::timeout(DECISION_PATIENCE, decided).await,
+            Err(_) => return Verdict::Kept,
+        };
+        let outcome = if matches!(outcome, Ok(Ok(()))) { Verdict::Given } else { Verdict::Kept };
+        verdict.send_replace(outcome);
+        outcome
+    }
+
+    /// Returns once every pod's watch stands still, and what they had said before is known.
+    async fn stand_still(
+        &mut self,
+        verdict: watch::Receiver<Verdict>,
+        news: &mut mpsc::Receiver<(PodName, PodNews)>,
+    ) -> BTreeMap<PodName, PodHandles> {
+        let (reply, mut replies) = mpsc::channel(self.processes.len().max(1));
+        for process in self.processes.values() {
+            // One that is at its end does not answer, and drops the question.
+            let _ = process.questions.try_send(Question { reply: reply.clone(), verdict: verdict.clone() });
+        }
+        drop(reply);
+        let mut handles = BTreeMap::new();
+        loop {
+            tokio::select! {
+                answer = replies.recv() => match answer {
+                    Some((pod, answer)) => drop(handles.insert(pod, answer)),
+                    None => break,
+                },
+                // Whoever waits for room to tell something could not answer.
+                Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
+            }
+        }
+        while let Ok((pod, what)) = news.try_recv() {
+            self.take_news(&pod, &what);
+        }
+        handles
+    }
+
+    fn record(&self, mut handles: BTreeMap<PodName, PodHandles>) -> Handover {
+        let with_process: BTreeSet<PodName> = handles.keys().cloned().collect();
+        let fleet = self.fleet.record(&with_process, self.clock.now());
+        // One that is being killed is in no record: dropped by everybody, it ends.
+        handles.retain(|pod, _| fleet.has(pod));
+        let mut descriptors = Vec::new();
+        let mut processes = BTreeMap::new();
+        for (pod, handles) in handles {
+            processes.insert(pod, ProcessRecord::new(handles, &mut descriptors));
+        }
+        let (epoch, deleted) = (self.outbox.epoch().0, self.deleted.clone());
+        let record = PlatformRecord { epoch, deleted, fleet, processes };
+        let record = serde_json::to_value(record).expect("records are plain data");
+        Handover { record, descriptors }
+    }
+
+    /// Takes over what another process handed over; what it says applies before the files do.
+    pub(super) fn take_over(&mut self, handover: Handover) -> Result<(), String> {
+        handover.check()?;
+        let record = handover.read()?;
+        self.outbox = Outbox::after(vocabulary::Epoch(record.epoch));
+        let mut loaded = crate::manifest::Loaded::clone(&self.loaded);
+        loaded.services.retain(|name, _| !record.deleted.contains_key(name));
+        self.deleted = record.deleted;
+        self.loaded = std::sync::Arc::new(loaded);
+        self.last_good.send_replace(std::sync::Arc::clone(&self.loaded));
+        self.fleet.take_over(record.fleet, &self.loaded, self.clock.now());
+        let mut descriptors = handover.descriptors.into_iter();
+        for (pod, process) in record.processes {
+            let handles = process.handles(&mut descriptors).expect("there are as many as the record says");
+            let owner = self.fleet.owner_of(&pod).expect("each is in the record of a revision");
+            let (handle, orders) = process::ProcessHandle::new();
+            self.processes.insert(pod.clone(), handle);
+            let taken = process::TakenOver {
+                pod,
+                owner,
+                handles,
+                logs: self.logs.clone(),
+                news: self.news_in.clone(),
+            };
+            tokio::spawn(runtime::vital("the watch over a pod", process::follow(taken, orders)));
+        }
+        Ok(())
+    }
+}
