@@ -1,8 +1,11 @@
-//! How long is a slot idle while a request waits? With three activators, each of which sees only what waits with it, beside one that sees everything.
+//! How long is a slot idle while a request waits? With three activators, each of which sees only what waits
+//! with it, beside one that sees everything.
 //!
-//! `cargo bench -p tests --bench slots`. Ten pods that take one request at a time, and more requests than that. What waits is counted from the client's log, what
-//! runs from the apps' (`tests::slots`); all are on one machine's clock. Handlers sleep, so the pods themselves need no processor. A request that is on
-//! its way waits too, so what is found is the whole hand-over of a slot: the answer's way back to the activator and the next request's way to the pod.
+//! `cargo bench -p tests --bench slots`. Ten pods that take one request at a time, and more requests than
+//! that. What waits is counted from the client's log, what runs from the apps' (`tests::slots`); all are on
+//! one machine's clock. Handlers sleep, so the pods themselves need no processor. A request that is on its
+//! way waits too, so what is found is the whole hand-over of a slot: the answer's way back to the activator
+//! and the next request's way to the pod.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

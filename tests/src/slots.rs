@@ -1,10 +1,13 @@
-//! Was a slot idle while a request waited? Answered from the logs of both ends, on the clock that all processes of a machine share.
+//! Was a slot idle while a request waited? Answered from the logs of both ends, on the clock that all
+//! processes of a machine share.
 //!
-//! The app writes down when each request began and ended in it (`test-app --journal FOLDER`), the client when it sent one. A request waits from its
-//! sending to its beginning in whichever pod, whoever holds it meanwhile and where it is on its way; so what is found is the worst that a client can see, the way
-//! there included.
+//! The app writes down when each request began and ended in it (`test-app --journal FOLDER`), the client when
+//! it sent one. A request waits from its sending to its beginning in whichever pod, whoever holds it
+//! meanwhile and where it is on its way; so what is found is the worst that a client can see, the way there
+//! included.
 //!
-//! With one request at a time in a pod, a pod is a slot, and it is idle from one request's end to the next one's beginning.
+//! With one request at a time in a pod, a pod is a slot, and it is idle from one request's end to the next
+//! one's beginning.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,8 +28,8 @@ use crate::Service;
 /// How many slots [`service`] has.
 pub const SLOTS: usize = 10;
 
-/// A service with so many pods, each of which takes one request at a time and writes down when, in this folder. Its requests always pass the
-/// activators.
+/// A service with so many pods, each of which takes one request at a time and writes down when, in this
+/// folder. Its requests always pass the activators.
 pub fn service(name: &str, app: &str, journal: &Path) -> Service {
     let slots = SLOTS.to_string();
     Service::running(name, &[app, "--journal", &journal.to_string_lossy()])
@@ -125,7 +128,8 @@ pub fn read_journal(folder: &Path) -> anyhow::Result<Journal> {
     Ok(journal)
 }
 
-/// Lines of `begun NANOSECONDS TARGET` and `ended NANOSECONDS TARGET`. A line that is being written is not there yet.
+/// Lines of `begun NANOSECONDS TARGET` and `ended NANOSECONDS TARGET`. A line that is being written is not
+/// there yet.
 fn parse(text: &str) -> anyhow::Result<Vec<Handled>> {
     let mut all: Vec<Handled> = Vec::new();
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
@@ -147,8 +151,9 @@ fn parse(text: &str) -> anyhow::Result<Vec<Handled>> {
     Ok(all)
 }
 
-/// How long, each time, a slot was idle while something waited, within `window`: one entry for each pod and each time that both held without a break.
-/// Requests are those that `sent` says, and no others may reach these pods.
+/// How long, each time, a slot was idle while something waited, within `window`: one entry for each pod and
+/// each time that both held without a break. Requests are those that `sent` says, and no others may reach
+/// these pods.
 pub fn idle_while_waiting(journal: &Journal, sent: &[Duration], window: Range<Duration>) -> Vec<Duration> {
     let waits = waits(journal, sent);
     let overlap = |one: &Range<Duration>, other: &Range<Duration>| {

@@ -1,5 +1,6 @@
-//! Which vectors of the data-plane specification (§9.2, §9.5) this crate proves: those about what a probe asks and which headers a hop writes, wherever a
-//! request is going. The others of these families are the queue-proxy's.
+//! Which vectors of the data-plane specification (§9.2, §9.5) this crate proves: those about what a probe
+//! asks and which headers a hop writes, wherever a request is going. The others of these families are the
+//! queue-proxy's.
 
 /// The vectors proved here; a test names each.
 const PROVED: [&str; 9] = ["R5", "R6", "R7", "R12", "H3", "H4", "H5", "H6", "H7"];

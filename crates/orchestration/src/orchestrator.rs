@@ -18,7 +18,10 @@ use crate::word_intake::WordIntake;
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
 const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
 
-/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all the same.
+/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all
+/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back within
+/// a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too, for the case
+/// that nobody decides.
 pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// What an orchestrator knows before it knows anything.

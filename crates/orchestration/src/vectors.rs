@@ -1,5 +1,6 @@
-//! Which of the reference's vectors this crate answers: C4–C16, C24 and C25 of the data-plane specification (slices of the slots, the choice of activators) and N1–N7 of
-//! the autoscaler's (buckets, subsets, what is sent). A test that proves one names its id; the table holds the others, and why.
+//! Which of the reference's vectors this crate answers: C4–C16, C24 and C25 of the data-plane specification
+//! (slices of the slots, the choice of activators) and N1–N7 of the autoscaler's (buckets, subsets, what is
+//! sent). A test that proves one names its id; the table holds the others, and why.
 
 /// Vectors that no test here can prove.
 const EXCEPTIONS: &[(&str, &str)] = &[

@@ -1,4 +1,5 @@
-//! What does a queue-proxy say once it listens? Whoever started it on free ports has to hear which those are: one line of JSON on its standard output.
+//! What does a queue-proxy say once it listens? Whoever started it on free ports has to hear which those are:
+//! one line of JSON on its standard output.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ pub struct QueueProxyAnnouncement {
     pub stat: u16,
     /// Prometheus.
     pub metrics: u16,
-    /// What the link port wants to hear first from whoever calls it; `None`: nothing, it is for this machine alone.
+    /// What the link port wants to hear first from whoever calls it; `None`: nothing, it is for this machine
+    /// alone.
     #[serde(default)]
     pub link_token: Option<LinkToken>,
 }

@@ -1,20 +1,24 @@
-//! How long may a pod take to end? One rule for whoever drains, whoever waits for that, and whoever ends what does not.
+//! How long may a pod take to end? One rule for whoever drains, whoever waits for that, and whoever ends what
+//! does not.
 
 use std::time::Duration;
 
 use crate::assignment::RequestTimeouts;
 
-/// How long requests without a timeout may take in a pod that leaves, where `drain-limit` does not say: as long as Knative's default lets requests take
-/// that have one.
+/// How long requests without a timeout may take in a pod that leaves, where `drain-limit` does not say: as
+/// long as Knative's default lets requests take that have one.
 pub const DRAIN_LIMIT_DEFAULT: Duration = Duration::from_secs(300);
-/// How long a pod that leaves may still be sent new connections: 30 s at most for the owner's word that nobody names it any more (longer than a lease, so that a
-/// new owner can say it), and 5 s more for the nodes to hear of that.
+/// How long a pod that leaves may still be sent new connections: 30 s at most for the owner's word that
+/// nobody names it any more (longer than a lease, so that a new owner can say it), and 5 s more for the nodes
+/// to hear of that.
 pub const DRAIN_ACCEPTS_MAX: Duration = Duration::from_secs(35);
-/// What a drain has beyond its longest request: that may come as late as connections are accepted, and 10 s for all that is not the request itself.
+/// What a drain has beyond its longest request: that may come as late as connections are accepted, and 10 s
+/// for all that is not the request itself.
 pub const DRAIN_RESERVE: Duration = Duration::from_secs(DRAIN_ACCEPTS_MAX.as_secs() + 10);
 
 impl RequestTimeouts {
-    /// How long the drain of a pod with these timeouts may take. Where a request has no timeout, `without_timeout` counts, or a longer timeout of the other two.
+    /// How long the drain of a pod with these timeouts may take. Where a request has no timeout,
+    /// `without_timeout` counts, or a longer timeout of the other two.
     pub fn drain_limit(&self, without_timeout: Duration) -> Duration {
         let least = if self.request.is_some() { Duration::ZERO } else { without_timeout };
         let timeouts = [self.request, self.response_start, self.idle].into_iter().flatten();
@@ -22,8 +26,8 @@ impl RequestTimeouts {
     }
 }
 
-/// How long a drain may take in a pod that the platform ends in `period`: the app needs `app_grace` of that for its own end. An app that claims all of it still leaves its
-/// requests half.
+/// How long a drain may take in a pod that the platform ends in `period`: the app needs `app_grace` of that
+/// for its own end. An app that claims all of it still leaves its requests half.
 pub fn drain_limit_within(period: Duration, app_grace: Duration) -> Duration {
     period.saturating_sub(app_grace).max(period / 2)
 }

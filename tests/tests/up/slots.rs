@@ -1,5 +1,5 @@
-//! With one request at a time in a pod, no slot stays idle while anything waits, whichever activator holds it. How long one is idle, the benchmark `slots`
-//! measures; here no clock is looked at.
+//! With one request at a time in a pod, no slot stays idle while anything waits, whichever activator holds
+//! it. How long one is idle, the benchmark `slots` measures; here no clock is looked at.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,8 +24,9 @@ async fn begun(journal: &Path, count: usize) -> Vec<Handled> {
     .await
 }
 
-/// All requests come on one connection, so to one activator, while three divide the slots among themselves: most of them are in the slices of the other two, which hold
-/// nothing. Requests end only when they are told to, one by one, and each time the slot takes the next of those that wait.
+/// All requests come on one connection, so to one activator, while three divide the slots among themselves:
+/// most of them are in the slices of the other two, which hold nothing. Requests end only when they are told
+/// to, one by one, and each time the slot takes the next of those that wait.
 #[rstest]
 #[tokio::test]
 async fn what_waits_at_one_activator_takes_every_slot_that_becomes_free(#[values(1, 3)] activators: u32) {

@@ -1,9 +1,11 @@
 //! Which of a reporter's seconds have ended?
 //!
-//! A reporter numbers its seconds from its start and closes each as it ends. The task that does so may be late: the machine was suspended, or had no core for
-//! it. What was measured since is then shared out over all the seconds that have passed: averages are the same in each, arrivals are divided by their number. So
-//! no second is missing (whoever averages over a window counts a missing one as zero, as Knative's windows do) and none says that three seconds' requests came
-//! in one, which an activator's or a pod's rate would panic about.
+//! A reporter numbers its seconds from its start and closes each as it ends. The task that does so may be
+//! late: the machine was suspended, or had no core for it. What was measured since is then shared out over
+//! all the seconds that have passed: averages are the same in each, arrivals are divided by their number. So
+//! no second is missing (whoever averages over a window counts a missing one as zero, as Knative's windows
+//! do) and none says that three seconds' requests came in one, which an activator's or a pod's rate would
+//! panic about.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -39,7 +41,8 @@ impl ReporterSeconds {
         self.started_at + Duration::from_secs(second)
     }
 
-    /// What has ended by `now`, from `open` on: the first second that is not closed yet. A timer that fires early closes that one all the same.
+    /// What has ended by `now`, from `open` on: the first second that is not closed yet. A timer that fires
+    /// early closes that one all the same.
     pub fn ended(self, open: u64, now: Timestamp) -> EndedSeconds {
         EndedSeconds { first: open, next: self.number_at(now).max(open.saturating_add(1)) }
     }

@@ -1,4 +1,5 @@
-//! An app that writes down when each request began and ended in it, for whoever compares that with what clients saw (`tests::slots`).
+//! An app that writes down when each request began and ended in it, for whoever compares that with what
+//! clients saw (`tests::slots`).
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
