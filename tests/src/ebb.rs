@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::client::Load;
+use crate::grip::{self, Grip};
 use crate::manifest::{ConfigMap, Service};
 use crate::relay::{self, Relay};
 use crate::wait::eventually;
@@ -182,6 +183,18 @@ impl Ebb {
         command.args(["up", "--take-over", "--api", &self.api.to_string()]).args(arguments);
         command.env_remove("EBB_EXECUTABLE").env_remove("EBB_TEST_APP").arg("-f").arg(self.files.path());
         command
+    }
+
+    /// The same with further arguments, and with its autoscalers in a test's grip.
+    pub async fn up_gripped(
+        grip: &Grip,
+        services: &[Service],
+        config: &ConfigMap,
+        arguments: &[&str],
+    ) -> Self {
+        let (mut command, files) = prepare(&harnessed_executable(), services, config, arguments);
+        command.env(grip::VARIABLE, grip.address().to_string());
+        Self::spawn(command, files, Stdio::piped()).await
     }
 
     /// The same in a shell that first does something to itself, such as `ulimit -S -n 64`.

@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod client;
 pub mod ebb;
+pub mod grip;
 pub mod http2;
 pub mod manifest;
 pub mod relay;

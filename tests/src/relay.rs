@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
 use link::{ByteStream, Dial};
@@ -29,6 +30,7 @@ pub enum Mood {
 pub struct Relay {
     address: SocketAddr,
     mood: Arc<watch::Sender<Mood>>,
+    carried: Arc<AtomicUsize>,
 }
 
 impl Relay {
@@ -38,17 +40,25 @@ impl Relay {
         let address = listener.local_addr()?;
         let mood = Arc::new(watch::Sender::new(Mood::Passing));
         let moods = Arc::clone(&mood);
+        let carried = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&carried);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(relay(stream, moods.subscribe()));
             }
         });
-        Ok(Self { address, mood })
+        Ok(Self { address, mood, carried })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many connections came to it.
+    pub fn carried(&self) -> usize {
+        self.carried.load(Ordering::Relaxed)
     }
 
     /// Changes what happens to bytes from now on.

@@ -1,4 +1,9 @@
-//! The HTTP API: questions go to the event loop over a bounded channel, answers come back once each.
+//! The HTTP API: questions go to the event loops over bounded channels, answers come back once each.
+//!
+//! Several autoscalers of one process answer together: each knows the revisions that it decides about. One that hangs keeps nobody waiting for long, and
+//! whoever asked is told that it did not answer.
+
+mod merged;
 
 use std::time::Duration;
 
@@ -7,9 +12,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
-use vocabulary::RevisionName;
+use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{API_VERSION, ApiError, ProblemList, RevisionDetail, RevisionList};
 
@@ -17,6 +23,8 @@ use crate::api_types::{API_VERSION, ApiError, ProblemList, RevisionDetail, Revis
 const QUERIES_MAX: usize = 64;
 /// The event loop answers in microseconds; one that takes longer is stuck or gone.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The same where others can answer.
+const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 
 /// A question, with the way back for its answer.
 #[derive(Debug)]
@@ -31,67 +39,102 @@ pub(crate) enum Query {
     Health(oneshot::Sender<()>),
 }
 
-/// The asking end.
+/// The asking end of one autoscaler.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiHandle {
+    name: ReplicaName,
     queries: mpsc::Sender<Query>,
 }
 
 impl ApiHandle {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Query>) {
+    pub(crate) fn new(name: ReplicaName) -> (Self, mpsc::Receiver<Query>) {
         let (queries, receiver) = mpsc::channel(QUERIES_MAX);
-        (Self { queries }, receiver)
+        (Self { name, queries }, receiver)
     }
 
     /// The answer, or `None` if there is no event loop to give it.
-    async fn ask<Answer>(&self, query: impl FnOnce(oneshot::Sender<Answer>) -> Query) -> Option<Answer> {
+    async fn ask<Answer>(
+        &self,
+        query: impl FnOnce(oneshot::Sender<Answer>) -> Query,
+        patience: Duration,
+    ) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
         let asking = async {
             self.queries.send(query(reply)).await.ok()?;
             answer.await.ok()
         };
-        tokio::time::timeout(ANSWER_MAX, asking).await.ok().flatten()
+        tokio::time::timeout(patience, asking).await.ok().flatten()
     }
 }
 
-pub(crate) fn router(handle: ApiHandle) -> Router {
+/// All autoscalers that answer together.
+#[derive(Clone, Debug)]
+struct Panel(Vec<ApiHandle>);
+
+/// What they answered.
+struct Answers<Answer> {
+    given: Vec<Answer>,
+    /// Who did not answer.
+    silent: Vec<ReplicaName>,
+}
+
+impl Panel {
+    async fn ask<Answer>(&self, query: impl Fn(oneshot::Sender<Answer>) -> Query) -> Answers<Answer> {
+        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
+        let answers = join_all(self.0.iter().map(|handle| handle.ask(&query, patience))).await;
+        let mut sorted = Answers { given: Vec::new(), silent: Vec::new() };
+        for (handle, answer) in self.0.iter().zip(answers) {
+            match answer {
+                Some(answer) => sorted.given.push(answer),
+                None => sorted.silent.push(handle.name.clone()),
+            }
+        }
+        sorted
+    }
+}
+
+/// The API of these autoscalers, as of one.
+pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
     Router::new()
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
-        .with_state(handle)
+        .with_state(Panel(handles))
 }
 
-async fn list(State(handle): State<ApiHandle>) -> Response {
-    answer(handle.ask(Query::List).await)
+async fn list(State(panel): State<Panel>) -> Response {
+    let answers = panel.ask(Query::List).await;
+    answer(merged::list(answers.given, &answers.silent))
 }
 
 async fn detail(
-    State(handle): State<ApiHandle>,
+    State(panel): State<Panel>,
     Path((namespace, kind, name)): Path<(String, String, String)>,
 ) -> Response {
     let name = match RevisionName::new(&namespace, &kind, &name) {
         Ok(name) => name,
         Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
     };
-    let found = handle.ask(|reply| Query::Detail(name.clone(), reply)).await;
-    match found {
-        Some(None) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
-        Some(Some(detail)) => answer(Some(detail)),
-        None => answer(None::<()>),
+    let answers = panel.ask(|reply| Query::Detail(name.clone(), reply)).await;
+    match (merged::detail(answers.given), answers.silent.is_empty()) {
+        (Some(detail), _) => answer(Some(detail)),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        // It may be one of those that whoever did not answer decides about.
+        (None, false) => answer(None::<()>),
     }
 }
 
-async fn problems(State(handle): State<ApiHandle>) -> Response {
-    answer(handle.ask(Query::Problems).await)
+async fn problems(State(panel): State<Panel>) -> Response {
+    answer(merged::problems(panel.ask(Query::Problems).await.given))
 }
 
-async fn health(State(handle): State<ApiHandle>) -> Response {
-    match handle.ask(Query::Health).await {
-        Some(()) => "ok".into_response(),
-        None => answer(None::<()>),
+/// While anybody decides, whoever does not is replaced.
+async fn health(State(panel): State<Panel>) -> Response {
+    if panel.ask(Query::Health).await.given.is_empty() {
+        return answer(None::<()>);
     }
+    "ok".into_response()
 }
 
 fn answer(body: Option<impl Serialize>) -> Response {

@@ -28,6 +28,9 @@ pub struct RevisionList {
     pub revisions: Vec<RevisionSummary>,
     /// Configuration that was refused, so that the last good one is in force; empty when all is well.
     pub problems: Vec<String>,
+    /// Autoscalers that did not answer, of several; revisions about which they decide are missing, or as another knows them.
+    #[serde(default)]
+    pub unanswered: Vec<String>,
 }
 
 /// Where a revision stands.
@@ -74,6 +77,22 @@ pub struct RevisionSummary {
     pub why_not_zero: Option<String>,
     /// What the revision waits for, or which of its pods are in trouble; absent when there is nothing to say.
     pub why_not_ready: Option<String>,
+    /// Which autoscaler decides about it.
+    #[serde(default)]
+    pub owner: Option<OwnerView>,
+}
+
+/// The autoscaler that decides about a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerView {
+    /// Its name.
+    pub name: String,
+    /// The bucket of the revision, from 0.
+    pub bucket: u16,
+    /// How many buckets there are: as many as autoscalers.
+    pub buckets: u16,
+    /// Grows with every change of owner.
+    pub epoch: u64,
 }
 
 /// One revision with its pods and its last decisions.
@@ -227,4 +246,4 @@ pub struct ApiError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,19 +4,18 @@
 //! orchestrator gave out. However many events a turn takes in, what follows from them is worked out once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{
-    Command, Event, LinkId, Orchestrator, OrchestratorSettings, Order, PlatformFact, PlatformOrder,
-    ReleaseProof,
+    Command, Event, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome, PlatformFact,
+    PlatformOrder, ReleaseProof,
 };
-use platform::Platform;
+use platform::{Platform, Subscription};
 use runtime::Clock;
 use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vocabulary::{RevisionName, Timestamp};
+use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
 use crate::AutoscalerConfig;
 use crate::api::Query;
@@ -32,9 +31,11 @@ const METRICS_EVERY: Duration = Duration::from_secs(2);
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
     clock: Clock,
-    platform: Arc<dyn Platform>,
+    subscription: Subscription,
+    /// When the lease on what is ours is to be renewed; `None` where nobody else could have it.
+    renew_at: Option<Timestamp>,
+    name: ReplicaName,
     metrics: Metrics,
-    facts: mpsc::Receiver<PlatformFact>,
     words: mpsc::Receiver<Event>,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
@@ -54,17 +55,15 @@ enum Wake {
 
 impl EventLoop {
     /// Subscribes to the platform. Must be called within a tokio runtime.
-    pub(crate) fn new(
-        config: AutoscalerConfig,
-        platform: Arc<dyn Platform>,
-        stop: CancellationToken,
-    ) -> Self {
+    pub(crate) fn new(config: AutoscalerConfig, platform: &dyn Platform, stop: CancellationToken) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice } = config;
-        let (links, words) = Links::new(name, clock, dialler, metrics.clone(), stop.child_token());
+        let subscription = platform.subscribe(&name);
+        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
             clock,
-            facts: platform.subscribe(),
-            platform,
+            renew_at: subscription.renew_every.map(|every| clock.now() + every),
+            subscription,
+            name,
             metrics,
             words,
             links,
@@ -93,6 +92,7 @@ impl EventLoop {
         for view in self.orchestrator.views(self.clock.now()) {
             self.metrics.forget(&view.facts().name);
         }
+        self.metrics.owns(&self.name, 0);
         // Links first, so that no task is left waiting for room in a channel that nobody reads.
         drop((self.handles, self.words));
         self.links.close().await;
@@ -101,10 +101,10 @@ impl EventLoop {
     /// Every arm is cancel-safe: channels keep what was not taken.
     async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> Wake {
         let shown = self.orchestrator.has_changed().then_some(self.show_at);
-        let deadline = [self.orchestrator.next_deadline(), shown].into_iter().flatten().min();
+        let deadline = [self.orchestrator.next_deadline(), shown, self.renew_at].into_iter().flatten().min();
         tokio::select! {
             () = self.stop.cancelled() => Wake::Stop,
-            Some(fact) = self.facts.recv() => Wake::Fact(fact),
+            Some(fact) = self.subscription.facts.recv() => Wake::Fact(fact),
             Some(word) = self.words.recv() => Wake::Word(word),
             Some(query) = queries.recv() => Wake::Query(query),
             () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => Wake::Deadline,
@@ -114,7 +114,7 @@ impl EventLoop {
     fn take_facts(&mut self, first: PlatformFact) {
         self.take_fact(first);
         for _ in 1..EVENTS_PER_TURN_MAX {
-            let Ok(fact) = self.facts.try_recv() else { return };
+            let Ok(fact) = self.subscription.facts.try_recv() else { return };
             self.take_fact(fact);
         }
     }
@@ -131,8 +131,12 @@ impl EventLoop {
                     tracing::debug!(problem, "configuration refused; the last good one stays");
                 }
             }
+            PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
+            PlatformFact::OrderEnded { order, outcome: OrderOutcome::NotOwner } => {
+                tracing::info!(owner = %self.name, order = order.0, "an order came too late: its bucket is another owner's");
+                self.metrics.late_order();
+            }
             PlatformFact::ConfigChanged(_)
-            | PlatformFact::OwnershipChanged(_)
             | PlatformFact::RevisionChanged(_)
             | PlatformFact::PodsChanged { .. }
             | PlatformFact::PodFailed { .. }
@@ -142,6 +146,14 @@ impl EventLoop {
             | PlatformFact::Synced => {}
         }
         self.tell(Event::Platform(fact));
+    }
+
+    fn ownership_changed(&self, ownership: &Ownership) {
+        let buckets: Vec<u16> = ownership.epochs.keys().map(|bucket| bucket.0).collect();
+        if ownership.buckets > 1 {
+            tracing::info!(owner = %self.name, ?buckets, of = ownership.buckets, "owns buckets");
+        }
+        self.metrics.owns(&self.name, buckets.len());
     }
 
     fn take_words(&mut self, first: Event) {
@@ -161,6 +173,13 @@ impl EventLoop {
     /// Does what is due.
     fn settle(&mut self) {
         let now = self.clock.now();
+        if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)
+            && at <= now
+        {
+            // By this task and no other, so that a lease says that decisions are made.
+            self.subscription.seat.renew();
+            self.renew_at = Some(now + every);
+        }
         while self.orchestrator.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.orchestrator.advance(now);
             self.perform(now);
@@ -233,7 +252,7 @@ impl EventLoop {
             }
             Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}
         }
-        self.platform.execute(order);
+        self.subscription.seat.execute(order);
     }
 
     fn publish(&self, name: &RevisionName, decision: &Decision, now: Timestamp) {
@@ -251,10 +270,10 @@ impl EventLoop {
         let now = self.clock.now();
         match query {
             Query::List(reply) => {
-                let _ = reply.send(views::list(&self.orchestrator, now));
+                let _ = reply.send(views::list(&self.orchestrator, &self.name, now));
             }
             Query::Detail(name, reply) => {
-                let _ = reply.send(views::detail(&self.orchestrator, &name, now));
+                let _ = reply.send(views::detail(&self.orchestrator, &name, &self.name, now));
             }
             Query::Problems(reply) => {
                 let _ = reply.send(views::problems(&self.orchestrator));

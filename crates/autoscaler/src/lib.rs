@@ -14,6 +14,7 @@ mod metrics;
 mod views;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use link::Dial;
@@ -43,6 +44,9 @@ pub struct AutoscalerConfig {
     pub choice: ActivatorChoice,
 }
 
+/// How long an autoscaler may take to end: its links are closed in milliseconds.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
 /// A running autoscaler. Dropping it without [`Autoscaler::stop`] stops it too, but waits for nothing.
 #[derive(Debug)]
 pub struct Autoscaler {
@@ -52,11 +56,15 @@ pub struct Autoscaler {
 }
 
 impl Autoscaler {
-    /// Starts on the current tokio runtime and subscribes to the platform, which ends any earlier subscription.
+    /// Starts on the current tokio runtime and subscribes to the platform, which ends any earlier subscription of its name.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "whoever starts one may wrap the platform for it, and has nowhere else to keep that"
+    )]
     pub fn start(config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Self {
         let stop = CancellationToken::new();
-        let (api, queries) = ApiHandle::new();
-        let event_loop = EventLoop::new(config, platform, stop.clone());
+        let (api, queries) = ApiHandle::new(config.name.clone());
+        let event_loop = EventLoop::new(config, &*platform, stop.clone());
         Self {
             api,
             stop,
@@ -66,14 +74,27 @@ impl Autoscaler {
 
     /// Its HTTP API, version 1; see [`api_types`]. Answers 503 once the autoscaler has stopped.
     pub fn router(&self) -> Router {
-        api::router(self.api.clone())
+        Self::router_of([self])
     }
 
-    /// Ends all links and joins every task. Pods and activators go on with what they know.
+    /// The same for several of one platform, as if they were one.
+    pub fn router_of<'a>(autoscalers: impl IntoIterator<Item = &'a Self>) -> Router {
+        api::router(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
+    }
+
+    /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they know. One that hangs is left to itself after a
+    /// while: whoever comes next takes its place at the platform.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        if let Err(error) = (&mut self.event_loop).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "the event loop did not end well");
+        match tokio::time::timeout(STOP_MAX, &mut self.event_loop).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the event loop did not end well");
+            }
+            Err(_) => {
+                self.event_loop.abort();
+                tracing::error!("the event loop did not end within {} s and is given up", STOP_MAX.as_secs());
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use runtime::MetricsRegistry;
 use scaling::{Decision, RevisionStatus, Trigger};
-use vocabulary::{RevisionName, Routing};
+use vocabulary::{ReplicaName, RevisionName, Routing};
 
 type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
 
@@ -34,6 +34,11 @@ struct TriggerLabels {
     trigger: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OwnerLabels {
+    owner: String,
+}
+
 /// The autoscaler's metrics. Register them once per process.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -55,6 +60,8 @@ pub struct Metrics {
     decisions: Family<TriggerLabels, Counter>,
     problems: Gauge,
     releases: Family<ReleaseLabels, Counter>,
+    owned_buckets: Family<OwnerLabels, Gauge>,
+    late_orders: Counter,
 }
 
 /// Who is at the other end of a link.
@@ -97,6 +104,8 @@ impl Metrics {
             decisions: Family::default(),
             problems: Gauge::default(),
             releases: Family::default(),
+            owned_buckets: Family::default(),
+            late_orders: Counter::default(),
         };
         registry.with(|registry| {
             for (name, help, family) in metrics.per_revision() {
@@ -122,6 +131,16 @@ impl Metrics {
                 "autoscaler_pod_releases",
                 "Leaving pods that may end: acknowledged by whoever may send to them, or out of time for that",
                 metrics.releases.clone(),
+            );
+            registry.register(
+                "autoscaler_owned_buckets",
+                "Buckets of revisions about which an autoscaler decides",
+                metrics.owned_buckets.clone(),
+            );
+            registry.register(
+                "autoscaler_late_orders",
+                "Orders refused because their bucket had another owner by then",
+                metrics.late_orders.clone(),
             );
         });
         metrics
@@ -220,6 +239,17 @@ impl Metrics {
             ReleaseProof::OutOfTime => "out_of_time",
         };
         self.releases.get_or_create(&ReleaseLabels { proof }).inc();
+    }
+
+    /// How many buckets are an autoscaler's.
+    pub(crate) fn owns(&self, owner: &ReplicaName, buckets: usize) {
+        let labels = OwnerLabels { owner: owner.as_str().to_owned() };
+        self.owned_buckets.get_or_create(&labels).set(i64::try_from(buckets).unwrap_or(i64::MAX));
+    }
+
+    /// An order was refused because its bucket is another's by now.
+    pub(crate) fn late_order(&self) {
+        self.late_orders.inc();
     }
 
     pub(crate) fn problems(&self, count: usize) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,6 +13,7 @@ use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
     Subject,
 };
+use platform::{Seat, Subscription};
 use runtime::MetricsRegistry;
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
@@ -39,15 +41,31 @@ async fn soon<Value>(what: &str, future: impl Future<Output = Value>) -> Value {
 struct FakePlatform {
     facts: Mutex<Option<mpsc::Receiver<PlatformFact>>>,
     commands: mpsc::Sender<Order>,
+    renew_every: Option<Duration>,
+    renewals: Arc<AtomicUsize>,
 }
 
 impl Platform for FakePlatform {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
-        self.facts.lock().unwrap().take().expect("one subscription per platform")
+    fn subscribe(&self, owner: &ReplicaName) -> Subscription {
+        assert_eq!(owner.as_str(), "autoscaler");
+        let facts = self.facts.lock().unwrap().take().expect("one subscription per platform");
+        let seat = FakeSeat { commands: self.commands.clone(), renewals: Arc::clone(&self.renewals) };
+        Subscription { facts, seat: Box::new(seat), renew_every: self.renew_every }
     }
+}
 
+struct FakeSeat {
+    commands: mpsc::Sender<Order>,
+    renewals: Arc<AtomicUsize>,
+}
+
+impl Seat for FakeSeat {
     fn execute(&self, order: PlatformOrder) {
         self.commands.try_send(order.what).expect("the test reads the commands");
+    }
+
+    fn renew(&self) {
+        self.renewals.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -55,13 +73,24 @@ struct World {
     autoscaler: Autoscaler,
     facts: mpsc::Sender<PlatformFact>,
     commands: mpsc::Receiver<Order>,
+    renewals: Arc<AtomicUsize>,
 }
 
 impl World {
     fn start(epoch: u64) -> Self {
+        Self::start_leased(epoch, None)
+    }
+
+    fn start_leased(epoch: u64, renew_every: Option<Duration>) -> Self {
         let (facts, receiver) = mpsc::channel(1024);
         let (orders, commands) = mpsc::channel(1024);
-        let platform = Arc::new(FakePlatform { facts: Mutex::new(Some(receiver)), commands: orders });
+        let renewals = Arc::<AtomicUsize>::default();
+        let platform = Arc::new(FakePlatform {
+            facts: Mutex::new(Some(receiver)),
+            commands: orders,
+            renew_every,
+            renewals: Arc::clone(&renewals),
+        });
         let metrics = Metrics::register(&MetricsRegistry::default());
         facts
             .try_send(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(epoch))))
@@ -73,7 +102,7 @@ impl World {
             dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::Everyone,
         };
-        Self { autoscaler: Autoscaler::start(config, platform), facts, commands }
+        Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }
 
     async fn say(&self, event: PlatformFact) {
@@ -744,4 +773,15 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
         assert!(world.detail().await.pods.iter().all(|pod| pod.linked && pod.trouble.is_none()));
     }
     world.autoscaler.stop().await;
+}
+
+/// By the task that decides, so that one that hangs loses its lease.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_somebody_else_could_have_it() {
+    for (renew_every, expected) in [(Some(Duration::from_secs(5)), 6), (None, 0)] {
+        let world = World::start_leased(1, renew_every);
+        tokio::time::sleep(Duration::from_secs(32)).await;
+        assert_eq!(world.renewals.load(Ordering::Relaxed), expected, "{renew_every:?}");
+        world.autoscaler.stop().await;
+    }
 }

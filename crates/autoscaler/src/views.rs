@@ -5,28 +5,31 @@ use std::time::Duration;
 use orchestration::{Orchestrator, PodFailure, PodView as PodStanding, RevisionView};
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence};
 use serde::Serialize;
-use vocabulary::{PodCount, RevisionName, Timestamp, format_duration};
+use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, DecisionView, FailureView, InputsView, PodView, ProblemList, ReasonView, RevisionDetail,
-    RevisionList, RevisionSummary,
+    API_VERSION, DecisionView, FailureView, InputsView, OwnerView, PodView, ProblemList, ReasonView,
+    RevisionDetail, RevisionList, RevisionSummary,
 };
 
-pub(crate) fn list(orchestrator: &Orchestrator, now: Timestamp) -> RevisionList {
-    let mut revisions: Vec<RevisionSummary> = orchestrator.views(now).map(|view| summary(&view)).collect();
+pub(crate) fn list(orchestrator: &Orchestrator, owner: &ReplicaName, now: Timestamp) -> RevisionList {
+    let mut revisions: Vec<RevisionSummary> =
+        orchestrator.views(now).map(|view| summary(&view, owner)).collect();
     revisions.sort_by(|one, other| one.name.cmp(&other.name));
-    RevisionList { version: API_VERSION, revisions, problems: all_problems(orchestrator) }
+    let problems = all_problems(orchestrator);
+    RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new() }
 }
 
 pub(crate) fn detail(
     orchestrator: &Orchestrator,
     name: &RevisionName,
+    owner: &ReplicaName,
     now: Timestamp,
 ) -> Option<RevisionDetail> {
     let view = orchestrator.view(name, now)?;
     Some(RevisionDetail {
         version: API_VERSION,
-        summary: summary(&view),
+        summary: summary(&view, owner),
         hosts: view.facts().hosts(),
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
@@ -46,7 +49,7 @@ fn all_problems(orchestrator: &Orchestrator) -> Vec<String> {
     orchestrator.problems().values().flatten().cloned().collect()
 }
 
-fn summary(view: &RevisionView<'_>) -> RevisionSummary {
+fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
     let (facts, status) = (view.facts(), &view.status);
     RevisionSummary {
         name: facts.name.clone(),
@@ -69,6 +72,12 @@ fn summary(view: &RevisionView<'_>) -> RevisionSummary {
         last_reason: sentence(status.last_reason).unwrap_or_default(),
         why_not_zero: why_not_zero(view),
         why_not_ready: view.why_not_ready(),
+        owner: view.fence().map(|fence| OwnerView {
+            name: owner.as_str().to_owned(),
+            bucket: fence.bucket.0,
+            buckets: view.buckets(),
+            epoch: fence.epoch.0,
+        }),
     }
 }
 

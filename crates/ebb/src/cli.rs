@@ -104,6 +104,9 @@ pub(crate) struct UpOptions {
     /// How many pods may have processes at once; further ones wait. Without this, as many as the machine's memory holds at 48 MiB each.
     #[arg(long, value_name = "N", value_parser = pod_limit)]
     pub(crate) max_pods: Option<usize>,
+    /// How many autoscalers decide: they divide the revisions among them, and one that stops or hangs for 15 s is replaced by another.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers)]
+    pub(crate) autoscalers: usize,
     /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted ("0s": drops at once). Without this, apps
     /// wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -113,9 +116,20 @@ pub(crate) struct UpOptions {
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;
 
+/// Each holds every revision and pod, and all share one thread: more than a few only cost memory.
+const AUTOSCALERS_MAX: usize = 8;
+
 fn activators(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=ACTIVATORS_MAX).contains(number));
-    number.ok_or_else(|| format!("it must be a number from 1 to {ACTIVATORS_MAX}"))
+    number_up_to(ACTIVATORS_MAX, text)
+}
+
+fn autoscalers(text: &str) -> Result<usize, String> {
+    number_up_to(AUTOSCALERS_MAX, text)
+}
+
+fn number_up_to(max: usize, text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| format!("it must be a number from 1 to {max}"))
 }
 
 /// Reads a name of the DNS; a host in any other form could never match.

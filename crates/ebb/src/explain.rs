@@ -54,6 +54,15 @@ fn text(detail: &RevisionDetail) -> String {
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
+    lines.extend(now.owner.iter().filter(|owner| owner.buckets > 1).map(|owner| {
+        format!(
+            "  owner      {} (bucket {} of {}, epoch {})",
+            owner.name,
+            owner.bucket + 1,
+            owner.buckets,
+            owner.epoch
+        )
+    }));
     lines.extend(detail.last_failure.iter().flat_map(failure));
     lines.extend(detail.problems.iter().map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());

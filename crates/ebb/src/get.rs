@@ -88,6 +88,11 @@ fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
         anstream::print!("\x1b[H\x1b[J");
     }
     output::print_line(&columns::table(&list.revisions, width))?;
+    for name in &list.unanswered {
+        output::print_warning(&format!(
+            "{name} does not answer; what it decides about may be missing here until another takes over"
+        ));
+    }
     for problem in &list.problems {
         output::print_warning(&format!("{problem} (the last good configuration stays in force)"));
     }

@@ -279,7 +279,10 @@ async fn asked_to_stop(
 
 async fn restart(parts: &mut Parts, order: RestartOrder) {
     let done = match order.part {
-        Part::Autoscaler => parts.restart_autoscaler().await,
+        Part::Autoscaler => {
+            parts.restart_autoscalers().await;
+            Ok(())
+        }
         Part::Activator => parts.restart_activators().await,
     };
     if let Err(error) = &done {

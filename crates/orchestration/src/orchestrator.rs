@@ -116,14 +116,14 @@ impl Orchestrator {
     /// One revision as it stands, with its pods and decisions.
     pub fn view(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
         let (id, record) = self.state.registry.named(revision)?;
-        RevisionView::of(id, record, &self.state.multiscaler, now)
+        RevisionView::of(id, record, &self.state, now)
     }
 
     /// All revisions as they stand, in the order of their numbers.
     pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
-        let multiscaler = &self.state.multiscaler;
-        let revisions = self.state.registry.revisions.iter();
-        revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, multiscaler, now))
+        let state = &self.state;
+        let revisions = state.registry.revisions.iter();
+        revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, state, now))
     }
 
     /// What is wrong with things as they were written.

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use scaling::{Decision, Multiscaler, RevisionStatus, ScalingSpec};
-use vocabulary::{PodCount, PodState, RevisionId, Timestamp};
+use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
 
 use crate::facts::{PodFacts, PodFailure, RevisionFacts};
+use crate::orders::Fence;
 use crate::readiness::{pod_trouble, waiting_for};
 use crate::registry::{PodRecord, RevisionRecord};
+use crate::state::ControlState;
 
 /// One revision at one point in time.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub struct RevisionView<'a> {
     record: &'a RevisionRecord,
     id: RevisionId,
     multiscaler: &'a Multiscaler,
+    ownership: &'a Ownership,
     now: Timestamp,
     /// Where its decisions stand.
     pub status: RevisionStatus,
@@ -43,10 +46,22 @@ impl<'a> RevisionView<'a> {
     pub(crate) fn of(
         id: RevisionId,
         record: &'a RevisionRecord,
-        multiscaler: &'a Multiscaler,
+        state: &'a ControlState,
         now: Timestamp,
     ) -> Option<Self> {
-        Some(Self { record, id, multiscaler, now, status: multiscaler.status(id, now)? })
+        let (multiscaler, ownership) = (&state.multiscaler, &state.ownership);
+        Some(Self { record, id, multiscaler, ownership, now, status: multiscaler.status(id, now)? })
+    }
+
+    /// By what right we decide about it.
+    pub fn fence(&self) -> Option<Fence> {
+        let bucket = self.ownership.bucket_of(&self.record.facts.name);
+        self.record.epoch.map(|epoch| Fence { bucket, epoch })
+    }
+
+    /// How many buckets there are.
+    pub fn buckets(&self) -> u16 {
+        self.ownership.buckets
     }
 
     /// As the platform knows it.

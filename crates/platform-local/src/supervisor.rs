@@ -4,12 +4,14 @@
 //! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
 //! the latest wins, so nobody ever waits for this task.
 
+mod audience;
 mod cores;
 mod desk;
 mod edits;
 mod failure;
 mod fleet;
 mod handover;
+mod leases;
 mod lifeline;
 mod logs;
 mod outbox;
@@ -26,28 +28,31 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformFact, PlatformOrder, RouteInForce};
-use platform::Platform;
+use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformOrder, RouteInForce};
+use platform::{Platform, Subscription};
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
 use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::{HopKey, PodName, PodState, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
 use crate::pod::{APP_GRACE, PodSpec};
 use crate::watch::Watched;
+use audience::Audience;
 use cores::Cores;
-use desk::{Desk, Orders};
+use desk::{Arrival, Desk, LocalSeat, SeatChange};
 use fleet::{Fleet, Known, PodNews};
 use handover::Verdict;
 pub use handover::{Handover, HandoverDecision};
+use leases::{Leases, SeatId};
 use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
-use outbox::{Outbox, Surface, Topic};
+use outbox::{Surface, Topic};
 use process::{ProcessHandle, Start, Wish};
 use revision::Action;
 use starts::{Machine, Starts};
@@ -62,6 +67,8 @@ const NEWS_WAITING: usize = 256;
 pub struct LocalConfig {
     /// The manifests, watched for changes.
     pub manifests: ManifestSource,
+    /// The autoscalers among which revisions are divided; one, or several that take over from each other.
+    pub autoscalers: Vec<ReplicaName>,
     /// Where requests are taken.
     pub requests: SocketAddr,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
@@ -83,6 +90,9 @@ pub struct LocalConfig {
 pub struct LocalPlatform {
     desk: Arc<Desk>,
     logs: Arc<LogStore>,
+    /// How many autoscalers share this platform.
+    autoscalers: usize,
+    seats_taken: AtomicU64,
 }
 
 /// What became of the order to remove a Service.
@@ -122,7 +132,7 @@ impl LocalPlatform {
             app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(config.requests, new_hop_key),
-            outbox: Outbox::default(),
+            audience: Audience::new(&config.autoscalers, config.clock.now()),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
             last_good,
             troubles: Vec::new(),
@@ -139,12 +149,13 @@ impl LocalPlatform {
             supervisor.take_over(handover)?;
         }
         tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
-        Ok(Arc::new(Self { desk, logs: store }))
+        let autoscalers = config.autoscalers.len();
+        Ok(Arc::new(Self { desk, logs: store, autoscalers, seats_taken: AtomicU64::default() }))
     }
 
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
-        self.order(|orders| orders.activators = Some(activators));
+        self.desk.leave(|orders| orders.activators = Some(activators));
     }
 
     /// The last lines that pods printed.
@@ -160,7 +171,7 @@ impl LocalPlatform {
     /// Removes a Service as if it stood in no file any more.
     pub async fn delete(&self, service: RevisionName) -> Deletion {
         let (reply, outcome) = oneshot::channel();
-        self.order(|orders| orders.delete.push((service, reply)));
+        self.desk.leave(|orders| orders.delete.push((service, reply)));
         outcome.await.unwrap_or(Deletion::Unknown)
     }
 
@@ -172,36 +183,33 @@ impl LocalPlatform {
     /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything goes on.
     pub async fn hand_over(&self) -> Result<(Handover, HandoverDecision), String> {
         let (reply, answer) = oneshot::channel();
-        self.order(|orders| orders.hand_over = Some(reply));
+        self.desk.leave(|orders| orders.hand_over = Some(reply));
         answer.await.unwrap_or_else(|_| Err("everything has ended".to_owned()))
     }
 
     /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
     pub async fn drain(&self) {
-        self.order(|orders| orders.end = orders.end.max(Wish::Terminate));
+        self.desk.leave(|orders| orders.end = orders.end.max(Wish::Terminate));
         self.desk.ended.cancelled().await;
     }
 
     /// Ends every pod at once; [`LocalPlatform::drain`] returns soon after.
     pub fn kill(&self) {
-        self.order(|orders| orders.end = Wish::Kill);
-    }
-
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut self.desk.orders.lock());
-        self.desk.something_new.notify_one();
+        self.desk.leave(|orders| orders.end = Wish::Kill);
     }
 }
 
 impl Platform for LocalPlatform {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
-        let (subscriber, events) = mpsc::channel(EVENTS_WAITING);
-        self.order(|orders| orders.subscriber = Some(subscriber));
-        events
-    }
-
-    fn execute(&self, order: PlatformOrder) {
-        self.order(|orders| orders.take_in(order));
+    fn subscribe(&self, owner: &ReplicaName) -> Subscription {
+        let (facts_in, facts) = mpsc::channel(EVENTS_WAITING);
+        let seat = SeatId(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
+        let arrival = Arrival { seat, name: owner.clone(), facts: facts_in };
+        self.desk.leave(|orders| orders.seats.push(SeatChange::Taken(arrival)));
+        Subscription {
+            facts,
+            seat: Box::new(LocalSeat { id: seat, desk: Arc::clone(&self.desk) }),
+            renew_every: Leases::renew_every(self.autoscalers),
+        }
     }
 }
 
@@ -219,7 +227,7 @@ struct Supervisor {
     /// The executable for pods, if it is not this one.
     ebb: Option<PathBuf>,
     fleet: Fleet,
-    outbox: Outbox,
+    audience: Audience,
     surface: Surface,
     /// What applies.
     loaded: Arc<Loaded>,
@@ -256,12 +264,13 @@ impl Supervisor {
                 self.logs.store().forget(removed);
                 self.starts.forget(removed);
             }
-            self.outbox.note(changes);
-            let more_to_say = self.outbox.say(&self.fleet, &self.surface);
+            self.audience.note(&changes);
+            let more_to_say = self.audience.say(&self.fleet, &self.surface);
             if self.fleet.has_ended() && self.processes.is_empty() {
                 break;
             }
-            let deadlines = [self.fleet.next_deadline(), self.starts.next_deadline()];
+            let deadlines =
+                [self.fleet.next_deadline(), self.starts.next_deadline(), self.audience.next_deadline()];
             let deadline = deadlines.into_iter().flatten().min();
             // Every arm is cancel-safe: what was not received stays in its channel or slot.
             tokio::select! {
@@ -275,9 +284,11 @@ impl Supervisor {
                 }
                 Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
                 Some(reading) = readings.recv() => self.take_reading(reading),
-                () = self.outbox.room(), if more_to_say => {}
+                () = self.audience.room(), if more_to_say => {}
                 () = self.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {
-                    self.fleet.advance(self.clock.now());
+                    let now = self.clock.now();
+                    self.fleet.advance(now);
+                    self.audience.advance(&self.fleet, now);
                 }
             }
         }
@@ -293,16 +304,24 @@ impl Supervisor {
     fn take_orders(&mut self) -> Option<handover::Reply> {
         let orders = std::mem::take(&mut *self.desk.orders.lock());
         let now = self.clock.now();
-        if let Some(subscriber) = orders.subscriber {
-            self.outbox.subscribe(subscriber, &self.fleet);
+        for change in orders.seats {
+            match change {
+                SeatChange::Taken(arrival) => self.audience.sit(arrival, &self.fleet, now),
+                SeatChange::Left(seat) => self.audience.leave(seat, &self.fleet, now),
+            }
+        }
+        if !orders.renewals.is_empty() {
+            self.audience.renew(orders.renewals, &self.fleet, now);
         }
         if let Some(activators) = orders.activators {
             self.surface.activators = activators;
-            self.outbox.note_topic(Topic::Activators);
+            self.audience.note_topic(Topic::Activators);
         }
-        self.outbox.superseded(orders.superseded);
-        for order in orders.under_way.into_values() {
-            self.carry_out(&order, now);
+        for (seat, order) in orders.superseded {
+            self.audience.ended(seat, order, OrderOutcome::Superseded);
+        }
+        for ((_, seat), order) in orders.under_way {
+            self.carry_out(seat, &order, now);
         }
         for (service, reply) in orders.delete {
             // Whoever asked may have gone away; it is removed all the same.
@@ -327,14 +346,14 @@ impl Supervisor {
         self.fleet.drain(now);
     }
 
-    /// Does as the subscriber orders, and tells how that went. Everything here is done at once, so no order is ever under way for long.
-    fn carry_out(&mut self, order: &PlatformOrder, now: Timestamp) {
-        let outcome = if self.outbox.is_in_force(order.fence) {
+    /// Does as an autoscaler orders, and tells how that went. Everything here is done at once, so no order is ever under way for long.
+    fn carry_out(&mut self, seat: SeatId, order: &PlatformOrder, now: Timestamp) {
+        let outcome = if self.audience.is_in_force(seat, order.fence) {
             self.errands(order, now)
         } else {
             OrderOutcome::NotOwner
         };
-        self.outbox.ended(order.fence, order.id, outcome);
+        self.audience.ended(seat, order.id, outcome);
     }
 
     fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
@@ -384,7 +403,7 @@ impl Supervisor {
     /// Carries out what the fleet decided.
     fn act(&mut self) {
         // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
-        if self.fleet.is_ending() && !self.outbox.has_subscriber() {
+        if self.fleet.is_ending() && !self.audience.is_there() {
             self.fleet.release_all(self.clock.now());
         }
         let now = self.clock.now();

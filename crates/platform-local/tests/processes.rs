@@ -12,11 +12,12 @@ use nix::unistd::Pid;
 use orchestration::{
     Fence, Order, OrderId, PlatformFact, PlatformOrder, PodFacts, ReleaseProof, RevisionFacts,
 };
-use platform::Platform;
+use platform::{Platform, Subscription};
 use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
 use scaling::{Decision, Mode, PodPhase, Trigger};
-use tokio::sync::mpsc;
-use vocabulary::{Bucket, Epoch, ExcessBurstCapacity, PodCount, PodName, PodState, RevisionName, Routing};
+use vocabulary::{
+    Bucket, Epoch, ExcessBurstCapacity, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing,
+};
 
 /// Long enough for a busy machine; no test waits so long when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -91,6 +92,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         manifests,
         logs: LogOptions::default(),
         max_pods: 100,
+        autoscalers: vec![owner()],
         requests: ([127, 0, 0, 1], 8080).into(),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
@@ -98,6 +100,10 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         app_descriptors: None,
     };
     LocalPlatform::start(config, loaded).expect("nothing was handed over")
+}
+
+fn owner() -> ReplicaName {
+    ReplicaName::new("autoscaler-1")
 }
 
 /// A Service with one pod at least, whose app is a shell command.
@@ -119,7 +125,7 @@ spec:
 /// The platform, its files, and everything that it said.
 struct World {
     platform: Arc<LocalPlatform>,
-    events: mpsc::Receiver<PlatformFact>,
+    subscription: Subscription,
     revisions: BTreeMap<RevisionName, Arc<RevisionFacts>>,
     pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     problems: Vec<String>,
@@ -131,9 +137,9 @@ impl World {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(directory.path().join("all.yaml"), text).expect("writing");
         let platform = start(&[directory.path().join("all.yaml")]);
-        let events = platform.subscribe();
+        let subscription = platform.subscribe(&owner());
         let (revisions, pods) = (BTreeMap::new(), BTreeMap::new());
-        Self { platform, events, revisions, pods, problems: Vec::new(), directory }
+        Self { platform, subscription, revisions, pods, problems: Vec::new(), directory }
     }
 
     /// As editors do: write beside, then rename.
@@ -146,7 +152,7 @@ impl World {
     async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let waiting = async {
             while !holds(self) {
-                let event = self.events.recv().await.expect("the platform lives");
+                let event = self.subscription.facts.recv().await.expect("the platform lives");
                 self.note(event);
             }
         };
@@ -204,7 +210,7 @@ impl World {
     /// As the first subscriber, whose orders are in force.
     fn order(&self, what: Order) {
         let fence = Fence { bucket: Bucket(0), epoch: Epoch(1) };
-        self.platform.execute(PlatformOrder { id: OrderId(0), fence, what });
+        self.subscription.seat.execute(PlatformOrder { id: OrderId(0), fence, what });
     }
 
     fn scale(&self, name: &str, count: u32) {
@@ -431,9 +437,9 @@ async fn a_removed_service_is_stopped() {
 async fn drain_ends_everything() {
     let mut world = World::new(&manifest("hello", "exec sleep 1000"));
     let pod = world.first_running("hello").await;
-    let World { platform, events, .. } = world;
+    let World { platform, subscription, .. } = world;
     // Nobody listens any more, so there is nobody to wait for.
-    drop(events);
+    drop(subscription);
     tokio::time::timeout(PATIENCE, platform.drain()).await.expect("it drains");
     for which in ["pod_pid", "app_pid", "queue_proxy_pid"] {
         assert!(!is_alive(pid(&pod, which)), "{which}");

@@ -1,18 +1,39 @@
 //! Where pods live: the one seam that is chosen at start. A platform tells facts ([`PlatformFact`]) and takes orders ([`PlatformOrder`]); the
 //! autoscaler holds an `Arc<dyn Platform>` and knows neither Kubernetes nor processes. Facts and orders are `orchestration`'s words: what it
 //! must know, and what it wants done.
+//!
+//! Several autoscalers may share a platform. Each has a seat there, and each bucket of revisions is one seat's at a time: a lease, which the task that
+//! decides renews itself, so that one that hangs loses it.
+
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use vocabulary::ReplicaName;
 
 pub use orchestration::{PlatformFact, PlatformOrder};
 
 /// What runs the pods.
 pub trait Platform: Send + Sync + 'static {
-    /// The facts: first everything that is, closed by [`PlatformFact::Synced`], then changes. A second call ends the former subscription (an autoscaler
-    /// was rebuilt) and starts anew with everything that is; whatever the former subscriber still orders is refused.
-    fn subscribe(&self) -> mpsc::Receiver<PlatformFact>;
+    /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt): whatever is still ordered from there is refused.
+    fn subscribe(&self, owner: &ReplicaName) -> Subscription;
+}
 
+/// An autoscaler's place at a platform.
+pub struct Subscription {
+    /// First everything that is, closed by [`PlatformFact::Synced`], then changes.
+    pub facts: mpsc::Receiver<PlatformFact>,
+    /// Where orders are given. Dropping it gives up at once what is owned.
+    pub seat: Box<dyn Seat>,
+    /// How often [`Seat::renew`] is to be called; `None` where nobody else could take over.
+    pub renew_every: Option<Duration>,
+}
+
+/// Where one autoscaler gives its orders.
+pub trait Seat: Send + 'static {
     /// Gives an order. Never blocks. The latest about one subject wins; each ends in exactly one final [`PlatformFact::OrderEnded`], one that was replaced
     /// as superseded.
     fn execute(&self, order: PlatformOrder);
+
+    /// Says that whoever decides here does so still.
+    fn renew(&self);
 }

@@ -46,18 +46,35 @@ impl Linked {
                     None => pending().await,
                 }
             };
+            call = self.talk_until_another_calls(talking, &mut acceptor).await;
+        }
+    }
+
+    /// Who calls next; `None` if the conversation under way has ended.
+    async fn talk_until_another_calls(
+        &self,
+        talking: impl Future<Output = Result<(), LinkError>>,
+        acceptor: &mut Acceptor<PodOrder, PodWord>,
+    ) -> Option<Accepted<PodOrder, PodWord>> {
+        tokio::pin!(talking);
+        loop {
             tokio::select! {
                 accepted = acceptor.accept() => {
+                    // One that hangs and dials on would take the link from its successor again and again.
+                    if self.is_from_a_former_owner(&accepted.first) {
+                        debug!("a former owner called; its successor's link stays");
+                        continue;
+                    }
                     debug!("the autoscaler called");
                     self.obey(&accepted.first);
-                    call = Some(accepted);
+                    return Some(accepted);
                 }
-                ended = talking => {
+                ended = &mut talking => {
                     match ended {
                         Ok(()) => debug!("the autoscaler hung up"),
                         Err(error) => info!(error = &error as &dyn std::error::Error, "the link was lost"),
                     }
-                    call = None;
+                    return None;
                 }
             }
         }
@@ -100,6 +117,16 @@ impl Linked {
                     writer.send(&PodWord::Present(count)).await?;
                 }
             }
+        }
+    }
+
+    /// Whether what a call begins with is older than what another owner has told.
+    fn is_from_a_former_owner(&self, first: &PodOrder) -> bool {
+        match first {
+            PodOrder::Settings(settings) => {
+                self.settings.epoch().is_some_and(|epoch| settings.version.epoch < epoch)
+            }
+            PodOrder::Heartbeat => false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use http::HeaderMap;
 use tokio::sync::Notify;
-use vocabulary::{Departure, HopKey, PodSettings, Routing, Version};
+use vocabulary::{Departure, Epoch, HopKey, PodSettings, Routing, Version};
 
 use dataplane::names;
 
@@ -39,6 +39,11 @@ impl Settings {
         self.departure.set(settings.departure);
         self.changed.notify_waiters();
         true
+    }
+
+    /// Since which change of owner the present one speaks.
+    pub(crate) fn epoch(&self) -> Option<Epoch> {
+        self.version.get().map(|version| version.epoch)
     }
 
     /// Waits until the version in force is another one than `known`.

@@ -10,7 +10,7 @@ use axum::routing::get;
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
 };
-use platform::Platform;
+use platform::{Platform, Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
@@ -33,15 +33,24 @@ pub(crate) struct Settings {
 struct Facts {
     events: Mutex<Option<mpsc::Receiver<PlatformFact>>>,
     wanted: PodCount,
-    changes: AtomicU64,
+    changes: Arc<AtomicU64>,
 }
 
 impl Platform for Facts {
-    fn subscribe(&self) -> mpsc::Receiver<PlatformFact> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
-        events.expect("one autoscaler subscribes once")
+    fn subscribe(&self, _owner: &ReplicaName) -> Subscription {
+        let facts = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let facts = facts.expect("one autoscaler subscribes once");
+        let seat = CountingSeat { wanted: self.wanted, changes: Arc::clone(&self.changes) };
+        Subscription { facts, seat: Box::new(seat), renew_every: None }
     }
+}
 
+struct CountingSeat {
+    wanted: PodCount,
+    changes: Arc<AtomicU64>,
+}
+
+impl Seat for CountingSeat {
     fn execute(&self, order: PlatformOrder) {
         if let Order::ScaleTo { to, .. } = order.what
             && to != self.wanted
@@ -49,6 +58,8 @@ impl Platform for Facts {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
+
+    fn renew(&self) {}
 }
 
 /// Runs until it is killed.
@@ -64,7 +75,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     println!("{}", serde_json::json!({ "api": listener.local_addr()?.port() }));
     let (sender, events) = mpsc::channel(1024);
     let wanted = PodCount::new(settings.shape.pods_each);
-    let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: AtomicU64::new(0) });
+    let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: Arc::default() });
     let config = AutoscalerConfig {
         name: ReplicaName::new("autoscaler"),
         clock: Clock::start(),

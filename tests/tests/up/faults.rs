@@ -193,6 +193,7 @@ async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
     let load = ebb.load("linked").path("/?sleep=500");
     let traffic = tokio::spawn(async move { load.steady(70, Duration::from_secs(45)).await });
     ebb.until("linked", "three pods, settled", |revision| revision.is_settled_at(3)).await;
+    assert!(relay.carried() >= 4, "the activator's link and those of three pods");
     for mood in [Mood::Cut, Mood::Stalled] {
         relay.set(mood);
         for _ in 0..100 {
@@ -216,6 +217,7 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
     let service = Service::new("silent").scaling("min-scale", "0");
     let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
     ebb.until_pods("silent", 1).await;
+    assert!(relay.carried() >= 2, "the activator's link and the pod's");
     relay.set(Mood::Cut);
     // Twice the stable window without a word from anybody: missing data is not zero.
     for _ in 0..60 {

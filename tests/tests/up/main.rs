@@ -8,6 +8,7 @@ mod lifecycle;
 mod logs;
 mod main_job;
 mod no_lost_request;
+mod owners;
 mod slots;
 mod system_vectors;
 mod take_over;

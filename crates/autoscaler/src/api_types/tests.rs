@@ -4,7 +4,7 @@ use super::*;
 
 const DOCUMENTED: &str = include_str!("../../../../docs/api.md");
 
-fn summary() -> RevisionSummary {
+pub(crate) fn summary() -> RevisionSummary {
     RevisionSummary {
         name: RevisionName::parse("default/service/hello").unwrap(),
         template: "hello-00001".to_owned(),
@@ -26,6 +26,7 @@ fn summary() -> RevisionSummary {
         last_reason: "more".to_owned(),
         why_not_zero: None,
         why_not_ready: Some("waits".to_owned()),
+        owner: Some(OwnerView { name: "autoscaler-1".to_owned(), bucket: 0, buckets: 1, epoch: 1 }),
     }
 }
 
@@ -108,7 +109,8 @@ fn fields(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_field_is_documented() {
-    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems: Vec::new() };
+    let (problems, unanswered) = (Vec::new(), Vec::new());
+    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems, unanswered };
     let error = ApiError { version: API_VERSION, error: String::new() };
     let mut found = Vec::new();
     for value in [serde_json::to_value(detail()), serde_json::to_value(list), serde_json::to_value(error)] {

@@ -3,7 +3,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use super::*;
 
-const PAGE: [&str; 19] = [
+const PAGE: [&str; 21] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -23,6 +23,8 @@ const PAGE: [&str; 19] = [
     "autoscaler_decisions counter",
     "autoscaler_configuration_problems gauge",
     "autoscaler_pod_releases counter",
+    "autoscaler_owned_buckets gauge",
+    "autoscaler_late_orders counter",
 ];
 
 /// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
@@ -38,6 +40,8 @@ fn the_page_is_pinned() {
     metrics.link_down(PeerKind::Activator, LinkEnd::Lost);
     metrics.problems(2);
     metrics.released(orchestration::ReleaseProof::OutOfTime);
+    metrics.owns(&vocabulary::ReplicaName::new("autoscaler-1"), 2);
+    metrics.late_order();
     let page = registry.encode();
     let types: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     assert_eq!(types, PAGE);
@@ -50,6 +54,8 @@ fn the_page_is_pinned() {
         "autoscaler_decisions_total{trigger=\"surge\"} 1",
         "autoscaler_configuration_problems 2",
         "autoscaler_pod_releases_total{proof=\"out_of_time\"} 1",
+        "autoscaler_owned_buckets{owner=\"autoscaler-1\"} 2",
+        "autoscaler_late_orders_total 1",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
     }

@@ -23,7 +23,7 @@ struct Column {
 }
 
 /// In the order shown.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
     Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },
     Column { heading: "URL", dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
@@ -34,8 +34,12 @@ const COLUMNS: [Column; 11] = [
     Column { heading: "TARGET", dispensable: 8, cell: |now| number(Some(now.target_per_pod)) },
     Column { heading: "PANIC", dispensable: 10, cell: |now| number(now.panic_value) },
     Column { heading: "DESIRED", dispensable: 9, cell: desired },
+    Column { heading: OWNER, dispensable: 11, cell: owner },
     Column { heading: "REASON", dispensable: 0, cell: reason },
 ];
+
+/// Only of interest where there are several.
+const OWNER: &str = "OWNER";
 
 /// Services of the default namespace are what nearly everybody has.
 fn name(now: &RevisionSummary) -> String {
@@ -51,11 +55,22 @@ fn desired(now: &RevisionSummary) -> String {
     now.desired.map_or_else(|| "-".to_owned(), |desired| desired.to_string())
 }
 
+fn owner(now: &RevisionSummary) -> String {
+    now.owner.as_ref().map_or_else(|| "-".to_owned(), |owner| owner.name.clone())
+}
+
+fn has_several_owners(revisions: &[RevisionSummary]) -> bool {
+    revisions.iter().filter_map(|now| now.owner.as_ref()).any(|owner| owner.buckets > 1)
+}
+
 /// The table in at most `width` characters a line.
 pub(super) fn table(revisions: &[RevisionSummary], width: usize) -> String {
     let cells: Vec<Vec<String>> =
         revisions.iter().map(|now| COLUMNS.iter().map(|column| (column.cell)(now)).collect()).collect();
-    let shown = choose(&widths(&cells), width);
+    let mut shown = choose(&widths(&cells), width);
+    if !has_several_owners(revisions) {
+        shown.retain(|&index| COLUMNS[index].heading != OWNER);
+    }
     let headings: Vec<&str> = shown.iter().map(|&index| COLUMNS[index].heading).collect();
     let mut table = output::table(&headings);
     for row in cells {
@@ -96,6 +111,7 @@ fn choose(widths: &[usize], width: usize) -> Vec<usize> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use autoscaler::api_types::OwnerView;
     use vocabulary::{PodCount, RevisionName, Routing};
 
     use super::*;
@@ -122,6 +138,7 @@ pub(super) mod tests {
             last_reason: String::new(),
             why_not_zero: None,
             why_not_ready: None,
+            owner: Some(OwnerView { name: "autoscaler-2".to_owned(), bucket: 1, buckets: 1, epoch: 3 }),
         }
     }
 
@@ -143,5 +160,16 @@ pub(super) mod tests {
             "short words leave room"
         );
         assert!(table(&revisions, usize::MAX).contains("49.87"), "numbers are rounded");
+        assert!(
+            !table(&revisions, usize::MAX).contains("autoscaler-2"),
+            "a single owner is not worth a column"
+        );
+        let shared = revisions.map(|mut revision| {
+            if let Some(owner) = &mut revision.owner {
+                owner.buckets = 2;
+            }
+            revision
+        });
+        assert!(table(&shared, usize::MAX).contains("autoscaler-2"), "one of several is");
     }
 }

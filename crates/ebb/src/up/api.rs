@@ -185,6 +185,7 @@ mod tests {
     fn nothing_to_run() -> Arc<LocalPlatform> {
         let config = platform_local::LocalConfig {
             manifests: platform_local::ManifestSource::default(),
+            autoscalers: vec![vocabulary::ReplicaName::new("autoscaler-1")],
             requests: ([127, 0, 0, 1], 8080).into(),
             logs: platform_local::LogOptions::default(),
             max_pods: 1,

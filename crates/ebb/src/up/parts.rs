@@ -12,6 +12,7 @@ use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
 use dataplane::{ConnectionBudget, MemoryBudget};
+use futures_util::future::join_all;
 use link::TcpDialler;
 use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
@@ -44,8 +45,8 @@ pub(super) struct Parts {
     /// Activators that accept nothing more and finish what they hold.
     retiring: JoinSet<()>,
     starter: ActivatorStarter,
-    /// `None` only while it is rebuilt.
-    autoscaler: Option<Autoscaler>,
+    /// They divide the revisions among them, and each takes over from the others.
+    autoscalers: Vec<Autoscaler>,
     api: CurrentRouter,
 }
 
@@ -131,7 +132,7 @@ impl Activators {
 }
 
 impl Parts {
-    /// Starts the supervisor, an activator and an autoscaler.
+    /// Starts the supervisor, the activators and the autoscalers.
     pub(super) async fn start(
         options: &UpOptions,
         foundations: Foundations,
@@ -152,6 +153,7 @@ impl Parts {
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
             manifests: manifests.source,
+            autoscalers: (0..options.autoscalers).map(autoscaler_name).collect(),
             requests: requests.local_addr()?,
             logs: log_options(options),
             max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
@@ -184,13 +186,8 @@ impl Parts {
             activators.add(&activator);
             accepting.push(activator);
         }
-        let autoscaler =
-            start_autoscaler(autoscaler_config(clock, &autoscaler_metrics), platform_of(&platform));
-        for running in &accepting {
-            running.activator.synced().await;
-        }
-        let api = CurrentRouter::new(router(&autoscaler, &metrics));
-        Ok(Self {
+        let api = CurrentRouter::new(router(&[], &metrics));
+        let mut parts = Self {
             clock,
             metrics,
             autoscaler_metrics,
@@ -200,9 +197,14 @@ impl Parts {
             accepting,
             retiring,
             starter,
-            autoscaler: Some(autoscaler),
+            autoscalers: Vec::new(),
             api,
-        })
+        };
+        parts.start_autoscalers(options.autoscalers);
+        for running in &parts.accepting {
+            running.activator.synced().await;
+        }
+        Ok(parts)
     }
 
     /// What runs the pods.
@@ -215,16 +217,26 @@ impl Parts {
         self.api.clone()
     }
 
-    /// Ends the autoscaler and starts one that knows nothing but what the platform and the links tell it.
-    pub(super) async fn restart_autoscaler(&mut self) -> anyhow::Result<()> {
-        let config = autoscaler_config(self.clock, &self.autoscaler_metrics);
-        if let Some(old) = self.autoscaler.take() {
+    /// Replaces the autoscalers one by one, each by one that knows nothing but what the platform and the links tell it. Others decide meanwhile about what
+    /// is its own, if there are any.
+    pub(super) async fn restart_autoscalers(&mut self) {
+        for index in 0..self.autoscalers.len() {
+            let old = self.autoscalers.remove(index);
             old.stop().await;
+            self.autoscalers.insert(index, self.new_autoscaler(index));
+            self.api.replace(router(&self.autoscalers, &self.metrics));
         }
-        let new = (self.start_autoscaler)(config, platform_of(&self.platform));
-        self.api.replace(router(&new, &self.metrics));
-        self.autoscaler = Some(new);
-        Ok(())
+    }
+
+    /// Starts this many, while there is none.
+    fn start_autoscalers(&mut self, number: usize) {
+        self.autoscalers = (0..number).map(|index| self.new_autoscaler(index)).collect();
+        self.api.replace(router(&self.autoscalers, &self.metrics));
+    }
+
+    fn new_autoscaler(&self, index: usize) -> Autoscaler {
+        let config = autoscaler_config(index, self.clock, &self.autoscaler_metrics);
+        (self.start_autoscaler)(config, platform_of(&self.platform))
     }
 
     /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From then on the old one accepts nothing more and
@@ -253,15 +265,14 @@ impl Parts {
 
     /// Ends everything in order: requests first, while the parts that they need still work; then the pods.
     pub(super) async fn drain(self) {
-        let (autoscaler, platform) = self.answered().await;
-        if let Some(autoscaler) = autoscaler {
-            autoscaler.stop().await;
-        }
+        let (autoscalers, platform) = self.answered().await;
+        // Together, so that none takes over what another leaves.
+        join_all(autoscalers.into_iter().map(Autoscaler::stop)).await;
         platform.drain().await;
     }
 
     /// Accepts nothing more; returns what is left once everything that was held is answered.
-    async fn answered(mut self) -> (Option<Autoscaler>, Arc<LocalPlatform>) {
+    async fn answered(mut self) -> (Vec<Autoscaler>, Arc<LocalPlatform>) {
         // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
         drop(self.starter);
         let at_most = self.platform.longest_drain();
@@ -274,7 +285,7 @@ impl Parts {
             () = answered => {}
             never = shutdown::report(|| activators.held(), at_most) => match never {},
         }
-        (self.autoscaler, self.platform)
+        (self.autoscalers, self.platform)
     }
 }
 
@@ -328,10 +339,14 @@ fn log_options(options: &UpOptions) -> LogOptions {
     }
 }
 
-/// One at a time, which owns everything. All activators accept from one listening socket, so each must know every revision.
-fn autoscaler_config(clock: Clock, metrics: &autoscaler::Metrics) -> AutoscalerConfig {
+fn autoscaler_name(index: usize) -> ReplicaName {
+    ReplicaName::new(&format!("autoscaler-{}", index + 1))
+}
+
+/// All activators accept from one listening socket, so each must know every revision.
+fn autoscaler_config(index: usize, clock: Clock, metrics: &autoscaler::Metrics) -> AutoscalerConfig {
     AutoscalerConfig {
-        name: ReplicaName::new("autoscaler"),
+        name: autoscaler_name(index),
         clock,
         metrics: metrics.clone(),
         dialler: Arc::new(TcpDialler),
@@ -343,6 +358,6 @@ fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {
     Arc::<LocalPlatform>::clone(platform)
 }
 
-fn router(autoscaler: &Autoscaler, metrics: &MetricsRegistry) -> Router {
-    autoscaler.router().merge(runtime::metrics_router(metrics.clone()))
+fn router(autoscalers: &[Autoscaler], metrics: &MetricsRegistry) -> Router {
+    Autoscaler::router_of(autoscalers).merge(runtime::metrics_router(metrics.clone()))
 }

@@ -1,18 +1,20 @@
 //! Where orders are left until the supervisor looks. The latest about one subject wins, so what lies here is bounded by the number of pods and
 //! revisions; whoever gave an order that was replaced is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{ActivatorFacts, Entrance, Fence, Order, OrderId, PlatformFact, PlatformOrder, Subject};
+use orchestration::{ActivatorFacts, Entrance, Order, OrderId, PlatformFact, PlatformOrder, Subject};
 use parking_lot::Mutex;
+use platform::Seat;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{PodName, RevisionName};
+use vocabulary::{PodName, ReplicaName, RevisionName};
 
 use super::Deletion;
 use super::handover::Reply;
+use super::leases::SeatId;
 use super::process::Wish;
 
 /// The desk.
@@ -31,16 +33,35 @@ pub(super) struct Desk {
 /// What lies on it.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    pub(super) subscriber: Option<mpsc::Sender<PlatformFact>>,
+    /// Who came and who went, in that order: one each for every start of an autoscaler.
+    pub(super) seats: Vec<SeatChange>,
+    pub(super) renewals: BTreeSet<SeatId>,
     pub(super) activators: Option<Vec<ActivatorFacts>>,
-    /// The latest order about each subject; states of pods first, so that what follows goes by them.
-    pub(super) under_way: BTreeMap<Errand, PlatformOrder>,
+    /// The latest order about each subject; states of pods first, so that what follows goes by them. What one autoscaler orders replaces nothing of
+    /// another's, which alone may have the right to it.
+    pub(super) under_way: BTreeMap<(Errand, SeatId), PlatformOrder>,
     /// Orders that were replaced before anybody looked.
-    pub(super) superseded: Vec<(Fence, OrderId)>,
+    pub(super) superseded: Vec<(SeatId, OrderId)>,
     /// Somebody wants to take everything over.
     pub(super) hand_over: Option<Reply>,
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
     pub(super) end: Wish,
+}
+
+/// An autoscaler came or went.
+#[derive(Debug)]
+pub(super) enum SeatChange {
+    Taken(Arrival),
+    Left(SeatId),
+}
+
+/// An autoscaler that takes a seat.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) seat: SeatId,
+    pub(super) name: ReplicaName,
+    /// Where it is told facts.
+    pub(super) facts: mpsc::Sender<PlatformFact>,
 }
 
 /// What an order is about: two about the same replace each other.
@@ -55,10 +76,43 @@ pub(super) enum Errand {
 }
 
 impl Orders {
-    pub(super) fn take_in(&mut self, order: PlatformOrder) {
-        if let Some(replaced) = self.under_way.insert(Errand::of(&order.what), order) {
-            self.superseded.push((replaced.fence, replaced.id));
+    pub(super) fn take_in(&mut self, seat: SeatId, order: PlatformOrder) {
+        if let Some(replaced) = self.under_way.insert((Errand::of(&order.what), seat), order) {
+            self.superseded.push((seat, replaced.id));
         }
+    }
+}
+
+impl Desk {
+    /// Leaves something to be looked at.
+    pub(super) fn leave(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut self.orders.lock());
+        self.something_new.notify_one();
+    }
+}
+
+/// One autoscaler's way to the desk.
+#[derive(Debug)]
+pub(super) struct LocalSeat {
+    pub(super) id: SeatId,
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Seat for LocalSeat {
+    fn execute(&self, order: PlatformOrder) {
+        self.desk.leave(|orders| orders.take_in(self.id, order));
+    }
+
+    fn renew(&self) {
+        self.desk.leave(|orders| {
+            orders.renewals.insert(self.id);
+        });
+    }
+}
+
+impl Drop for LocalSeat {
+    fn drop(&mut self) {
+        self.desk.leave(|orders| orders.seats.push(SeatChange::Left(self.id)));
     }
 }
 
@@ -79,7 +133,7 @@ impl Errand {
 
 #[cfg(test)]
 mod tests {
-    use orchestration::ReleaseProof;
+    use orchestration::{Fence, ReleaseProof};
     use vocabulary::{Bucket, Epoch};
 
     use super::*;
@@ -93,10 +147,12 @@ mod tests {
         };
         let mut orders = Orders::default();
         for (id, pod) in [(1, "a"), (2, "b"), (3, "a")] {
-            orders.take_in(release(id, pod));
+            orders.take_in(SeatId(1), release(id, pod));
         }
-        assert_eq!(orders.superseded, [(fence, OrderId(1))]);
-        let left: Vec<OrderId> = orders.under_way.values().map(|order| order.id).collect();
-        assert_eq!(left, [OrderId(3), OrderId(2)]);
+        // Another's, who may or may not have the right to it.
+        orders.take_in(SeatId(2), release(1, "a"));
+        assert_eq!(orders.superseded, [(SeatId(1), OrderId(1))]);
+        let left = orders.under_way.iter().map(|((_, seat), order)| (seat.0, order.id.0));
+        assert_eq!(left.collect::<Vec<_>>(), [(1, 3), (2, 1), (1, 2)]);
     }
 }

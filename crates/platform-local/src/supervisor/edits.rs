@@ -36,7 +36,7 @@ impl Supervisor {
         if loaded.cluster != self.loaded.cluster {
             tracing::info!("the ConfigMap changed");
             self.surface.cluster = loaded.cluster.clone();
-            self.outbox.note_topic(Topic::Config);
+            self.audience.note_topic(Topic::Config);
         }
         log_edits(&self.loaded, &loaded);
         self.apply(&loaded);
@@ -56,7 +56,7 @@ impl Supervisor {
         }
         self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
         self.troubles = troubles;
-        self.outbox.note_topic(Topic::Problems);
+        self.audience.note_topic(Topic::Problems);
     }
 
     fn note_warnings(&mut self, warnings: Vec<Trouble>) {

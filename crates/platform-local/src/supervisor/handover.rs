@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::PodName;
 
 use super::fleet::PodNews;
-use super::outbox::Outbox;
 use super::{Supervisor, process};
 use records::{PlatformRecord, ProcessRecord};
 
@@ -193,7 +192,7 @@ impl Supervisor {
         for (pod, handles) in handles {
             processes.insert(pod, ProcessRecord::new(handles, &mut descriptors));
         }
-        let (epoch, deleted) = (self.outbox.epoch().0, self.deleted.clone());
+        let (epoch, deleted) = (self.audience.latest_epoch().0, self.deleted.clone());
         let record = PlatformRecord { epoch, deleted, fleet, processes };
         let record = serde_json::to_value(record).expect("records are plain data");
         Handover { record, descriptors }
@@ -203,7 +202,7 @@ impl Supervisor {
     pub(super) fn take_over(&mut self, handover: Handover) -> Result<(), String> {
         handover.check()?;
         let record = handover.read()?;
-        self.outbox = Outbox::after(vocabulary::Epoch(record.epoch));
+        self.audience.begin_after(vocabulary::Epoch(record.epoch));
         let mut loaded = crate::manifest::Loaded::clone(&self.loaded);
         loaded.services.retain(|name, _| !record.deleted.contains_key(name));
         self.deleted = record.deleted;

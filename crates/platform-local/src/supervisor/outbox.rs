@@ -1,15 +1,13 @@
-//! News for whoever subscribed. What is to be said is remembered as names, not as messages: a slow subscriber gets the present
+//! News for one that listens. What is to be said is remembered as names, not as messages: a slow subscriber gets the present
 //! state when it is ready for it, and nothing grows meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use orchestration::{
-    ActivatorFacts, Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, Subject,
-};
+use orchestration::{ActivatorFacts, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, Subject};
 use scaling::ClusterConfig;
 use tokio::sync::mpsc;
-use vocabulary::{Epoch, Ownership, RevisionName};
+use vocabulary::{Ownership, RevisionName};
 
 use crate::supervisor::fleet::{Changes, Fleet};
 
@@ -40,34 +38,26 @@ pub(crate) enum Topic {
 }
 
 /// What is still to be said, to whom.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
+    /// `None` once nobody listens any more.
     subscriber: Option<mpsc::Sender<PlatformFact>>,
-    /// Grows with every subscriber, whose orders carry it.
-    epoch: Epoch,
+    /// Whether something is left that had no room.
+    is_full: bool,
+    ownership: Ownership,
     topics: BTreeSet<Topic>,
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     said_failures: BTreeMap<RevisionName, PodFailure>,
-    /// Revisions whose route a new subscriber has not heard yet.
+    /// Revisions whose route the subscriber has not heard, or only as it was before others ordered another.
     routes: BTreeSet<RevisionName>,
     /// How the subscriber's orders ended: as many as it gave since it last listened.
     outcomes: VecDeque<(OrderId, OrderOutcome)>,
 }
 
 impl Outbox {
-    /// Nothing was said yet, after another process obeyed orders of this epoch.
-    pub(crate) fn after(epoch: Epoch) -> Self {
-        Self { epoch, ..Self::default() }
-    }
-
-    /// Of the orders that are obeyed.
-    pub(crate) fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    /// Begins anew with a subscriber who knows nothing.
-    pub(crate) fn subscribe(&mut self, subscriber: mpsc::Sender<PlatformFact>, fleet: &Fleet) {
+    /// For a subscriber who knows nothing.
+    pub(crate) fn new(subscriber: mpsc::Sender<PlatformFact>, ownership: Ownership, fleet: &Fleet) -> Self {
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();
         let changes = Changes {
             revisions: all.clone(),
@@ -76,9 +66,10 @@ impl Outbox {
             removed: BTreeSet::new(),
             rolled_out: Vec::new(),
         };
-        *self = Self {
+        Self {
             subscriber: Some(subscriber),
-            epoch: Epoch(self.epoch.0 + 1),
+            is_full: false,
+            ownership,
             topics: [Topic::Ownership, Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced]
                 .into(),
             changes,
@@ -86,30 +77,35 @@ impl Outbox {
             said_failures: BTreeMap::new(),
             routes: all,
             outcomes: VecDeque::new(),
-        };
-    }
-
-    /// Whether somebody listens.
-    pub(crate) fn has_subscriber(&self) -> bool {
-        self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
-    }
-
-    /// Whether an order is the present subscriber's.
-    pub(crate) fn is_in_force(&self, fence: Fence) -> bool {
-        fence.epoch == self.epoch
-    }
-
-    /// An order ended. Whoever gave it may be gone; then nobody else is told.
-    pub(crate) fn ended(&mut self, fence: Fence, order: OrderId, outcome: OrderOutcome) {
-        if self.is_in_force(fence) && self.has_subscriber() {
-            self.outcomes.push_back((order, outcome));
         }
     }
 
-    /// These orders were replaced.
-    pub(crate) fn superseded(&mut self, orders: Vec<(Fence, OrderId)>) {
-        for (fence, order) in orders {
-            self.ended(fence, order, OrderOutcome::Superseded);
+    /// Whether somebody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
+    }
+
+    /// What the subscriber owns from now on; whether that is another than before. Counts and routes of what it gains are another owner's work, of
+    /// which it has not been told.
+    pub(crate) fn own(&mut self, ownership: Ownership, fleet: &Fleet) -> bool {
+        if self.ownership == ownership {
+            return false;
+        }
+        let is_gained = |name: &&RevisionName| {
+            ownership.epoch_of(name).is_some_and(|epoch| self.ownership.epoch_of(name) != Some(epoch))
+        };
+        let gained: Vec<RevisionName> = fleet.names().filter(is_gained).cloned().collect();
+        self.changes.revisions.extend(gained.iter().cloned());
+        self.routes.extend(gained);
+        self.ownership = ownership;
+        self.topics.insert(Topic::Ownership);
+        true
+    }
+
+    /// An order ended.
+    pub(crate) fn ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+        if self.is_heard() {
+            self.outcomes.push_back((order, outcome));
         }
     }
 
@@ -119,7 +115,7 @@ impl Outbox {
     }
 
     /// Revisions or pods changed.
-    pub(crate) fn note(&mut self, changes: Changes) {
+    pub(crate) fn note(&mut self, changes: &Changes) {
         for name in &changes.removed {
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
@@ -127,14 +123,26 @@ impl Outbox {
             self.said_pods.remove(name);
             self.said_failures.remove(name);
         }
-        self.changes.removed.extend(changes.removed);
-        self.changes.revisions.extend(changes.revisions);
-        self.changes.pods.extend(changes.pods);
-        self.changes.failures.extend(changes.failures);
+        let add =
+            |to: &mut BTreeSet<RevisionName>, more: &BTreeSet<RevisionName>| to.extend(more.iter().cloned());
+        add(&mut self.changes.removed, &changes.removed);
+        add(&mut self.changes.revisions, &changes.revisions);
+        add(&mut self.changes.pods, &changes.pods);
+        add(&mut self.changes.failures, &changes.failures);
     }
 
     /// Says as much as fits; true if something is left to be said when there is room.
     pub(crate) fn say(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
+        self.is_full = self.say_what_fits(fleet, surface);
+        self.is_full
+    }
+
+    /// Whether something was left to be said when there was no more room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    fn say_what_fits(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
         let Some(subscriber) = self.subscriber.clone() else {
             self.changes = Changes::default();
             return false;
@@ -161,11 +169,9 @@ impl Outbox {
         }
     }
 
-    /// The next event. The order matters: settings before revisions, revisions before their pods, and all of it before `Synced`.
+    /// The next event. The order matters: settings before revisions, revisions with their counts and routes before they are the subscriber's, then
+    /// their pods, and all of it before `Synced`.
     fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformFact> {
-        if self.topics.remove(&Topic::Ownership) {
-            return Some(PlatformFact::OwnershipChanged(Ownership::of_everything(self.epoch)));
-        }
         if self.topics.remove(&Topic::Config) {
             return Some(PlatformFact::ConfigChanged(surface.cluster.clone()));
         }
@@ -181,6 +187,9 @@ impl Outbox {
             if let Some(route) = fleet.route(&revision) {
                 return Some(PlatformFact::RouteFound { revision, route });
             }
+        }
+        if self.topics.remove(&Topic::Ownership) {
+            return Some(PlatformFact::OwnershipChanged(self.ownership.clone()));
         }
         while let Some(revision) = self.changes.pods.pop_first() {
             let pods = fleet.pods(&revision);
@@ -202,7 +211,7 @@ impl Outbox {
             return Some(PlatformFact::OrderEnded { order, outcome });
         }
         Some(match self.topics.pop_first()? {
-            Topic::Ownership => PlatformFact::OwnershipChanged(Ownership::of_everything(self.epoch)),
+            Topic::Ownership => PlatformFact::OwnershipChanged(self.ownership.clone()),
             Topic::Config => PlatformFact::ConfigChanged(surface.cluster.clone()),
             Topic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
             Topic::Problems => PlatformFact::ProblemsChanged {

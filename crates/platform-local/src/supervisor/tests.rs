@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use orchestration::{Fence, OrderId, OrderOutcome, PodFacts, RouteInForce};
+use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
 use scaling::PodPhase;
-use vocabulary::{PodCount, PodState, QueueProxyAnnouncement, RevisionName};
+use vocabulary::{Bucket, Epoch, Ownership, PodCount, PodState, QueueProxyAnnouncement, RevisionName};
 
+use super::outbox::Outbox;
 use super::*;
 use crate::manifest::{Placed, Service};
 use crate::pod::{PodMessage, Template};
@@ -489,66 +490,118 @@ mod telling {
     fn a_subscriber_hears_everything_that_is_then_what_changes() {
         let mut world = World::with_pods(1);
         let surface = Surface::default();
-        let mut outbox = Outbox::default();
         let (subscriber, mut events) = mpsc::channel(100);
-        outbox.subscribe(subscriber, &world.fleet);
+        let everything = Ownership::of_everything(Epoch(1));
+        let mut outbox = Outbox::new(subscriber, everything, &world.fleet);
         assert!(!outbox.say(&world.fleet, &surface));
         let all =
-            ["ownership", "config", "revision app", "pods of app: 1", "0 activators", "0 problems", "synced"];
+            ["config", "revision app", "ownership", "pods of app: 1", "0 activators", "0 problems", "synced"];
         assert_eq!(kinds(&mut events), all);
         world.fleet.take_changes();
 
         world.fleet.advance(world.now);
-        outbox.note(world.fleet.take_changes());
+        outbox.note(&world.fleet.take_changes());
         outbox.say(&world.fleet, &surface);
         assert_eq!(kinds(&mut events), [""; 0], "nothing changed, so nothing is said");
 
         world.scale(2, &[]);
-        outbox.note(world.fleet.take_changes());
+        outbox.note(&world.fleet.take_changes());
         outbox.say(&world.fleet, &surface);
         assert_eq!(kinds(&mut events), ["pods of app: 2"], "an order is not told back");
 
         world.fails(&pod(1, 1));
-        outbox.note(world.fleet.take_changes());
+        outbox.note(&world.fleet.take_changes());
         outbox.say(&world.fleet, &surface);
         assert_eq!(kinds(&mut events), ["pods of app: 2", "failure of app-00001-0001"]);
+    }
+
+    /// An autoscaler that takes a seat, and what it is told.
+    fn arrival(seat: u64, name: &str) -> (Arrival, mpsc::Receiver<PlatformFact>) {
+        let (facts, told) = mpsc::channel(100);
+        (Arrival { seat: SeatId(seat), name: ReplicaName::new(name), facts }, told)
+    }
+
+    fn fence(bucket: u16, epoch: u64) -> Fence {
+        Fence { bucket: Bucket(bucket), epoch: Epoch(epoch) }
     }
 
     #[test]
     fn a_new_subscriber_hears_the_route_in_force_and_what_the_former_one_ordered_is_not_its_affair() {
         let mut world = World::with_pods(1);
         let surface = Surface::default();
-        let mut outbox = Outbox::default();
-        let (former, mut former_events) = mpsc::channel(100);
-        outbox.subscribe(former, &world.fleet);
-        let of = |epoch| Fence { bucket: vocabulary::Bucket(0), epoch: vocabulary::Epoch(epoch) };
-        outbox.ended(of(1), OrderId(1), OrderOutcome::Done);
-        outbox.say(&world.fleet, &surface);
+        let mut audience = Audience::new(&[ReplicaName::new("one")], world.now);
+        let (former, mut former_events) = arrival(1, "one");
+        audience.sit(former, &world.fleet, world.now);
+        audience.ended(SeatId(1), OrderId(1), OrderOutcome::Done);
+        audience.say(&world.fleet, &surface);
         assert!(kinds(&mut former_events).contains(&"Done".to_owned()));
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
         assert_eq!(world.fleet.set_route(&revision("app"), route), Known::Yes);
-        let (subscriber, mut events) = mpsc::channel(100);
-        outbox.subscribe(subscriber, &world.fleet);
-        assert!(!outbox.is_in_force(of(1)) && outbox.is_in_force(of(2)));
-        outbox.ended(of(1), OrderId(2), OrderOutcome::NotOwner);
-        outbox.ended(of(2), OrderId(2), OrderOutcome::Gone);
-        outbox.say(&world.fleet, &surface);
+        let (latter, mut events) = arrival(2, "one");
+        audience.sit(latter, &world.fleet, world.now);
+        assert!(
+            !audience.is_in_force(SeatId(1), fence(0, 1)) && audience.is_in_force(SeatId(2), fence(0, 2))
+        );
+        audience.ended(SeatId(1), OrderId(2), OrderOutcome::NotOwner);
+        audience.ended(SeatId(2), OrderId(2), OrderOutcome::Gone);
+        audience.say(&world.fleet, &surface);
         let told = kinds(&mut events);
         assert!(told.contains(&"route of app".to_owned()) && told.contains(&"Gone".to_owned()), "{told:?}");
         assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
+    }
+
+    /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them first.
+    #[test]
+    fn who_takes_a_bucket_over_hears_what_the_former_owner_ordered_before_it_is_its_own() {
+        let mut world = World::with_pods(1);
+        let surface = Surface::default();
+        let mut audience = Audience::new(&["one", "two"].map(ReplicaName::new), world.now);
+        let [(one, mut told_one), (two, mut told_two)] = [arrival(1, "one"), arrival(2, "two")];
+        audience.sit(one, &world.fleet, world.now);
+        audience.sit(two, &world.fleet, world.now);
+        audience.say(&world.fleet, &surface);
+        world.fleet.take_changes();
+        let ownership = Ownership { epochs: [(Bucket(0), Epoch(1))].into(), buckets: 2 };
+        let (loser, winner) = match ownership.bucket_of(&revision("app")) {
+            Bucket(0) => ((SeatId(1), &mut told_one), (SeatId(2), &mut told_two)),
+            Bucket(_) => ((SeatId(2), &mut told_two), (SeatId(1), &mut told_one)),
+        };
+        kinds(loser.1);
+        kinds(winner.1);
+        let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
+        world.fleet.set_route(&revision("app"), route);
+        world.scale(3, &[]);
+        audience.note(&world.fleet.take_changes());
+        audience.say(&world.fleet, &surface);
+        assert_eq!(kinds(winner.1), ["pods of app: 3"]);
+        for second in [5, 10, 14] {
+            audience.renew([winner.0], &world.fleet, world.now + Duration::from_secs(second));
+        }
+        let deadline = audience.next_deadline().expect("a lease runs out");
+        assert_eq!(deadline, world.now + Duration::from_secs(15));
+        audience.advance(&world.fleet, deadline);
+        audience.say(&world.fleet, &surface);
+        assert_eq!(kinds(winner.1), ["revision app", "route of app", "ownership"]);
+        let facts = world.fleet.facts(&revision("app")).expect("it is there");
+        assert_eq!((facts.wanted, facts.origin), (PodCount::new(3), scaling::RevisionOrigin::Found));
+        // The one that hung hears of it whenever it listens, and what it orders until then is refused.
+        assert_eq!(kinds(loser.1), ["pods of app: 3", "ownership"]);
+        assert!(!audience.is_in_force(loser.0, fence(0, 1)) && !audience.is_in_force(loser.0, fence(1, 2)));
+        audience.ended(loser.0, OrderId(7), OrderOutcome::NotOwner);
+        audience.say(&world.fleet, &surface);
+        assert_eq!(kinds(loser.1), ["NotOwner"]);
     }
 
     #[test]
     fn a_slow_subscriber_misses_the_steps_but_not_the_state() {
         let mut world = World::with_pods(1);
         let surface = Surface::default();
-        let mut outbox = Outbox::default();
         let (subscriber, mut events) = mpsc::channel(1);
-        outbox.subscribe(subscriber, &world.fleet);
+        let mut outbox = Outbox::new(subscriber, Ownership::of_everything(Epoch(1)), &world.fleet);
         assert!(outbox.say(&world.fleet, &surface), "there is more than fits");
         for count in 2..5 {
             world.scale(count, &[]);
-            outbox.note(world.fleet.take_changes());
+            outbox.note(&world.fleet.take_changes());
             outbox.say(&world.fleet, &surface);
         }
         let mut heard = Vec::new();
@@ -560,7 +613,7 @@ mod telling {
             }
         }
         let all =
-            ["ownership", "config", "revision app", "pods of app: 4", "0 activators", "0 problems", "synced"];
+            ["config", "revision app", "ownership", "pods of app: 4", "0 activators", "0 problems", "synced"];
         assert_eq!(heard, all);
     }
 }

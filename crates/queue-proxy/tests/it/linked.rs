@@ -7,7 +7,9 @@ use http_body_util::BodyExt;
 use link::PodOrder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use vocabulary::{LinkAddress, LinkToken, PodName, PodState, PodWord, PresentCount, Routing};
+use vocabulary::{
+    Epoch, LinkAddress, LinkToken, PodName, PodSettings, PodState, PodWord, PresentCount, Routing, Version,
+};
 
 use crate::world::{App, HOP_KEY, Proxy, ask, eventually, http2, link_address, parse, read_until, run};
 
@@ -146,6 +148,32 @@ fn without_a_token_the_link_is_for_this_machine_alone() {
             assert!(reach(proxy.ports.requests).await);
             assert_eq!(reach(proxy.ports.link).await, is_reachable, "{token:?}");
         }
+    });
+}
+
+/// An owner that hangs dials on by itself: it must not take the link from its successor again and again.
+#[test]
+fn a_former_owners_call_leaves_its_successors_link_alone() {
+    run(async {
+        let app = App::hello().await;
+        let mut proxy = Proxy::start(app.port, &[]).await;
+        let settings = |epoch| {
+            let version = Version { epoch: Epoch(epoch), counter: 1 };
+            PodOrder::Settings(PodSettings { version, ..PodSettings::default() }.into())
+        };
+        proxy.writer.send(&settings(2)).await.expect("open");
+        while !matches!(proxy.heard().await, PodWord::SettingsAcknowledged(version) if version.epoch == Epoch(2))
+        {
+        }
+        let (mut reader, mut writer) =
+            link::dial::<PodWord, PodOrder>(link_address(&proxy.ports)).await.expect("it listens");
+        writer.send(&settings(1)).await.expect("open");
+        assert!(!matches!(reader.next().await, Ok(Some(_))), "it hears nothing");
+        assert!(!matches!(proxy.heard().await, PodWord::Hello(_)), "the conversation goes on");
+        let (mut reader, mut writer) =
+            link::dial::<PodWord, PodOrder>(link_address(&proxy.ports)).await.expect("it listens");
+        writer.send(&settings(3)).await.expect("open");
+        assert!(matches!(reader.next().await, Ok(Some(PodWord::Hello(_)))), "the next owner does");
     });
 }
 

@@ -4,9 +4,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use autoscaler::Autoscaler;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
+use futures_util::future::join_all;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
@@ -62,25 +64,23 @@ impl Parts {
         Ok((offering, Offered { decision, prepared, go: go_in, sent }))
     }
 
-    /// The autoscaler ends before the last message, so that there are never two that give orders.
+    /// The autoscalers end before the last message, so that there are never two that give orders.
     async fn conclude(&mut self, offered: Offered) -> Handed {
         let Offered { decision, prepared, go, sent } = offered;
         let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
         if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
             return Handed::Nothing;
         }
-        if let Some(autoscaler) = self.autoscaler.take() {
-            autoscaler.stop().await;
-        }
+        let autoscalers = std::mem::take(&mut self.autoscalers);
+        let number = autoscalers.len();
+        join_all(autoscalers.into_iter().map(Autoscaler::stop)).await;
         let _ = go.send(());
         if sent.await.is_ok() {
             decision.given();
             return Handed::Over;
         }
         drop(decision);
-        if let Err(error) = self.restart_autoscaler().await {
-            tracing::error!(%error, "the autoscaler does not start again");
-        }
+        self.start_autoscalers(number);
         Handed::Nothing
     }
 

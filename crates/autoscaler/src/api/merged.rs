@@ -1,0 +1,95 @@
+//! One answer, made of those of several autoscalers.
+//!
+//! While a bucket changes hands two may name a revision: the later owner knows better. What concerns the whole configuration all of them say alike.
+
+use std::collections::BTreeMap;
+
+use vocabulary::{ReplicaName, RevisionName};
+
+use crate::api_types::{API_VERSION, ProblemList, RevisionDetail, RevisionList, RevisionSummary};
+
+/// All revisions; `None` if nobody answered.
+pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
+    if answers.is_empty() {
+        return None;
+    }
+    let mut revisions = BTreeMap::<RevisionName, RevisionSummary>::new();
+    let mut problems = Vec::new();
+    for list in answers {
+        add(&mut problems, list.problems);
+        for summary in list.revisions {
+            let known = revisions.get(&summary.name);
+            if known.is_none_or(|known| epoch(known) < epoch(&summary)) {
+                revisions.insert(summary.name.clone(), summary);
+            }
+        }
+    }
+    let unanswered = silent.iter().map(|name| name.as_str().to_owned()).collect();
+    let revisions = revisions.into_values().collect();
+    Some(RevisionList { version: API_VERSION, revisions, problems, unanswered })
+}
+
+/// One revision, from its latest owner.
+pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
+    answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
+}
+
+/// What is wrong; `None` if nobody answered.
+pub(super) fn problems(answers: Vec<ProblemList>) -> Option<ProblemList> {
+    if answers.is_empty() {
+        return None;
+    }
+    let mut problems = Vec::new();
+    for list in answers {
+        add(&mut problems, list.problems);
+    }
+    Some(ProblemList { version: API_VERSION, problems })
+}
+
+fn epoch(summary: &RevisionSummary) -> Option<u64> {
+    summary.owner.as_ref().map(|owner| owner.epoch)
+}
+
+fn add(problems: &mut Vec<String>, more: Vec<String>) {
+    for problem in more {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vocabulary::PodCount;
+
+    use super::*;
+    use crate::api_types::OwnerView;
+    use crate::api_types::tests::summary;
+
+    fn owned(name: &str, owner: &str, epoch: u64) -> RevisionSummary {
+        let owner = OwnerView { name: owner.to_owned(), bucket: 0, buckets: 2, epoch };
+        let name = RevisionName::new("default", "service", name).expect("a name");
+        RevisionSummary { name, owner: Some(owner), wanted: PodCount::ONE, ..summary() }
+    }
+
+    fn answered(revisions: Vec<RevisionSummary>, problem: &str) -> RevisionList {
+        let problems = vec![problem.to_owned()];
+        RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new() }
+    }
+
+    #[test]
+    fn each_revision_is_told_once_by_its_latest_owner() {
+        let one = answered(vec![owned("b", "one", 1), owned("c", "one", 1)], "a typo");
+        let two = answered(vec![owned("a", "two", 2), owned("b", "two", 3)], "a typo");
+        let merged = list(vec![one, two], &[ReplicaName::new("three")]).expect("two answered");
+        let told = merged.revisions.iter().map(|revision| {
+            format!("{} {}", revision.name.name(), revision.owner.as_ref().expect("it has one").name)
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["a two", "b two", "c one"]);
+        assert_eq!(
+            (merged.problems, merged.unanswered),
+            (vec!["a typo".to_owned()], vec!["three".to_owned()])
+        );
+        assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
+    }
+}
