@@ -147,10 +147,19 @@ impl Links {
     }
 
     fn spawn(&self, end: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-        let end = end.clone();
-        self.tasks.spawn(async move {
-            end.run_until_cancelled(vital("a link of the autoscaler", task)).await;
-        });
+        self.tasks.spawn(until(end.clone(), task));
+    }
+}
+
+/// A link's task until that end. There are as many as pods, and each layer around a future keeps room for it twice: as
+/// what it was given and as what it waits for. So the task is boxed before the first of them.
+fn until(
+    end: CancellationToken,
+    task: impl Future<Output = ()> + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static {
+    let task = Box::pin(task);
+    async move {
+        end.run_until_cancelled(vital("a link of the autoscaler", task)).await;
     }
 }
 
@@ -315,4 +324,21 @@ fn in_one_line(error: &LinkError) -> String {
 /// The peer did something that the protocol does not have.
 fn breach(problem: impl Into<String>) -> LinkError {
     LinkError::Garbage(link::WireError::BadValue { field: "its message", problem: problem.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_links_task_is_kept_once() {
+        let task = async {
+            let room = [0_u8; 4096];
+            std::future::pending::<()>().await;
+            std::hint::black_box(&room);
+        };
+        assert!(size_of_val(&task) >= 4096);
+        let around = size_of_val(&until(CancellationToken::new(), task));
+        assert!(around < 1024, "{around} bytes around a task that lies elsewhere");
+    }
 }
