@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{HeadLimits, LateBodies, LostRequests, MemoryBudget, UpstreamLimits, Upstreams};
+use dataplane::{
+    HeadLimits, LateBodies, LostRequests, MemoryBudget, PriorKnowledge, UpstreamLimits, Upstreams,
+};
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -56,6 +58,7 @@ pub(crate) fn pool(clock: Clock, memory: &'static MemoryBudget) -> Upstreams {
         head: HeadLimits::HOP,
         lost_requests: LostRequests::Report,
         late_bodies: LateBodies::Impossible,
+        prior_knowledge: PriorKnowledge::Certain,
         ..UpstreamLimits::default()
     };
     Upstreams::new(clock, limits)

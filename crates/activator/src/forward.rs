@@ -285,6 +285,7 @@ fn upstream_failed(error: &SendError) -> Refusal {
         SendErrorKind::MalformedRequest(_) => Refusal::new(Reason::BadRequest, error.to_string()),
         SendErrorKind::MalformedAnswer(_)
         | SendErrorKind::Malformed
+        | SendErrorKind::NotHttp2
         | SendErrorKind::StreamReset(_)
         | SendErrorKind::StreamRefused => Refusal::new(Reason::UpstreamReset, error.to_string()),
         SendErrorKind::Closed

@@ -70,6 +70,9 @@ pub enum Malformed {
     /// Neither a first line nor headers.
     #[error("the head is not HTTP/1.1")]
     Head,
+    /// What a server says first that speaks HTTP/2 and nothing else.
+    #[error("it is HTTP/2, which alone the app seems to speak; name its port h2c")]
+    Http2,
     /// More than we read of one head.
     #[error("the head is longer than {} bytes or has more than {} headers", .0.bytes, .0.headers)]
     HeadTooLarge(HeadLimits),

@@ -25,7 +25,7 @@ pub(crate) use frame::PREFACE;
 pub(crate) use handle::Receiver;
 pub(crate) use pump::{Pump, SendFailure};
 pub(crate) use server::serve;
-pub(crate) use session::{HasBody, Session, SessionLimits};
+pub(crate) use session::{Greeting, HasBody, Session, SessionLimits};
 pub use stream::StreamError;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 mod body;
 mod breaker;
+mod bridge;
 mod budget;
 mod date;
 mod drain;
@@ -36,6 +37,7 @@ pub const IO_EVENTS_PER_TICK: usize = 128;
 
 pub use body::{Body, BodyError, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
+pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use headers::{
@@ -52,6 +54,6 @@ pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use timers::{Activity, Expired, Timers};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    LateBodies, LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
-    on_continue,
+    LateBodies, LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,
+    Upstreams, on_continue,
 };

@@ -12,7 +12,9 @@ mod parse;
 use std::time::Duration;
 
 use thiserror::Error;
+use vocabulary::AppProtocol;
 
+use crate::upstream::Protocol;
 pub use pace::ProbePace;
 pub use parse::ProbeProblem;
 
@@ -68,6 +70,8 @@ pub struct HttpCheck {
     pub path: String,
     /// Headers to add, `Host` included.
     pub headers: Vec<(String, String)>,
+    /// What is spoken there.
+    pub protocol: Protocol,
 }
 
 /// Why a check did not pass, for people.
@@ -86,6 +90,18 @@ impl Probe {
             success_threshold: 1,
             failure_threshold: 3,
         }
+    }
+
+    /// The same, of an app that speaks this on this port: one that speaks HTTP/2 alone understands no other question.
+    #[must_use]
+    pub fn of_app(mut self, port: u16, protocol: AppProtocol) -> Self {
+        if let Check::Http(http) = &mut self.check
+            && http.port == port
+            && protocol == AppProtocol::H2c
+        {
+            http.protocol = Protocol::Http2;
+        }
+        self
     }
 
     /// Asks once. Must run where local tasks can be spawned.

@@ -67,6 +67,15 @@ pub enum LateBodies {
     Impossible,
 }
 
+/// Whether a peer is known to speak HTTP/2 before it has said anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorKnowledge {
+    /// It is one of our own hops: requests go out with the first bytes.
+    Certain,
+    /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its first words, so that none is lost on one that does not.
+    Hearsay,
+}
+
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamLimits {
@@ -89,6 +98,8 @@ pub struct UpstreamLimits {
     pub lost_requests: LostRequests,
     /// Whether bodies may come where there are none.
     pub late_bodies: LateBodies,
+    /// Whether everybody speaks HTTP/2 who is asked to.
+    pub prior_knowledge: PriorKnowledge,
 }
 
 impl Default for UpstreamLimits {
@@ -106,6 +117,7 @@ impl Default for UpstreamLimits {
             memory: <&MemoryBudget>::default(),
             lost_requests: LostRequests::Repeat,
             late_bodies: LateBodies::Possible,
+            prior_knowledge: PriorKnowledge::Hearsay,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dataplane::probe::Probe;
 use runtime::TrustedHosts;
-use vocabulary::{DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
+use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
 
@@ -39,6 +39,8 @@ pub struct Config {
     pub timeouts: RequestTimeouts,
     /// `USER_PORT`: where the app listens, on either loopback address.
     pub app_port: u16,
+    /// `EBB_APP_PROTOCOL`: what the app speaks there: `http1`, `h2c`, or nothing if nobody knows.
+    pub app_protocol: AppProtocol,
     /// Where we listen.
     pub ports: Ports,
     /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface. The link's is loopback where it has no token.
@@ -140,6 +142,7 @@ const NOT_BUILT: &[(&str, &[&str])] = &[
 /// Ours, and those of other programs of ours that may be inherited.
 const OURS: &[&str] = &[
     "EBB_ADMIN_PORT",
+    "EBB_APP_PROTOCOL",
     "EBB_LINK_PORT",
     "EBB_LINK_TOKEN",
     "EBB_STAT_PORT",
@@ -187,6 +190,8 @@ impl Config {
             }
         };
         let app_port = reading.required_port("USER_PORT");
+        let app_protocol = reading.checked("EBB_APP_PROTOCOL").unwrap_or_default();
+        let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol);
         let (bind, linger) = match announce {
             Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
             Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
@@ -204,6 +209,7 @@ impl Config {
             container_concurrency: reading.required_count("CONTAINER_CONCURRENCY"),
             timeouts,
             app_port,
+            app_protocol,
             ports: Ports {
                 requests: reading.required_port_or_any("QUEUE_SERVING_PORT"),
                 admin: reading.port_or("EBB_ADMIN_PORT", 8022),
@@ -214,9 +220,11 @@ impl Config {
             bind: reading.address_or("EBB_BIND", bind),
             link_token: reading.checked("EBB_LINK_TOKEN"),
             probes: Probes {
-                readiness: reading.probe("SERVING_READINESS_PROBE", app_port).unwrap_or_else(Probe::none),
-                liveness: reading.probe("EBB_LIVENESS_PROBE", app_port),
-                startup: reading.probe("EBB_STARTUP_PROBE", app_port),
+                readiness: reading
+                    .probe("SERVING_READINESS_PROBE", app_port)
+                    .map_or_else(Probe::none, as_app_speaks),
+                liveness: reading.probe("EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
+                startup: reading.probe("EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
             },
             announce,
             drain_limit: timeouts.drain_limit(without_timeout),

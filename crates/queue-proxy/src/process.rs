@@ -26,7 +26,7 @@ use crate::load::LoadBook;
 use crate::metrics::Metrics;
 use crate::pages::{AdminPages, MetricsPages, StatPages};
 use crate::settings::Settings;
-use crate::stack::{App, Stack};
+use crate::stack::{Stack, app::AppEnd};
 
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
@@ -194,7 +194,7 @@ impl Bound {
     }
 
     fn stack(&self, parts: &Parts) -> Rc<Stack> {
-        let Config { container_concurrency, timeouts, app_port, .. } = self.config;
+        let Config { container_concurrency, timeouts, app_port, app_protocol, .. } = self.config;
         let breaker = (container_concurrency > 0).then(|| {
             let depth = container_concurrency.saturating_mul(DEPTH_PER_SLOT);
             let (capacity_max, capacity) = (container_concurrency, container_concurrency);
@@ -214,7 +214,7 @@ impl Bound {
             settings: Rc::clone(&parts.settings),
             metrics: Rc::clone(&parts.metrics),
             drain: parts.drain.clone(),
-            app: App::new(upstreams, app_port),
+            app: AppEnd::new(upstreams, app_port, app_protocol),
         })
     }
 

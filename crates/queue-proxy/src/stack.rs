@@ -1,6 +1,7 @@
 //! The way of a request through the queue-proxy, its stages in the order in which it meets them: [`Stack::begin`] up to the queue, which needs no
 //! waiting, [`Stack::finish`] from there on.
 
+pub(crate) mod app;
 mod expect;
 pub(crate) mod gate;
 mod patience;
@@ -8,13 +9,12 @@ mod refusals;
 
 use std::cell::Cell;
 use std::future::{Future, ready};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use dataplane::{
     Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
-    Refusal, RequestKind, SendError, SendErrorKind, Service, Started, Timers, Upstreams, framing_problem,
-    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
+    Refusal, RequestKind, SendError, SendErrorKind, Service, Timers, framing_problem, has_internal, names,
+    set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -28,6 +28,7 @@ use crate::health::Health;
 use crate::load::{Counted, LoadBook};
 use crate::metrics::{Metrics, Outcome};
 use crate::settings::Settings;
+use app::AppEnd;
 use patience::Patience;
 
 /// Everything that a request meets on its way to the app.
@@ -43,32 +44,7 @@ pub(crate) struct Stack {
     pub(crate) settings: Rc<Settings>,
     pub(crate) metrics: Rc<Metrics>,
     pub(crate) drain: Drain,
-    pub(crate) app: App,
-}
-
-/// Where the app is, and the connections to it.
-pub(crate) struct App {
-    pub(crate) upstreams: Upstreams,
-    /// The loopback address on which it answered last (L47): some apps listen on one of the two only.
-    address: Cell<SocketAddr>,
-    /// What an HTTP/1.0 client without a `Host` is taken to mean.
-    host: String,
-}
-
-impl App {
-    pub(crate) fn new(upstreams: Upstreams, port: u16) -> Self {
-        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        Self { upstreams, address: Cell::new(address), host: address.to_string() }
-    }
-}
-
-/// The loopback address of the other family.
-fn other_address(address: SocketAddr) -> SocketAddr {
-    let other = match address.ip() {
-        IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-    };
-    SocketAddr::new(other, address.port())
+    pub(crate) app: AppEnd,
 }
 
 /// Where a request comes from, as far as it was proved.
@@ -178,8 +154,10 @@ impl Stack {
         prepare_headers(sender, &mut request, connection);
         let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
         let mut request = Box::new(request);
+        let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
+        translate(&mut request, protocol);
         let host = if sender == Sender::Hop { original_host(&mut request) } else { None };
-        set_host(&mut request, host, &self.app.host);
+        set_host(&mut request, host, self.app.host());
         let expecting = expect::hold_body(&mut request);
         request.body_mut().note_activity(timers.activity());
         Ok(Begun { request, protocol, upgrade, admission, in_flight, timers, expecting })
@@ -192,7 +170,7 @@ impl Stack {
             let refusals = Cell::new(0);
             let exchange = async {
                 begun.in_flight.permit = self.admit(&begun.admission).await?;
-                match self.send(begun.protocol, begun.request).await {
+                match self.app.send(begun.protocol, begun.request).await {
                     Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
                         if begun.admission.sender == Sender::Client =>
                     {
@@ -282,49 +260,12 @@ impl Stack {
     ) -> Result<Response<Body>, Failure> {
         let mut patience = Patience::new(refusals);
         while patience.wait(self.clock).await {
-            request = match self.send(protocol, request).await {
+            request = match self.app.send(protocol, request).await {
                 Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. }) => request,
                 answered => return answered.map_err(Failure::from),
             };
         }
         Err(Failure::Refused(refusals::refused(refusals.get())))
-    }
-
-    /// Sends the request to the app, on whichever loopback address it listens.
-    async fn send(
-        &self,
-        protocol: Protocol,
-        mut request: Box<Request<Body>>,
-    ) -> Result<Response<Body>, SendError> {
-        let usual = self.app.address.get();
-        let mut to = usual;
-        loop {
-            let error = match self.app.upstreams.send(to, protocol, request).await {
-                Ok(response) => {
-                    self.app.address.set(to);
-                    return Ok(response);
-                }
-                Err(error) => error,
-            };
-            request = match error {
-                SendError { kind: SendErrorKind::ConnectRefused, request: Some(unsent), .. }
-                    if to == usual =>
-                {
-                    unsent
-                }
-                // What the usual address said is what people want to read, unless the other one heard the request.
-                SendError { started: Started::No, request, .. } if to != usual => {
-                    return Err(SendError {
-                        kind: SendErrorKind::ConnectRefused,
-                        started: Started::No,
-                        request,
-                    });
-                }
-                error => return Err(error),
-            };
-            // Not the other one of what is usual by now: another request may have found out meanwhile, and this one would never get there.
-            to = other_address(usual);
-        }
     }
 
     fn without_guard(body: Body) -> Held<Option<InFlight>> {

@@ -4,6 +4,7 @@
 //! is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular program.
 
 mod announcement;
+mod app_protocol;
 mod assignment;
 mod draining;
 mod duration;
@@ -18,6 +19,7 @@ mod units;
 mod words;
 
 pub use announcement::QueueProxyAnnouncement;
+pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };

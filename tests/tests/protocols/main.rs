@@ -5,6 +5,7 @@
 //! something must arrive before something else is sent, the test sends the latter only after it saw the former. Time appears as deadlines alone.
 
 mod bodies;
+mod bridging;
 mod broken;
 mod cancels;
 mod client;

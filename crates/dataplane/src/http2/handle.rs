@@ -153,7 +153,12 @@ impl HttpBody for Receiver {
     fn size_hint(&self) -> SizeHint {
         let state = self.stream.state.borrow();
         let here = state.receiving.data.bytes() as u64;
-        let to_come = if state.receiving.is_ended { Some(0) } else { state.receiving.length_left };
+        let to_come = match (state.receiving.is_ended, &state.receiving.trailers) {
+            (true, None) => Some(0),
+            // Who wrote a length over HTTP/1.1 could not send them any more.
+            (true, Some(_)) => None,
+            (false, _) => state.receiving.length_left,
+        };
         let Some(to_come) = to_come else {
             let mut hint = SizeHint::default();
             hint.set_lower(here);

@@ -5,6 +5,7 @@
 //! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
 
 mod ending;
+mod greeting;
 mod holding;
 mod receive;
 mod resets;
@@ -31,6 +32,7 @@ use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
 use crate::memory::{MemoryBudget, MemoryShare};
 use ending::Leaving;
+pub(crate) use greeting::Greeting;
 use resets::BrokenStreams;
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
@@ -118,6 +120,8 @@ struct Core {
     block: Option<Block>,
     decoder: Decoder,
     has_settings: bool,
+    /// Who waits for the peer's first words.
+    greeting: Waiting,
     output: Output,
     encoder: Encoder,
     transport: TransportTask,
@@ -197,6 +201,7 @@ impl Session {
             block: None,
             decoder: Decoder::default(),
             has_settings: false,
+            greeting: Waiting::default(),
             output,
             encoder: Encoder::default(),
             transport: TransportTask::default(),

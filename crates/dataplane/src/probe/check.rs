@@ -16,7 +16,7 @@ use tokio::process::Command;
 
 use super::{Check, HttpCheck, ProbeFailure};
 use crate::headers::names;
-use crate::upstream::LocalExecutor;
+use crate::upstream::{LocalExecutor, Protocol};
 
 /// As the kubelet calls itself, so that apps recognise a probe.
 const AGENT: &str = "kube-probe/ebb";
@@ -96,13 +96,46 @@ fn within_app(location: &HeaderValue, from: &str) -> Option<String> {
 
 async fn get(check: &HttpCheck, path: &str) -> Result<Response<Incoming>, ProbeFailure> {
     let stream = connect(check.port).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failure)?;
     let request = request(check, path)?;
+    match check.protocol {
+        Protocol::Http1 => get_http1(stream, request, path).await,
+        Protocol::Http2 => get_http2(stream, request, path).await,
+    }
+}
+
+async fn get_http1(
+    stream: TcpStream,
+    request: Request<Full<Bytes>>,
+    path: &str,
+) -> Result<Response<Incoming>, ProbeFailure> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failure)?;
     // Ends by itself: the request says that it is the last one, and dropping the sender closes the connection.
     tokio::task::spawn_local(async move {
         let _ = connection.await;
     });
     sender.send_request(request).await.map_err(|_| failure(format_args!("GET {path}: no answer")))
+}
+
+async fn get_http2(
+    stream: TcpStream,
+    mut request: Request<Full<Bytes>>,
+    path: &str,
+) -> Result<Response<Incoming>, ProbeFailure> {
+    let handshake = http2::handshake(LocalExecutor, TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|_| failure("the app does not speak HTTP/2"))?;
+    // Ends by itself when the sender is dropped.
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+    });
+    let headers = request.headers_mut();
+    headers.remove(CONNECTION);
+    let host = headers.remove(HOST).unwrap_or_else(|| HeaderValue::from_static("localhost"));
+    let uri = Uri::builder().scheme("http").authority(host.as_bytes()).path_and_query(path).build();
+    *request.uri_mut() = uri.map_err(|_| failure(format_args!("the path {path:?} is malformed")))?;
+    *request.version_mut() = Version::HTTP_2;
+    sender.send_request(request).await.map_err(|_| {
+        failure(format_args!("GET {path}: no answer over HTTP/2, which the name of its port (h2c) promises"))
+    })
 }
 
 fn request(check: &HttpCheck, path: &str) -> Result<Request<Full<Bytes>>, ProbeFailure> {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{Check, HttpCheck, Probe};
+use crate::upstream::Protocol;
 
 /// Why a text is not a probe we can run.
 #[derive(Debug, Error)]
@@ -137,7 +138,7 @@ impl RawHttp {
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
         let headers = self.http_headers.unwrap_or_default();
         let headers = headers.into_iter().map(|header| (header.name, header.value)).collect();
-        Ok(Check::Http(HttpCheck { port, path, headers }))
+        Ok(Check::Http(HttpCheck { port, path, headers, protocol: Protocol::Http1 }))
     }
 }
 
@@ -166,6 +167,7 @@ mod tests {
                 port: 8080,
                 path: "/ready?x".to_owned(),
                 headers: vec![("Host".to_owned(), "h".to_owned())],
+                protocol: Protocol::Http1,
             })
         );
         assert_eq!((probe.period, probe.success_threshold, probe.failure_threshold), (None, 3, 3));

@@ -32,7 +32,10 @@ fn status(code: u16) -> Response<Full<Bytes>> {
 
 fn http(port: u16, path: &str, headers: &[(&str, &str)]) -> Probe {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Probe { check: Check::Http(HttpCheck { port, path: path.to_owned(), headers }), ..Probe::none() }
+    Probe {
+        check: Check::Http(HttpCheck { port, path: path.to_owned(), headers, protocol: Protocol::Http1 }),
+        ..Probe::none()
+    }
 }
 
 #[tokio::test(flavor = "current_thread")]

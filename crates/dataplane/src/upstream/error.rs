@@ -57,6 +57,9 @@ pub enum SendErrorKind {
     /// What came is not HTTP/1.1, or more of it than we read.
     #[error("malformed answer: {0}")]
     MalformedAnswer(Malformed),
+    /// Asked over HTTP/2, the peer said something else, or closed the connection without a word.
+    #[error("no HTTP/2 is spoken")]
+    NotHttp2,
     /// What came is not the HTTP/2 that was agreed.
     #[error("malformed answer")]
     Malformed,

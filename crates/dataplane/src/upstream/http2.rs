@@ -6,13 +6,14 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use http::{Request, Response, Version};
 use tokio::sync::Notify;
 
-use super::{Opened, Pool, SendError, SendErrorKind, Started, dial};
+use super::{Opened, Pool, PriorKnowledge, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
-use crate::http2::{self, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
+use crate::http2::{self, Greeting, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
 
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
@@ -27,12 +28,20 @@ const REFUSALS_MAX: u32 = 2;
 /// 250, and 334 and more answer 10 % later at p99. With 34 and fewer, system calls cost more than that brings.
 const STREAMS_COMFORTABLE: usize = 50;
 
+/// How many connections are tried before a peer that says nothing on any is taken not to speak HTTP/2.
+const GREETINGS_AWAITED: u32 = 2;
+
+/// How long its first words may take once it has accepted a connection: as long as a silent peer may take for an answer to a ping.
+const GREETING_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What is known of one address.
 #[derive(Default)]
 pub(super) struct Http2Host {
     connections: Vec<Rc<Session>>,
     /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
     dialing: Option<Rc<Dial>>,
+    /// Whether it has said anything in HTTP/2. Known for as long as the pool lives.
+    has_greeted: bool,
 }
 
 /// An attempt to connect.
@@ -45,7 +54,7 @@ struct Dial {
 
 impl Http2Host {
     pub(super) fn is_unused(&self) -> bool {
-        self.connections.is_empty() && self.dialing.is_none()
+        self.connections.is_empty() && self.dialing.is_none() && !self.has_greeted
     }
 
     /// No further stream goes to these connections; they end with their last one.
@@ -217,12 +226,48 @@ impl Dialing {
     }
 
     async fn connect(mut self) -> Result<Rc<Session>, SendErrorKind> {
-        let dialed = dial::dial(self.to, self.pool.limits.connect).await;
-        let socket = dialed.inspect_err(|kind| {
+        let connected = self.session().await;
+        let session = connected.inspect_err(|kind| {
             tracing::debug!(to = %self.to, %kind, "no HTTP/2 connection was opened");
             let first = self.dial.failure.set(kind.clone());
             debug_assert!(first.is_ok(), "an attempt fails once");
         })?;
+        self.pool.with_host(self.to, |host| host.http2.connections.push(Rc::clone(&session)));
+        Ok(session)
+    }
+
+    /// A connection to somebody who speaks HTTP/2, as far as that is known.
+    async fn session(&mut self) -> Result<Rc<Session>, SendErrorKind> {
+        let is_known = self.pool.limits.prior_knowledge == PriorKnowledge::Certain
+            || self.pool.with_host(self.to, |host| host.http2.has_greeted);
+        if is_known {
+            return self.dial().await;
+        }
+        // One that was just going to end may have closed the first connection; who closes two without a word of HTTP/2 does not know it.
+        for _ in 0..GREETINGS_AWAITED {
+            let session = self.dial().await?;
+            let greeting = poll_fn(|context| session.poll_greeting(context));
+            match tokio::time::timeout(GREETING_PATIENCE, greeting).await {
+                Ok(Greeting::Http2) => {
+                    self.pool.with_host(self.to, |host| host.http2.has_greeted = true);
+                    return Ok(session);
+                }
+                Ok(Greeting::Other) => {}
+                Err(_elapsed) => {
+                    session.leave_now();
+                    return Err(SendErrorKind::NotHttp2);
+                }
+            }
+        }
+        Err(SendErrorKind::NotHttp2)
+    }
+
+    async fn dial(&mut self) -> Result<Rc<Session>, SendErrorKind> {
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => self.pool.open(self.to)?.0,
+        };
+        let socket = dial::dial(self.to, self.pool.limits.connect).await?;
         let limits = SessionLimits {
             streams: 0,
             stream_window: self.pool.limits.unread_window,
@@ -232,12 +277,10 @@ impl Dialing {
             memory: self.pool.limits.memory,
         };
         let (session, running) = http2::connect(socket, limits, self.pool.clock);
-        let opened = self.opened.take();
         tokio::task::spawn_local(async move {
             let _opened = opened;
             running.await;
         });
-        self.pool.with_host(self.to, |host| host.http2.connections.push(Rc::clone(&session)));
         Ok(session)
     }
 }

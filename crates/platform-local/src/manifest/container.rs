@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use vocabulary::AppProtocol;
+
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::yaml::Node;
@@ -37,6 +39,7 @@ pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &
     }
     security::read(&mut container, report);
     let app = ports(&mut container, report);
+    template.protocol = app.name.and_then(|name| name.parse().ok()).unwrap_or_default();
     template.probes = Probes {
         readiness: Some(
             probe::read(&mut container, ProbeKind::Readiness, app, report)
@@ -151,9 +154,8 @@ fn ports<'n>(container: &mut Fields<'n>, report: &mut Report) -> AppPort<'n> {
 fn port_name<'n>(fields: &mut Fields<'n>, report: &mut Report) -> Option<&'n str> {
     let place = fields.take("name").map(|node| node.place);
     let name = fields.text("name", report).filter(|name| !name.is_empty())?;
-    if !["http1", "h2c", "http"].contains(&name) {
-        let path = fields.path_of("name");
-        report.refuse(place, format!("{path} is {name:?}; write http1, h2c or nothing"));
+    if let Err(error) = name.parse::<AppProtocol>() {
+        report.refuse(place, format!("{} {error}", fields.path_of("name")));
     }
     Some(name)
 }

@@ -126,6 +126,7 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
         ("QUEUE_SERVING_PORT", "0".to_owned()),
         ("QUEUE_SERVING_TLS_PORT", String::new()),
         ("USER_PORT", port.to_string()),
+        ("EBB_APP_PROTOCOL", template.protocol.as_str().to_owned()),
         ("REVISION_TIMEOUT_SECONDS", seconds(template.timeouts.request)),
         ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(template.timeouts.response_start)),
         ("REVISION_IDLE_TIMEOUT_SECONDS", seconds(template.timeouts.idle)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use vocabulary::{RequestTimeouts, RevisionName};
+use vocabulary::{AppProtocol, RequestTimeouts, RevisionName};
 
 /// Everything `ebb pod` needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,9 @@ pub(crate) struct Template {
     pub(crate) env: Vec<(String, String)>,
     /// Where the app starts; `None` means where `ebb` was started.
     pub(crate) directory: Option<PathBuf>,
+    /// What the app speaks.
+    #[serde(default)]
+    pub(crate) protocol: AppProtocol,
     /// Its probes.
     pub(crate) probes: Probes,
 }

@@ -46,11 +46,17 @@ pub(super) fn expired(expired: Expired, timeouts: RequestTimeouts, app_refusals:
     Refusal::new(expired.into(), detail).with_body(body)
 }
 
+/// For an app that is said to speak HTTP/2: one of which nobody says so is asked over HTTP/1.1 then.
+const NOT_HTTP2: &str =
+    "the app does not speak HTTP/2, but its port is named h2c; name it http1, or leave the name out";
+
 /// The app gave no answer.
 pub(super) fn unanswered(kind: &SendErrorKind, started: Started) -> Refusal {
     let reason = match kind {
         // Nothing is wrong with the app; and what it got of the request is no request.
         SendErrorKind::MalformedRequest(_) => return Refusal::new(Reason::BadRequest, kind.to_string()),
+        // Another pod's app speaks no other language.
+        SendErrorKind::NotHttp2 => return Refusal::new(Reason::UpstreamReset, NOT_HTTP2),
         SendErrorKind::ConnectRefused
         | SendErrorKind::ConnectTimedOut
         | SendErrorKind::ConnectFailed(_)

@@ -27,6 +27,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -52,6 +53,14 @@ struct Behaviour {
     record: Option<PathBuf>,
     /// Writes down there when requests begin and end.
     journal: Option<PathBuf>,
+    /// Speaks nothing else.
+    only: Option<Spoken>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Spoken {
+    Http1,
+    Http2,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +105,7 @@ impl Behaviour {
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
+                "--only" => behaviour.only = Some(Spoken::named(&args.next().unwrap_or_default())),
                 "--record" => behaviour.record = args.next().map(PathBuf::from),
                 "--journal" => behaviour.journal = args.next().map(PathBuf::from),
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
@@ -103,6 +113,16 @@ impl Behaviour {
             }
         }
         behaviour
+    }
+}
+
+impl Spoken {
+    fn named(name: &str) -> Self {
+        match name {
+            "http1" => Self::Http1,
+            "h2c" => Self::Http2,
+            other => panic!("unknown protocol {other:?}"),
+        }
     }
 }
 
@@ -132,10 +152,20 @@ async fn serve(address: SocketAddr, behaviour: Behaviour) {
 
 async fn serve_http(stream: TcpStream, state: Arc<State>) {
     let service = service_fn(|request| answer(request, Arc::clone(&state)));
+    let io = TokioIo::new(stream);
     // How a connection ends is its client's to judge.
-    let _ = auto::Builder::new(TokioExecutor::new())
-        .serve_connection_with_upgrades(TokioIo::new(stream), service)
-        .await;
+    match state.behaviour.only {
+        None => {
+            let builder = auto::Builder::new(TokioExecutor::new());
+            let _ = builder.serve_connection_with_upgrades(io, service).await;
+        }
+        Some(Spoken::Http1) => {
+            let _ = http1::Builder::new().serve_connection(io, service).with_upgrades().await;
+        }
+        Some(Spoken::Http2) => {
+            let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await;
+        }
+    }
 }
 
 /// Counts a request for as long as it lives, also if its client goes away.
@@ -175,6 +205,8 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let number = counted.1;
+    let version = format!("{:?}", request.version());
+    let cookies = request.headers().get_all("cookie").iter().count();
     let mut response = match request.uri().path() {
         "/events" => state.events.open(&request, counted),
         "/stream" => streams::echo(request),
@@ -185,6 +217,8 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     };
     response.headers_mut().insert("x-process", HeaderValue::from(std::process::id()));
     response.headers_mut().insert("x-in-flight", HeaderValue::from(number));
+    response.headers_mut().insert("x-version", HeaderValue::try_from(version).expect("ASCII"));
+    response.headers_mut().insert("x-cookies", HeaderValue::from(cookies));
     Ok(response)
 }
 

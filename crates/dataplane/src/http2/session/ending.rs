@@ -50,6 +50,7 @@ impl Session {
     pub(in crate::http2) fn close(&self) {
         let mut core = self.0.borrow_mut();
         core.is_closed = true;
+        core.greeting.wake();
         let last_written = core.last_written;
         for stream in core.streams.take_above(0) {
             let is_unsent = core.role == Role::Client && stream.id > last_written;
@@ -64,6 +65,7 @@ impl Session {
     pub(in crate::http2) fn refuse(&self, why: ErrorCode) {
         let mut core = self.0.borrow_mut();
         core.is_closed = true;
+        core.greeting.wake();
         for stream in core.streams.take_above(0) {
             stream.state.borrow_mut().fail(StreamError::Closed);
         }

@@ -215,7 +215,9 @@ impl Core {
         }
         let before = i64::from(self.peer.stream_window);
         self.peer.apply(payload)?;
-        self.has_settings = true;
+        if !std::mem::replace(&mut self.has_settings, true) {
+            self.greeting.wake();
+        }
         let change = i64::from(self.peer.stream_window) - before;
         if change != 0 {
             self.charge(Burden::Streams(self.streams.len()))?;

@@ -8,7 +8,9 @@ use super::super::session::{HasBody, Role, Session, SessionLimits};
 use super::super::transport::Transport;
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::upstream::{LostRequests, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams};
+use crate::upstream::{
+    LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
+};
 
 /// A pool, and a server that answers by hand.
 struct World {
@@ -18,7 +20,12 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let limits = UpstreamLimits { lost_requests: LostRequests::Report, ..UpstreamLimits::default() };
+        Self::knowing(PriorKnowledge::Certain).await
+    }
+
+    async fn knowing(prior_knowledge: PriorKnowledge) -> Self {
+        let lost_requests = LostRequests::Report;
+        let limits = UpstreamLimits { lost_requests, prior_knowledge, ..UpstreamLimits::default() };
         let upstreams = Upstreams::new(Clock::start(), limits);
         Self { upstreams, listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
     }
@@ -72,6 +79,52 @@ fn a_request_and_its_answer_interim_ones_left_out() {
         peer.write(&trailers(1, "a", "b")).await;
         assert_eq!(whole(sent.await.expect("no panic")).await, (201, Ok(Bytes::from_static(b"world"))));
     });
+}
+
+#[test]
+fn a_request_waits_until_an_app_has_spoken_http_2_once() {
+    run(async {
+        let world = World::knowing(PriorKnowledge::Hearsay).await;
+        let sent = world.send(Body::empty());
+        let mut peer = world.accept().await;
+        // Its acknowledgement goes out before the request, and so before anything that an app of another protocol could take for one.
+        while peer.next().await != (Got::Settings { is_ack: true }) {}
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        peer.write(&response(1, END_STREAM, 200, &[])).await;
+        assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
+        // From then on it is known to: a request is among the first words on a new connection.
+        peer.frame(Kind::GoAway, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
+        while peer.next().await != Got::Closed {}
+        let sent = world.send(Body::empty());
+        let (mut socket, _) = world.listener.accept().await.expect("open");
+        let mut preface = [0; PREFACE.len()];
+        socket.read_exact(&mut preface).await.expect("open");
+        let mut peer = Peer::new(socket);
+        assert_eq!(peer.next_of_note().await, head(1, true));
+        sent.abort();
+    });
+}
+
+#[test]
+fn an_app_that_does_not_speak_http_2_gets_no_request() {
+    for words in ["HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", ""] {
+        run(async {
+            let world = World::knowing(PriorKnowledge::Hearsay).await;
+            let sent = world.send(Body::full("hello"));
+            for _ in 0..2 {
+                let (mut socket, _) = world.listener.accept().await.expect("open");
+                socket.write_all(words.as_bytes()).await.expect("open");
+                socket.shutdown().await.expect("open");
+                let mut heard = Vec::new();
+                // A reset counts as an end.
+                let _ = socket.read_to_end(&mut heard).await;
+                assert!(!heard.windows(5).any(|window| window == b"hello"), "{heard:?}");
+            }
+            let error = sent.await.expect("no panic").expect_err("no answer");
+            assert_eq!((error.kind, error.started), (SendErrorKind::NotHttp2, Started::No), "{words:?}");
+            assert!(error.request.is_some_and(|request| !request.body().is_empty()), "it can go elsewhere");
+        });
+    }
 }
 
 /// What stops the reading can be gone at once, and with it every reason to look at the connection again but this one.

@@ -10,7 +10,7 @@ use super::rules::{Ends, outcome, reset, window};
 use super::server::World;
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::upstream::{Protocol, UpstreamLimits, Upstreams};
+use crate::upstream::{PriorKnowledge, Protocol, UpstreamLimits, Upstreams};
 
 const CALM: Ends = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
 
@@ -61,7 +61,9 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let to = listener.local_addr().expect("bound");
-        let upstreams = Upstreams::new(Clock::start(), UpstreamLimits::default());
+        let prior_knowledge = PriorKnowledge::Certain;
+        let limits = UpstreamLimits { prior_knowledge, ..UpstreamLimits::default() };
+        let upstreams = Upstreams::new(Clock::start(), limits);
         let frames = futures_util::stream::iter(std::iter::repeat_n((), 20_000))
             .map(|()| Ok(http_body::Frame::data(Bytes::from_static(b"a message"))));
         let body = Body::custom(http_body_util::StreamBody::new(frames));

@@ -89,6 +89,7 @@ pub(super) fn read_response(
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(too_large),
+        Err(_) if begins_with_settings(bytes) => return Err(Malformed::Http2),
         Err(_) => return Err(Malformed::Head),
     };
     if length > limits.bytes || parsed.headers.len() > limits.headers {
@@ -105,6 +106,11 @@ pub(super) fn read_response(
     let is_kept_alive = framing != Framing::UntilClose && said.keeps_alive(is_http10);
     let bodiless = is_bodiless(response.status(), method).then(|| Bodiless::of(&said));
     Ok(Some((ResponseHead { response, framing, is_kept_alive, bodiless }, length)))
+}
+
+/// Whether this is the head of a SETTINGS frame on no stream, of a length that settings have (RFC 9113 §4.1).
+fn begins_with_settings(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, 0, _, 4, 0, 0, 0, 0, 0, ..])
 }
 
 /// Whether a response has no body, whatever its headers say (RFC 9112 §6.3).
@@ -216,6 +222,7 @@ mod tests {
             assert!(read(&text[..length]).expect("so far so good").is_none(), "{length} bytes");
         }
         assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n").expect_err("not HTTP"), Malformed::Head);
+        assert_eq!(read("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0d").expect_err("not 1.1"), Malformed::Http2);
     }
 
     #[test]

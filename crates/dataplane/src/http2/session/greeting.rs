@@ -1,0 +1,29 @@
+//! Does the peer speak HTTP/2 at all? Its first words say so (RFC 9113 §3.4).
+
+use std::task::{Context, Poll};
+
+use super::Session;
+
+/// What a peer's first words were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// SETTINGS.
+    Http2,
+    /// Something else, or the end of the connection.
+    Other,
+}
+
+impl Session {
+    /// Ready when the peer has spoken. One task at a time may wait for that.
+    pub(crate) fn poll_greeting(&self, context: &Context<'_>) -> Poll<Greeting> {
+        let mut core = self.0.borrow_mut();
+        if core.has_settings {
+            return Poll::Ready(Greeting::Http2);
+        }
+        if core.is_closed {
+            return Poll::Ready(Greeting::Other);
+        }
+        core.greeting.register(context);
+        Poll::Pending
+    }
+}

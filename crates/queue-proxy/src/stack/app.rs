@@ -1,0 +1,120 @@
+//! The app: where it listens, what it speaks, and the connections to it.
+
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use dataplane::{
+    Body, ClientUpgrade, Protocol, SendError, SendErrorKind, Started, Upstreams, set_host, translate,
+};
+use http::{Request, Response};
+use vocabulary::AppProtocol;
+
+/// See the module.
+pub(crate) struct AppEnd {
+    upstreams: Upstreams,
+    /// The loopback address on which it answered last (L47): some apps listen on one of the two only.
+    address: Cell<SocketAddr>,
+    /// What an HTTP/1.0 client without a `Host` is taken to mean.
+    host: String,
+    /// What it is said to speak.
+    protocol: AppProtocol,
+    /// Nobody says what it speaks, and it was found not to speak HTTP/2.
+    is_without_http2: Cell<bool>,
+}
+
+impl AppEnd {
+    pub(crate) fn new(upstreams: Upstreams, port: u16, protocol: AppProtocol) -> Self {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let host = address.to_string();
+        Self { upstreams, address: Cell::new(address), host, protocol, is_without_http2: Cell::default() }
+    }
+
+    /// What stands for a host that a request does not name.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// How a request goes on that came like this. An offer to switch to another protocol (a WebSocket) goes on as it came: HTTP/2 has no such thing, and many
+    /// apps that speak it speak HTTP/1.1 on the same port.
+    pub(super) fn protocol_for(&self, came: Protocol, upgrade: Option<&ClientUpgrade>) -> Protocol {
+        match self.protocol {
+            AppProtocol::Unsaid if self.is_without_http2.get() => Protocol::Http1,
+            AppProtocol::Unsaid => came,
+            AppProtocol::Http1 => Protocol::Http1,
+            AppProtocol::H2c if upgrade.is_some() => Protocol::Http1,
+            AppProtocol::H2c => Protocol::Http2,
+        }
+    }
+
+    /// Sends the request, to whichever loopback address the app listens on.
+    pub(super) async fn send(
+        &self,
+        mut protocol: Protocol,
+        mut request: Box<Request<Body>>,
+    ) -> Result<Response<Body>, SendError> {
+        let usual = self.address.get();
+        let mut to = usual;
+        loop {
+            let error = match self.upstreams.send(to, protocol, request).await {
+                Ok(response) => {
+                    self.address.set(to);
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            request = match error {
+                SendError { kind: SendErrorKind::NotHttp2, request: Some(unsent), .. }
+                    if self.protocol == AppProtocol::Unsaid =>
+                {
+                    protocol = Protocol::Http1;
+                    request = self.over_http1(unsent);
+                    continue;
+                }
+                SendError { kind: SendErrorKind::ConnectRefused, request: Some(unsent), .. }
+                    if to == usual =>
+                {
+                    unsent
+                }
+                // What the usual address said is what people want to read, unless the other one heard the request.
+                SendError { started: Started::No, kind, request }
+                    if to != usual && kind != SendErrorKind::NotHttp2 =>
+                {
+                    return Err(SendError {
+                        kind: SendErrorKind::ConnectRefused,
+                        started: Started::No,
+                        request,
+                    });
+                }
+                error => {
+                    // It may be another by now that listens there.
+                    if matches!(error.kind, SendErrorKind::MalformedAnswer(_)) {
+                        self.is_without_http2.set(false);
+                    }
+                    return Err(error);
+                }
+            };
+            self.is_without_http2.set(false);
+            // Not the other one of what is usual by now: another request may have found out meanwhile, and this one would never get there.
+            to = other_address(usual);
+        }
+    }
+
+    /// A request of an HTTP/2 client as an app gets it that speaks none.
+    fn over_http1(&self, mut request: Box<Request<Body>>) -> Box<Request<Body>> {
+        if !self.is_without_http2.replace(true) {
+            tracing::info!("the app does not speak HTTP/2; its clients may, and it is asked over HTTP/1.1");
+        }
+        translate(&mut request, Protocol::Http1);
+        set_host(&mut request, None, &self.host);
+        request
+    }
+}
+
+/// The loopback address of the other family.
+fn other_address(address: SocketAddr) -> SocketAddr {
+    let other = match address.ip() {
+        IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    SocketAddr::new(other, address.port())
+}
