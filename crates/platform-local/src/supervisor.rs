@@ -5,6 +5,7 @@
 //! the latest wins, so nobody ever waits for this task.
 
 mod audience;
+mod causes;
 mod cores;
 mod desk;
 mod edits;
@@ -36,8 +37,9 @@ use platform::{Platform, Subscription};
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
+use scaling::Decision;
 use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::{HopKey, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodCount, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
@@ -54,7 +56,7 @@ use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Surface, Topic};
 use process::{ProcessHandle, Start, Wish};
-use revision::Action;
+use revision::{Action, CountOrder};
 use starts::{Machine, Starts};
 
 /// Events that may wait for the subscriber; more are kept as "changed", not as events.
@@ -213,6 +215,14 @@ impl Platform for LocalPlatform {
     }
 }
 
+/// Why so many pods are wanted: the last step of the decision had the last word.
+fn why(count: PodCount, because: &Decision) -> String {
+    match because.reasons.last() {
+        Some(reason) => format!("{count} wanted: {}", reason.text),
+        None => format!("{count} wanted"),
+    }
+}
+
 /// 128 random bits.
 fn new_hop_key() -> HopKey {
     let mut random: StdRng = rand::make_rng();
@@ -358,8 +368,9 @@ impl Supervisor {
 
     fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
         let is_known = match &order.what {
-            Order::ScaleTo { revision, to, end_first, .. } => {
-                self.fleet.scale_to(revision, *to, end_first.clone(), now)
+            Order::ScaleTo { revision, to, end_first, because, .. } => {
+                let order = CountOrder { count: *to, end_first: end_first.clone(), why: why(*to, because) };
+                self.fleet.scale_to(revision, order, now)
             }
             Order::Route { revision, routing, activators } => {
                 let route = RouteInForce { routing: *routing, activators: activators.clone() };
@@ -427,7 +438,8 @@ impl Supervisor {
         }
         while let Some((pod, mut spec)) = self.next_start(now) {
             spec.descriptors = self.app_descriptors;
-            tracing::info!(%pod, "a pod is started");
+            let why = self.fleet.start_cause(&pod).map(ToString::to_string).unwrap_or_default();
+            tracing::info!(%pod, why, "a pod is started");
             let (handle, orders) = ProcessHandle::new();
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
             self.processes.insert(pod.clone(), handle);

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use tests::client::whole_answer;
 use tests::ebb::executable;
 use tests::{ConfigMap, Ebb, Service, eventually};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -78,6 +79,79 @@ async fn logs_can_be_asked_for_also_of_a_pod_that_has_ended() {
     assert_eq!(revision.await.field("last_failure")["reason"], "the app exited with code 7");
     let (_, explained, _) = ebb.run(&["explain", "failing"]).await;
     assert!(explained.contains("| last words"), "{explained}");
+}
+
+#[tokio::test]
+async fn a_failed_pods_last_words_survive_its_successor_and_being_given_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let marker = folder.path().join("failed-once");
+    let once = format!(
+        "if [ -e {0} ]; then exec sleep 1000; fi; touch {0}; echo only once >&2; exit 7",
+        marker.display()
+    );
+    let mends = printer("mends", &once);
+    let given_up = Service::running("given-up", &["sh", "-c", "echo never again >&2; exit 8"])
+        .annotation("serving.knative.dev/progress-deadline", "1s");
+    let ebb = Ebb::up(&[mends, given_up], &ConfigMap::short()).await;
+    ebb.until("mends", "a successor that works", |revision| revision.ready() == 1).await;
+    // The progress deadline and 30 s later the activation is over.
+    ebb.until_within("given-up", "giving up", Duration::from_secs(90), |revision| {
+        revision.wanted() == 0 && revision.pods().is_empty()
+    })
+    .await;
+    for (service, words, code) in [("mends", "only once", 7), ("given-up", "never again", 8)] {
+        let revision = ebb.revision(service).await.expect("ebb answers");
+        let failure = revision.field("last_failure");
+        assert_eq!(failure["reason"], format!("the app exited with code {code}"), "{revision:?}");
+        assert_eq!(failure["last_lines"], serde_json::json!([words]), "{revision:?}");
+        let (_, explained, _) = ebb.run(&["explain", service]).await;
+        assert!(explained.contains(&format!("| {words}")), "{explained}");
+    }
+    for parts in [
+        ["a pod is started pod=mends-00001-", " why=\"initial scale 1\""],
+        ["why=\"instead of mends-00001-", ", which failed: the app exited with code 7: only once\""],
+    ] {
+        let is_said = ebb.output().lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(is_said, "{parts:?} is not in\n{}", ebb.output());
+    }
+}
+
+#[tokio::test]
+async fn dropped_lines_are_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let go = folder.path().join("go");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; seq 1 50000", go.display());
+    std::fs::write(folder.path().join("app.yaml"), printer("chatty", &script).yaml()).expect("writing");
+    let mut child = Command::new(executable())
+        .args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f", "app.yaml"])
+        .args(["--log-patience", "0s"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the executable starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let api = loop {
+        let line = lines.next_line().await.expect("it prints").expect("a line");
+        if let Some(api) = line.strip_prefix("api: http://") {
+            break api.parse().expect("an address");
+        }
+    };
+    let dropped = || async move {
+        let page = whole_answer(api, "localhost", "/metrics").await.map_err(|error| error.to_string())?;
+        let series = "supervisor_dropped_log_lines_total{namespace=\"default\",revision=\"service/chatty\"} ";
+        let count = page.lines().find_map(|line| line.strip_prefix(series)?.parse::<u64>().ok());
+        count.ok_or(page)
+    };
+    assert_eq!(eventually("the counter", PATIENCE, dropped).await, 0);
+    // From here on nobody reads.
+    std::fs::write(&go, "").expect("writing");
+    eventually("dropped lines", PATIENCE, || async {
+        let count = dropped().await?;
+        if count > 0 { Ok(()) } else { Err("none yet".to_owned()) }
+    })
+    .await;
 }
 
 #[tokio::test]

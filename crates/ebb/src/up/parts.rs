@@ -163,6 +163,7 @@ impl Parts {
             app_descriptors: Some(descriptors.found),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
+        platform.logs().register_metrics(&metrics);
         let mut starter = ActivatorStarter {
             requests,
             clock,

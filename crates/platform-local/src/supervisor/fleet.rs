@@ -12,9 +12,10 @@ use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::manifest::{Loaded, Service};
 use crate::pod::PodMessage;
+use crate::supervisor::causes::StartCause;
 use crate::supervisor::failure::Failure;
 use crate::supervisor::handover::records::FleetRecord;
-use crate::supervisor::revision::{Action, PodNames, Revision, Surroundings};
+use crate::supervisor::revision::{Action, CountOrder, PodNames, Revision, Surroundings};
 
 /// Under which a single Service is reached too.
 const SINGLE_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -156,17 +157,11 @@ impl Fleet {
 
     /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not told back as a change:
     /// who gave it knows, may have given the next one already, and would take an echo of the first for somebody else's wish.
-    pub(crate) fn scale_to(
-        &mut self,
-        name: &RevisionName,
-        count: PodCount,
-        end_first: Vec<PodName>,
-        now: Timestamp,
-    ) -> Known {
+    pub(crate) fn scale_to(&mut self, name: &RevisionName, order: CountOrder, now: Timestamp) -> Known {
         let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
             return Known::No;
         };
-        revision.scale_to(count, end_first);
+        revision.scale_to(order);
         self.look_at(name, now);
         Known::Yes
     }
@@ -364,6 +359,11 @@ impl Fleet {
     /// Its pods as the platform's users see them.
     pub(crate) fn pods(&self, name: &RevisionName) -> Option<Vec<PodFacts>> {
         self.revisions.get(name).map(Revision::pod_facts)
+    }
+
+    /// Why a pod is started.
+    pub(crate) fn start_cause(&self, pod: &PodName) -> Option<&StartCause> {
+        self.revisions.values().find_map(|revision| revision.start_cause(pod))
     }
 
     /// How a pod of it failed last.

@@ -10,6 +10,7 @@
 //! own pipe fills and the app waits, as it does in a container. Or it is a terminal: then a stopped one (Ctrl-S) must not stop the pods, so lines for which there is no
 //! room are dropped, and how many is said once there is room again. Either can be chosen ([`LogOptions::patience`]).
 
+mod dropped;
 mod output;
 mod pipe;
 mod store;
@@ -18,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use runtime::LogFormat;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -69,8 +71,13 @@ impl LogSink {
 
     /// The output of one pod of a revision.
     pub(crate) fn of_pod(&self, revision: &RevisionName, pod: &PodName) -> PodLog {
-        let writer =
-            LineWriter { sink: self.clone(), revision: revision.clone(), pod: pod.clone(), dropped: 0 };
+        let writer = LineWriter {
+            sink: self.clone(),
+            revision: revision.clone(),
+            pod: pod.clone(),
+            gap: 0,
+            dropped: self.store.dropped_lines(revision),
+        };
         PodLog { writer, ending: CancellationToken::new(), stdout: None, stderr: None, reading: Vec::new() }
     }
 }
@@ -81,20 +88,32 @@ pub(crate) struct LineWriter {
     sink: LogSink,
     revision: RevisionName,
     pod: PodName,
-    dropped: u64,
+    /// Lines dropped since one went out.
+    gap: u64,
+    /// All that were ever dropped.
+    dropped: Counter,
 }
 
 impl LineWriter {
     /// Keeps the line, and waits until it is on its way out, or dropped.
     pub(crate) async fn write(&mut self, stream: LogStream, text: &str) {
         let line = self.keep(stream, text);
-        self.dropped = self.sink.output.send(&line, self.dropped).await;
+        let gap = self.sink.output.send(&line, self.gap).await;
+        self.note_gap(gap);
     }
 
     /// The same, but a line for which there is no room is dropped at once.
     pub(crate) fn write_now(&mut self, stream: LogStream, text: &str) {
         let line = self.keep(stream, text);
-        self.dropped = self.sink.output.send_now(&line, self.dropped);
+        let gap = self.sink.output.send_now(&line, self.gap);
+        self.note_gap(gap);
+    }
+
+    fn note_gap(&mut self, gap: u64) {
+        if gap > self.gap {
+            self.dropped.inc();
+        }
+        self.gap = gap;
     }
 
     fn keep(&self, stream: LogStream, text: &str) -> Arc<LogLine> {

@@ -9,6 +9,7 @@ use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
 use crate::pod::{APP_GRACE, PodMessage};
+use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{PodRecord, StageRecord};
 use crate::supervisor::restarts::Life;
 
@@ -30,6 +31,8 @@ pub(crate) struct Pod {
     pub(crate) trouble: Option<String>,
     /// How long its queue-proxy may drain.
     pub(crate) drain_limit: Duration,
+    /// Why it is started.
+    pub(crate) cause: Option<StartCause>,
     started: Timestamp,
     /// Why it has no process yet.
     waits: Option<String>,
@@ -71,6 +74,7 @@ impl Pod {
             ready_since: None,
             trouble: None,
             drain_limit: Duration::ZERO,
+            cause: None,
             started: until,
             waits: None,
             announced: None,
@@ -112,6 +116,7 @@ impl Pod {
             ready_since: record.ready_for.map(|span| now - span),
             trouble: record.trouble,
             drain_limit: record.drain_limit,
+            cause: None,
             started: now - record.started_before,
             waits: None,
             announced: record.announced,

@@ -17,6 +17,7 @@ use vocabulary::{DRAIN_LIMIT_DEFAULT, HopKey, PodCount, PodName, Timestamp};
 
 use crate::manifest::Service;
 use crate::pod::{PodSpec, Template};
+use crate::supervisor::causes::{StartCause, StartCauses};
 use crate::supervisor::failure::Failure;
 use crate::supervisor::pod::{Pod, Stage, TemplateNumber};
 use crate::supervisor::restarts::Restarts;
@@ -37,6 +38,17 @@ pub(crate) enum Action {
     Terminate(PodName),
     /// End it at once, with everything that came from it.
     Kill(PodName),
+}
+
+/// The order to have so many pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CountOrder {
+    /// How many.
+    pub(crate) count: PodCount,
+    /// Which to end first if some must end.
+    pub(crate) end_first: Vec<PodName>,
+    /// Why, in one sentence.
+    pub(crate) why: String,
 }
 
 /// Gives out names that no pod had before.
@@ -100,6 +112,7 @@ pub(crate) struct Revision {
     last_failure: Option<PodFailure>,
     is_rolling: bool,
     rolled_out: Option<String>,
+    causes: StartCauses,
 }
 
 impl Revision {
@@ -124,6 +137,7 @@ impl Revision {
             last_failure: None,
             is_rolling: false,
             rolled_out: None,
+            causes: StartCauses::new(beginning(wanted)),
         }
     }
 
@@ -146,15 +160,18 @@ impl Revision {
     pub(crate) fn come_back(&mut self, service: Service, wanted: PodCount) {
         self.is_going = false;
         self.wanted = wanted;
+        self.causes.note_count(beginning(wanted));
         self.origin = RevisionOrigin::New;
         self.edit(service);
     }
 
-    /// The order to have `count` pods, and which to end first if some must end. Who wakes it from zero deserves an attempt at once, whatever happened before.
-    pub(crate) fn scale_to(&mut self, count: PodCount, end_first: Vec<PodName>) {
+    /// Takes an order. Who wakes it from zero deserves an attempt at once, whatever happened before.
+    pub(crate) fn scale_to(&mut self, order: CountOrder) {
+        let CountOrder { count, end_first, why } = order;
         if self.wanted == PodCount::ZERO && count > PodCount::ZERO {
             self.restarts.remove(&self.present);
         }
+        self.causes.note_count(why);
         self.wanted = count;
         self.origin = RevisionOrigin::Found;
         self.end_first = end_first;
@@ -163,6 +180,11 @@ impl Revision {
     /// One of its pods.
     pub(crate) fn pod_mut(&mut self, name: &PodName) -> Option<&mut Pod> {
         self.pods.get_mut(name)
+    }
+
+    /// Why one of its pods is started.
+    pub(crate) fn start_cause(&self, name: &PodName) -> Option<&StartCause> {
+        self.pods.get(name)?.cause.as_ref()
     }
 
     /// Whether it has the pod.
@@ -209,6 +231,7 @@ impl Revision {
         if pod.is_wanted() {
             let restarts = self.restarts.entry(pod.template).or_default();
             restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
+            self.causes.note_failure(name.clone(), failure.in_short());
             let Failure { reason, last_lines } = failure.clone();
             self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
         }
@@ -262,6 +285,7 @@ impl Revision {
         } else {
             self.add(first.saturating_sub(present_count), self.present, around);
         }
+        self.causes.settle();
         if self.is_rolling && ready > 0 && self.wanted_pods().1.is_empty() {
             self.is_rolling = false;
             self.rolled_out = Some(self.template_name(self.present));
@@ -385,9 +409,13 @@ impl Revision {
             Some(restarts) => (restarts.not_before(), restarts.reason().map(str::to_owned)),
             None => (Timestamp::ZERO, None),
         };
+        let takes_over = template == self.present && !self.wanted_pods().1.is_empty();
         for _ in 0..count {
-            let name = around.names.next(&self.template_name(template));
+            let template_name = self.template_name(template);
+            let cause = self.causes.next(takes_over.then_some(&template_name));
+            let name = around.names.next(&template_name);
             let mut pod = Pod::waiting(name.clone(), template, not_before);
+            pod.cause = Some(cause);
             pod.trouble.clone_from(&reason);
             self.pods.insert(name.clone(), pod);
             if not_before <= around.now {
@@ -444,6 +472,11 @@ impl Revision {
             }
         }
     }
+}
+
+/// Why a revision that nobody has decided about has so many pods.
+fn beginning(count: PodCount) -> String {
+    format!("initial scale {count}")
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -69,7 +69,9 @@ impl World {
     }
 
     fn scale(&mut self, count: u32, end_first: &[PodName]) {
-        self.fleet.scale_to(&revision("app"), PodCount::new(count), end_first.to_vec(), self.now);
+        let count = PodCount::new(count);
+        let order = CountOrder { count, end_first: end_first.to_vec(), why: format!("{count} wanted") };
+        self.fleet.scale_to(&revision("app"), order, self.now);
         self.carry_out();
     }
 
@@ -174,7 +176,9 @@ fn a_new_revision_begins_with_its_initial_scale() {
 fn a_start_says_how_many_pods_serve_the_same_already() {
     let mut world = World::with_pods(2);
     let siblings = |world: &mut World, wanted| {
-        world.fleet.scale_to(&revision("app"), PodCount::new(wanted), vec![], world.now);
+        let why = String::new();
+        let order = CountOrder { count: PodCount::new(wanted), end_first: vec![], why };
+        world.fleet.scale_to(&revision("app"), order, world.now);
         let actions = world.fleet.take_actions();
         let started = actions.iter().filter_map(|action| match action {
             Action::Start { siblings, .. } => Some(*siblings),
@@ -185,6 +189,24 @@ fn a_start_says_how_many_pods_serve_the_same_already() {
     assert_eq!(siblings(&mut world, 4), [2, 3]);
     assert_eq!(siblings(&mut world, 0), [0; 0]);
     assert_eq!(siblings(&mut world, 2), [0, 1], "those that leave do not count");
+}
+
+#[test]
+fn a_start_says_why() {
+    let mut world = World::with_pods(1);
+    let cause = |world: &World, pod: &PodName| {
+        world.fleet.start_cause(pod).map(ToString::to_string).unwrap_or_default()
+    };
+    assert_eq!(cause(&world, &pod(1, 1)), "initial scale 1");
+    world.scale(2, &[]);
+    assert_eq!(cause(&world, &pod(1, 2)), "2 wanted");
+    world.fails(&pod(1, 1));
+    let failed = "instead of app-00001-0001, which failed: the app exited with code 3: no database";
+    assert_eq!(cause(&world, &pod(1, 3)), failed);
+    world.scale(3, &[]);
+    assert_eq!(cause(&world, &pod(1, 4)), "3 wanted");
+    world.edit(&[service("app", "two")]);
+    assert_eq!(cause(&world, &pod(2, 5)), "rollout of app-00002");
 }
 
 #[test]

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use runtime::MetricsRegistry;
 use serde::Serialize;
 use tokio::sync::watch;
 use vocabulary::{PodName, RevisionName};
+
+use super::dropped::DroppedLines;
 
 /// What is kept of one revision: a few thousand lines.
 const KEPT_BYTES: usize = 1 << 20;
@@ -64,6 +68,7 @@ pub struct LogQuery {
 pub struct LogStore {
     kept: Mutex<Kept>,
     latest: watch::Sender<u64>,
+    dropped: DroppedLines,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +87,7 @@ struct KeptLines {
 
 impl Default for LogStore {
     fn default() -> Self {
-        Self { kept: Mutex::default(), latest: watch::Sender::new(0) }
+        Self { kept: Mutex::default(), latest: watch::Sender::new(0), dropped: DroppedLines::default() }
     }
 }
 
@@ -132,6 +137,17 @@ impl LogStore {
     /// A revision is gone, and what it said with it.
     pub(crate) fn forget(&self, revision: &RevisionName) {
         self.kept.lock().revisions.remove(revision);
+        self.dropped.forget(revision);
+    }
+
+    /// Shows on the process's page what was dropped on its way out.
+    pub fn register_metrics(&self, registry: &MetricsRegistry) {
+        self.dropped.register(registry);
+    }
+
+    /// The counter of a revision's lines that never reached our standard output.
+    pub(super) fn dropped_lines(&self, revision: &RevisionName) -> Counter {
+        self.dropped.of(revision)
     }
 
     /// The lines that somebody wants, oldest first.

@@ -8,6 +8,7 @@ use vocabulary::{DRAIN_LIMIT_DEFAULT, HopKey, PodCount, PodName, Timestamp};
 
 use super::Revision;
 use crate::manifest::Service;
+use crate::supervisor::causes::StartCauses;
 use crate::supervisor::handover::records::{RevisionRecord, RouteRecord};
 use crate::supervisor::pod::Pod;
 
@@ -72,6 +73,7 @@ impl Revision {
             end_first: Vec::new(),
             last_failure: None,
             rolled_out: None,
+            causes: StartCauses::new(format!("{} wanted when it was taken over", record.wanted)),
         }
     }
 }
