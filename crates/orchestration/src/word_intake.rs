@@ -34,7 +34,7 @@ impl WordIntake<'_> {
         let Some(LinkEnd::Pod(revision, pod)) = self.state.links.end_of(link) else { return };
         match word {
             PodWord::Hello(hello) => self.pod_up(revision, pod, hello),
-            PodWord::Load(_)
+            PodWord::Load { .. }
             | PodWord::State { .. }
             | PodWord::Present(_)
             | PodWord::SettingsAcknowledged(_) => self.pod_reported(revision, pod, word),
@@ -159,15 +159,13 @@ impl WordIntake<'_> {
         match word {
             // The first word of a link, and taken in as that.
             PodWord::Hello(_) => {}
-            PodWord::Load(Sample { second, load }) if load.is_zero() => {
-                record.heard.load = load;
-                self.state.tell(Event::ReporterHeard { reporter, second }, self.now);
-            }
-            PodWord::Load(sample) => {
+            PodWord::Load { sample, .. } => {
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
                 record.heard.load = sample.load;
-                self.state.changed.insert(revision);
-                self.state.tell(Event::LoadReported { reporter, revision, sample }, self.now);
+                self.state.tell(second_of(reporter, revision, sample), self.now);
+                if !sample.load.is_zero() {
+                    self.state.changed.insert(revision);
+                }
             }
             PodWord::State { state, detail } => self.pod_state(revision, pod, state, detail),
             PodWord::Present(count) => {
@@ -273,6 +271,15 @@ impl WordIntake<'_> {
 
     fn touch_all(&mut self) {
         self.state.touched.extend(self.state.registry.revisions.keys());
+    }
+}
+
+/// A second without anything is a heartbeat.
+fn second_of(reporter: Reporter, revision: RevisionId, sample: Sample) -> Event {
+    if sample.load.is_zero() {
+        Event::ReporterHeard { reporter, second: sample.second }
+    } else {
+        Event::LoadReported { reporter, revision, sample }
     }
 }
 

@@ -13,6 +13,7 @@ mod descendants;
 mod messages;
 mod ports;
 mod spec;
+mod usage;
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_thp_disable};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -34,6 +36,7 @@ use vocabulary::Timestamp;
 use crate::lines::Lines;
 pub(crate) use messages::{LONGEST_LINE, PodMessage};
 pub(crate) use spec::{PodSpec, Probes, Template};
+use usage::UsageMeter;
 
 /// What the app has from TERM to KILL, once its queue-proxy holds no request any more.
 pub(crate) const APP_GRACE: Duration = Duration::from_secs(10);
@@ -79,6 +82,7 @@ fn run() -> anyhow::Result<ExitCode> {
     let log = queue_proxy.stderr.take().context("the queue-proxy has no log")?;
     let relays =
         vec![Relay::of(announcements.into(), Source::Announcements), Relay::of(log.into(), Source::Log)];
+    let usage_pipe = queue_proxy.stdin.take().context("the queue-proxy has no input")?;
     let (app, queue_proxy) = (pid_of(app.id()), pid_of(queue_proxy.id()));
     tell(&PodMessage::Started {
         app_pid: app.as_raw(),
@@ -91,6 +95,7 @@ fn run() -> anyhow::Result<ExitCode> {
         queue_proxy: Process::running(QUEUE_PROXY, queue_proxy),
         told_to_end: false,
         failed: false,
+        usage: UsageReporter::to(usage_pipe.into(), queue_proxy)?,
     };
     pod.run(&signals, relays)
 }
@@ -176,6 +181,35 @@ struct Pod {
     queue_proxy: Process,
     told_to_end: bool,
     failed: bool,
+    usage: UsageReporter,
+}
+
+/// Tells the queue-proxy every second what the app uses.
+struct UsageReporter {
+    pipe: File,
+    meter: UsageMeter,
+    due: Timestamp,
+}
+
+impl UsageReporter {
+    fn to(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
+        // A queue-proxy that does not read loses words; this loop waits for nobody.
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
+        Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
+    }
+
+    fn report_if_due(&mut self, now: Timestamp) {
+        if self.due > now {
+            return;
+        }
+        // Not from when it was due: what was missed is not made up for.
+        self.due = now + usage::EVERY;
+        if let Some(line) = self.meter.read(now) {
+            let mut line = serde_json::to_vec(&line).expect("numbers are JSON");
+            line.push(b'\n');
+            let _ = self.pipe.write(&line);
+        }
+    }
 }
 
 impl Pod {
@@ -223,7 +257,8 @@ impl Pod {
 
     fn timeout(&self) -> PollTimeout {
         let alive = [&self.app, &self.queue_proxy].into_iter().filter(|process| process.is_alive);
-        let Some(next) = alive.filter_map(|process| process.kill_at).min() else { return PollTimeout::NONE };
+        let kills = alive.filter_map(|process| process.kill_at);
+        let Some(next) = kills.chain([self.usage.due]).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
         let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
         PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
@@ -270,6 +305,7 @@ impl Pod {
         }
         self.app.kill_if_due(now);
         self.queue_proxy.kill_if_due(now);
+        self.usage.report_if_due(now);
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Config {
     pub probes: Probes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
     pub announce: Announce,
+    /// `EBB_USAGE`: who says what the app uses.
+    pub usage: UsageSource,
     /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
     pub drain_limit: Duration,
     /// `EBB_DRAIN_LINGER`: how long the owner's word is awaited that nobody routes here any more; until then new connections are accepted in a drain. 30 s,
@@ -101,6 +103,15 @@ pub enum Announce {
     Stdout,
 }
 
+/// Who says what the app uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageSource {
+    /// Nobody; on a cluster the metrics server knows.
+    Nobody,
+    /// Whoever started this process, on its standard input.
+    Stdin,
+}
+
 /// What becomes of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees headers as CGI names them they cannot be told
 /// from those with `-`, which only our proxies set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +160,7 @@ const OURS: &[&str] = &[
     "EBB_METRICS_PORT",
     "EBB_ANNOUNCE",
     "EBB_APP_GRACE",
+    "EBB_USAGE",
     "EBB_BIND",
     "EBB_DRAIN_LIMIT",
     "EBB_DRAIN_LINGER",
@@ -179,6 +191,14 @@ impl Config {
             Some(other) => {
                 reading.problem(format!("EBB_ANNOUNCE is {other:?}; write \"stdout\" or leave it out"));
                 Announce::No
+            }
+        };
+        let usage = match reading.text("EBB_USAGE") {
+            None | Some("") => UsageSource::Nobody,
+            Some("stdin") => UsageSource::Stdin,
+            Some(other) => {
+                reading.problem(format!("EBB_USAGE is {other:?}; write \"stdin\" or leave it out"));
+                UsageSource::Nobody
             }
         };
         let shadowing_headers = match reading.text("EBB_SHADOWING_HEADERS") {
@@ -227,6 +247,7 @@ impl Config {
                 startup: reading.probe("EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
             },
             announce,
+            usage,
             drain_limit: timeouts.drain_limit(without_timeout),
             drain_linger: reading.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
             app_grace: reading.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),

@@ -13,10 +13,11 @@ mod process;
 mod settings;
 mod stack;
 mod stat;
+mod usage;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{Announce, Config, Environment, Findings, Ports, Probes, ShadowingHeaders};
+pub use config::{Announce, Config, Environment, Findings, Ports, Probes, ShadowingHeaders, UsageSource};
 pub use health::Unhealthy;
 pub use process::{Bound, Ended, bind};
 pub use stat::Stat;

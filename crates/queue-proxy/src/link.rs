@@ -2,6 +2,7 @@
 //!
 //! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on with what it was told last.
 
+use std::cell::Cell;
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +11,9 @@ use link::{Accepted, Acceptor, LinkError, PodOrder, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
 use tracing::{debug, info};
-use vocabulary::{BootId, LinkToken, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts};
+use vocabulary::{
+    BootId, LinkToken, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts, ResourceUsage,
+};
 
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -29,6 +32,8 @@ pub(crate) struct Linked {
     pub(crate) timeouts: RequestTimeouts,
     pub(crate) clock: Clock,
     pub(crate) load: Rc<LoadBook>,
+    /// What the app used, until it is said.
+    pub(crate) usage: Rc<Cell<Option<ResourceUsage>>>,
     pub(crate) health: Rc<Health>,
     pub(crate) settings: Rc<Settings>,
 }
@@ -109,7 +114,7 @@ impl Linked {
                 () = self.load.completed(next_second) => {
                     for sample in self.load.seconds_from(next_second) {
                         next_second = sample.second + 1;
-                        writer.send(&PodWord::Load(sample)).await?;
+                        writer.send(&PodWord::Load { sample, usage: self.usage.take() }).await?;
                     }
                 }
                 count = risen => {

@@ -1,5 +1,6 @@
 //! The life of one queue-proxy: bind, serve, drain, end.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -16,10 +17,11 @@ use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use vocabulary::{
-    BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, drain_limit_within,
+    BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage,
+    drain_limit_within,
 };
 
-use crate::config::{Announce, Config, DRAIN_LINGER_MAX};
+use crate::config::{Announce, Config, DRAIN_LINGER_MAX, UsageSource};
 use crate::health::{Health, Unhealthy};
 use crate::link::Linked;
 use crate::load::LoadBook;
@@ -27,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::pages::{AdminPages, MetricsPages, StatPages};
 use crate::settings::Settings;
 use crate::stack::{Stack, app::AppEnd};
+use crate::usage;
 
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
@@ -98,6 +101,7 @@ fn listen_on(address: IpAddr, port: u16) -> std::io::Result<TcpListener> {
 /// What is shared by everything that runs.
 struct Parts {
     load: Rc<LoadBook>,
+    usage: Rc<Cell<Option<ResourceUsage>>>,
     health: Rc<Health>,
     settings: Rc<Settings>,
     metrics: Rc<Metrics>,
@@ -164,6 +168,7 @@ impl Bound {
         let metrics = Metrics::new(self.config.container_concurrency);
         let parts = Parts {
             load: Rc::new(LoadBook::new(self.clock)),
+            usage: Rc::default(),
             health: Health::new(),
             settings: Rc::new(Settings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
@@ -187,6 +192,8 @@ impl Bound {
         let _link = Task::new(async move { linked.serve(link).await });
         let load = Rc::clone(&parts.load);
         let _seconds = Task::new(async move { load.keep().await });
+        let usage = Rc::clone(&parts.usage);
+        let _usage = (config.usage == UsageSource::Stdin).then(|| Task::new(usage::read_stdin(usage)));
         tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => Ended::Unhealthy(unhealthy),
             () = parts.leave(&config, clock) => Ended::Drained,
@@ -228,6 +235,7 @@ impl Bound {
             timeouts: self.config.timeouts,
             clock: self.clock,
             load: Rc::clone(&parts.load),
+            usage: Rc::clone(&parts.usage),
             health: Rc::clone(&parts.health),
             settings: Rc::clone(&parts.settings),
         }

@@ -16,6 +16,7 @@ mod ownership;
 mod revision;
 mod time;
 mod units;
+mod usage;
 mod words;
 
 pub use announcement::QueueProxyAnnouncement;
@@ -35,6 +36,7 @@ pub use time::Timestamp;
 pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,
 };
+pub use usage::{ResourceUsage, ResourceUsageLine};
 pub use words::{
     ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,
 };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
+use crate::usage::ResourceUsage;
 
 /// Which words a program knows. Messages only grow, so a greater number knows all of the smaller one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,12 @@ pub enum PodWord {
     /// The first word after every connect.
     Hello(PodHello),
     /// One completed second; all zero is a heartbeat.
-    Load(Sample),
+    Load {
+        /// What it measured of requests.
+        sample: Sample,
+        /// What its app used, where somebody reads that.
+        usage: Option<ResourceUsage>,
+    },
     /// The pod's state changed.
     State {
         /// To this.

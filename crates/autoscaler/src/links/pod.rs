@@ -41,7 +41,10 @@ async fn listen(
         Some(PodWord::Hello(hello)) if hello.pod == *pod => hello,
         Some(PodWord::Hello(hello)) => return Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
         Some(
-            PodWord::Load(_) | PodWord::State { .. } | PodWord::Present(_) | PodWord::SettingsAcknowledged(_),
+            PodWord::Load { .. }
+            | PodWord::State { .. }
+            | PodWord::Present(_)
+            | PodWord::SettingsAcknowledged(_),
         ) => {
             return Err(breach("came before its hello"));
         }

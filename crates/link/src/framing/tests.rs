@@ -25,7 +25,7 @@ async fn to_pod() -> (Reader<PodWord>, Writer<PodOrder>, TcpStream) {
 }
 
 fn heartbeat(second: u64) -> PodWord {
-    PodWord::Load(Sample { second, load: Load::default() })
+    PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None }
 }
 
 fn framed(payload: &[u8]) -> Vec<u8> {

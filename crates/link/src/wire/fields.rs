@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use vocabulary::{
-    BootId, Bucket, Concurrency, Epoch, HopKey, LinkVersion, Load, Ownership, PodName, PodState,
-    PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, RevisionName, Routing, Slice,
-    Standing, Version,
+    BootId, Bucket, Concurrency, Epoch, HopKey, LinkVersion, Load, MilliValue, Ownership, PodName, PodState,
+    PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName,
+    Routing, Slice, Standing, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -252,6 +252,24 @@ pub(super) fn load(load: Option<proto::Load>) -> Result<Load, WireError> {
         )?,
         queued: load.queued,
     })
+}
+
+pub(super) fn usage_out(usage: ResourceUsage) -> proto::ResourceUsage {
+    let positive = |value: MilliValue| u64::try_from(value.value()).unwrap_or_default();
+    proto::ResourceUsage {
+        cpu: positive(usage.cpu),
+        memory: positive(usage.memory) / 1000,
+        window: nanoseconds(usage.window),
+    }
+}
+
+/// What is too much to be reckoned with becomes the most that can be.
+pub(super) fn usage(usage: proto::ResourceUsage) -> ResourceUsage {
+    ResourceUsage {
+        cpu: MilliValue::saturated_from(usage.cpu.into()),
+        memory: MilliValue::saturated_from(i128::from(usage.memory) * 1000),
+        window: Duration::from_nanos(usage.window),
+    }
 }
 
 pub(super) fn count_out(count: PresentCount) -> proto::Present {

@@ -13,9 +13,10 @@ impl From<&PodWord> for proto::PodReport {
     fn from(report: &PodWord) -> Self {
         let body = match report {
             PodWord::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
-            PodWord::Load(sample) => proto::PodReportBody::Load(proto::Sample {
+            PodWord::Load { sample, usage } => proto::PodReportBody::Load(proto::Sample {
                 second: sample.second,
                 load: fields::load_out(&sample.load),
+                usage: usage.map(fields::usage_out),
             }),
             PodWord::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
                 state: fields::state_number(*state),
@@ -35,10 +36,13 @@ impl TryFrom<proto::PodReport> for PodWord {
     fn try_from(report: proto::PodReport) -> Result<Self, WireError> {
         Ok(match fields::present("pod_report.body", report.body)? {
             proto::PodReportBody::Hello(hello) => Self::Hello((*hello).try_into()?),
-            proto::PodReportBody::Load(sample) => Self::Load(Sample {
-                second: fields::second("load.second", sample.second)?,
-                load: fields::load(sample.load)?,
-            }),
+            proto::PodReportBody::Load(sample) => Self::Load {
+                sample: Sample {
+                    second: fields::second("load.second", sample.second)?,
+                    load: fields::load(sample.load)?,
+                },
+                usage: sample.usage.map(fields::usage),
+            },
             proto::PodReportBody::State(change) => Self::State {
                 state: fields::state("state.state", change.state)?,
                 detail: fields::detail("state.detail", change.detail)?,

@@ -110,6 +110,22 @@ pub(crate) struct Sample {
     /// Absent when all is zero: a heartbeat.
     #[prost(message, optional, tag = "2")]
     pub load: Option<Load>,
+    #[prost(message, optional, tag = "3")]
+    pub usage: Option<ResourceUsage>,
+}
+
+/// What an app used.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct ResourceUsage {
+    /// Thousandths of a core.
+    #[prost(uint64, tag = "1")]
+    pub cpu: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "2")]
+    pub memory: u64,
+    /// Nanoseconds.
+    #[prost(uint64, tag = "3")]
+    pub window: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

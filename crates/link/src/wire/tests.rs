@@ -4,9 +4,9 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Departure, Epoch, HopKey,
-    LinkVersion, Load, Ownership, PodAssignment, PodHello, PodName, PodSettings, PodState, PodWord,
-    PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample,
-    Slice, Standing, Version,
+    LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodHello, PodName, PodSettings, PodState,
+    PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
+    RevisionName, Routing, Sample, Slice, Standing, Version,
 };
 
 use super::*;
@@ -37,18 +37,37 @@ fn settings_one() -> PodSettings {
     }
 }
 
+fn second_of_a_pod(sample: Sample) -> PodWord {
+    PodWord::Load { sample, usage: None }
+}
+
+/// Since programs of one machine say what their apps use; those that do not know the field read the second
+/// without it.
+#[test]
+fn the_bytes_of_what_an_app_used_are_pinned() {
+    let usage = ResourceUsage {
+        cpu: MilliValue::new(250),
+        memory: MilliValue::new(4_096_000),
+        window: Duration::from_nanos(15),
+    };
+    let sample = Sample { second: 300, load: Load::default() };
+    let bytes = bytes_of(&PodWord::Load { sample, usage: Some(usage) });
+    let expected = vec![0x12, 13, 0x08, 0xac, 0x02, 0x1a, 8, 0x08, 0xfa, 1, 0x10, 0x80, 0x20, 0x18, 15];
+    assert_eq!(bytes, expected);
+}
+
 /// What every later version must still understand, byte by byte (the second half of vector N8: our own bytes).
 #[test]
 fn bytes_on_the_wire_are_pinned() {
     let pins: Vec<(&str, Vec<u8>, Vec<u8>)> = vec![
         (
             "heartbeat of a pod",
-            bytes_of(&PodWord::Load(Sample { second: 300, load: Load::default() })),
+            bytes_of(&second_of_a_pod(Sample { second: 300, load: Load::default() })),
             vec![0x12, 3, 0x08, 0xac, 0x02],
         ),
         (
             "load of a pod",
-            bytes_of(&PodWord::Load(Sample { second: 1, load: load(1.0) })),
+            bytes_of(&second_of_a_pod(Sample { second: 1, load: load(1.0) })),
             vec![0x12, 13, 0x08, 1, 0x12, 9, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
         ),
         (
@@ -128,7 +147,7 @@ fn bad_values_are_refused_by_name() {
     let sample = |change: fn(&mut proto::Load)| {
         let mut load = proto::Load::default();
         change(&mut load);
-        let body = proto::PodReportBody::Load(proto::Sample { second: 1, load: Some(load) });
+        let body = proto::PodReportBody::Load(proto::Sample { second: 1, load: Some(load), usage: None });
         proto::PodReport { body: Some(body) }.encode_to_vec()
     };
     for (bytes, field) in [
@@ -230,6 +249,14 @@ fn a_bad_hop_key_is_refused_and_not_repeated() {
     assert!(error.contains("settings.hop_keys") && !error.contains("secret"), "{error}");
 }
 
+fn any_usage() -> impl Strategy<Value = ResourceUsage> {
+    (0..i64::MAX, 0..i64::MAX / 1000, any_duration()).prop_map(|(cpu, bytes, window)| ResourceUsage {
+        cpu: MilliValue::new(cpu),
+        memory: MilliValue::new(bytes * 1000),
+        window,
+    })
+}
+
 fn any_load() -> impl Strategy<Value = Load> {
     let number = prop_oneof![Just(0.0), 0.0..1e9];
     (number.clone(), number.clone(), number.clone(), number, any::<u32>()).prop_map(|(a, b, c, d, queued)| {
@@ -314,7 +341,8 @@ fn any_pod_hello() -> impl Strategy<Value = PodHello> {
 fn any_pod_report() -> impl Strategy<Value = PodWord> {
     prop_oneof![
         any_pod_hello().prop_map(PodWord::Hello),
-        (any_second(), any_load()).prop_map(|(second, load)| PodWord::Load(Sample { second, load })),
+        (any_second(), any_load(), proptest::option::of(any_usage()))
+            .prop_map(|(second, load, usage)| PodWord::Load { sample: Sample { second, load }, usage }),
         (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodWord::State { state, detail }),
         any_count().prop_map(PodWord::Present),
         any_version().prop_map(PodWord::SettingsAcknowledged),

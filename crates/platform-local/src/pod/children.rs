@@ -28,13 +28,14 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     })
 }
 
-/// Starts the queue-proxy, which announces its ports on its standard output and logs on its standard error.
+/// Starts the queue-proxy, which announces its ports on its standard output, logs on its standard error and
+/// reads on its standard input what the app uses.
 pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let mut command = command_of("ebb");
     command
         .arg("queue-proxy")
         .arg(spec.full_name())
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it refuses.
@@ -144,6 +145,7 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
         ("EBB_DRAIN_LIMIT", format_duration(spec.drain_limit)),
         ("EBB_APP_GRACE", format_duration(APP_GRACE)),
         ("EBB_ANNOUNCE", "stdout".to_owned()),
+        ("EBB_USAGE", "stdin".to_owned()),
         ("EBB_ADMIN_PORT", "0".to_owned()),
         ("EBB_LINK_PORT", "0".to_owned()),
         ("EBB_STAT_PORT", "0".to_owned()),

@@ -5,6 +5,7 @@
 //! often the descendants fork meanwhile.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -68,4 +69,32 @@ fn descendants() -> Vec<Pid> {
         }
     }
     found
+}
+
+/// Every process below this one but for one of its children and what is below that.
+pub(crate) fn below_us_but(left_out: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut parents = vec![getpid()];
+    while let Some(parent) = parents.pop() {
+        for child in children_of(parent).into_iter().filter(|child| *child != left_out) {
+            // A number that was given again while this was read cannot lead in circles.
+            if !found.contains(&child) {
+                found.push(child);
+                parents.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// The children of each of its threads.
+fn children_of(process: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .map(Pid::from_raw)
+        .collect()
 }

@@ -83,6 +83,7 @@ fn every_problem_is_reported_at_once() {
         ("SERVING_READINESS_PROBE", "{"),
         ("EBB_LIVENESS_PROBE", "[null]"),
         ("EBB_ANNOUNCE", "stderr"),
+        ("EBB_USAGE", "yes"),
         ("EBB_DRAIN_LIMIT", "5"),
         ("EBB_DRAIN_LINGER", "31s"),
         ("EBB_SHADOWING_HEADERS", "no"),
@@ -92,10 +93,11 @@ fn every_problem_is_reported_at_once() {
     ]);
     environment.remove("SERVING_POD");
     environment.remove("REVISION_TIMEOUT_SECONDS");
-    let findings = Config::read(&environment).expect_err("fourteen problems");
+    let findings = Config::read(&environment).expect_err("fifteen problems");
     for expected in [
         "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
         "EBB_ANNOUNCE is \"stderr\"",
+        "EBB_USAGE is \"yes\"; write \"stdin\" or leave it out",
         "USER_PORT is 0",
         "SERVING_POD is missing",
         "CONTAINER_CONCURRENCY is \"many\", which is not a whole number",
@@ -112,7 +114,7 @@ fn every_problem_is_reported_at_once() {
         let count = findings.problems.iter().filter(|problem| problem.starts_with(expected)).count();
         assert_eq!(count, 1, "{expected} in {:#?}", findings.problems);
     }
-    assert_eq!(findings.problems.len(), 14, "{:#?}", findings.problems);
+    assert_eq!(findings.problems.len(), 15, "{:#?}", findings.problems);
 }
 
 #[test]

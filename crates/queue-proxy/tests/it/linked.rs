@@ -25,7 +25,7 @@ fn the_hello_says_who_how_and_what_was() {
         assert_eq!(hello.timeouts.idle, Some(Duration::from_secs(9)));
         assert_eq!((hello.state, hello.current_second, hello.history.len()), (PodState::Ready, 0, 0));
         let first = loop {
-            if let PodWord::Load(sample) = proxy.heard().await {
+            if let PodWord::Load { sample, .. } = proxy.heard().await {
                 break sample;
             }
         };
@@ -69,7 +69,7 @@ fn each_second_is_reported_and_a_rise_at_once() {
             }
         }
         loop {
-            if let PodWord::Load(sample) = proxy.heard().await
+            if let PodWord::Load { sample, .. } = proxy.heard().await
                 && (sample.load.concurrency.value() - 5.0).abs() < 1e-9
             {
                 assert!((sample.load.proxied_concurrency.value() - 1.0).abs() < 1e-9);

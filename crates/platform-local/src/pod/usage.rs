@@ -1,0 +1,192 @@
+//! What the app uses: CPU time and resident memory of its process and of everything below it, once a second.
+//!
+//! The kernel adds what a process used to its parent once that has waited for it, and orphans end as children
+//! of ours. So the sum over all living processes, each with its ended children, and over ours that ended,
+//! misses nothing but children that their parent never waits for. Of a family only the members are read every
+//! second; who is a member is looked up every few seconds, because each thread may have children and has to
+//! be asked for them: an app with a hundred threads would otherwise cost more than it is worth. A child that
+//! begins in between counts from the next look on, with all it used.
+//!
+//! Shared memory counts in each process that has it resident, as in `ps`.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
+use vocabulary::{ResourceUsageLine, Timestamp};
+
+use super::descendants;
+
+/// How often usage is read.
+pub(super) const EVERY: Duration = Duration::from_secs(1);
+/// What a CPU value is the mean of: Kubernetes' metrics-server has the same by default.
+const WINDOW: Duration = Duration::from_secs(15);
+/// After so many readings the members of the family are looked up again.
+const READINGS_PER_LOOK: u32 = 5;
+/// Linux counts CPU time in hundredths of a second wherever it runs (`USER_HZ`), whatever its clock does.
+const TICK: Duration = Duration::from_millis(10);
+/// The size of a page where nothing else is known; `AT_PAGESZ` of all machines that are built for here.
+const PAGE_BYTES: u64 = 4096;
+
+/// Reads one app's usage.
+#[derive(Debug)]
+pub(super) struct UsageMeter {
+    /// Not the app's, though below us.
+    queue_proxy: Pid,
+    family: Vec<Pid>,
+    readings_to_look: u32,
+    /// The most that was counted, at each reading of the window.
+    readings: VecDeque<(Timestamp, Duration)>,
+}
+
+impl UsageMeter {
+    pub(super) fn new(queue_proxy: Pid) -> Self {
+        Self { queue_proxy, family: Vec::new(), readings_to_look: 0, readings: VecDeque::new() }
+    }
+
+    /// Reads; `None` at the first time, when nothing can be said of a rate.
+    pub(super) fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
+        if self.readings_to_look == 0 {
+            self.family = descendants::below_us_but(self.queue_proxy);
+            self.readings_to_look = READINGS_PER_LOOK;
+        }
+        self.readings_to_look -= 1;
+        let (mut cpu, mut memory_bytes) = (ended_children(), 0);
+        for member in &self.family {
+            let stat = fs::read_to_string(format!("/proc/{member}/stat")).unwrap_or_default();
+            if let Some(usage) = ProcessUsage::of(&stat) {
+                cpu += usage.cpu;
+                memory_bytes += usage.resident_bytes;
+            }
+        }
+        self.add(now, cpu).map(|(cpu_milli, window)| ResourceUsageLine {
+            cpu_milli,
+            memory_bytes,
+            window_ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// The mean since the oldest reading that is not older than the window, in thousandths of a core.
+    fn add(&mut self, now: Timestamp, cpu: Duration) -> Option<(i64, Duration)> {
+        // A process that ended and was not waited for takes its time with it; what was used stays used.
+        let most = self.readings.back().map_or(cpu, |(_, before)| cpu.max(*before));
+        self.readings.push_back((now, most));
+        while self.readings.get(1).is_some_and(|(at, _)| now.saturating_since(*at) >= WINDOW) {
+            self.readings.pop_front();
+        }
+        let (since, before) = *self.readings.front()?;
+        let window = now.saturating_since(since);
+        if window.is_zero() {
+            return None;
+        }
+        let milli = most.saturating_sub(before).as_nanos() * 1000 / window.as_nanos();
+        Some((i64::try_from(milli).unwrap_or(i64::MAX), window))
+    }
+}
+
+/// What our children used that ended and were waited for.
+fn ended_children() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
+    let microseconds = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
+}
+
+/// One line of `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ProcessUsage {
+    /// Its own and that of its ended children.
+    cpu: Duration,
+    resident_bytes: u64,
+}
+
+impl ProcessUsage {
+    /// The name before the numbers stands in parentheses and may hold any character.
+    fn of(stat: &str) -> Option<Self> {
+        /// Where the fields stand after the name (`proc_pid_stat(5)` counts pid and name as 1 and 2).
+        const UTIME: usize = 14 - 3;
+        const RSS: usize = 24 - 3;
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = after_name.split_ascii_whitespace().take(RSS + 1).collect();
+        let mut ticks: u32 = 0;
+        for field in fields.get(UTIME..UTIME + 4)? {
+            let number: i64 = field.parse().ok()?;
+            ticks = ticks.saturating_add(u32::try_from(number.max(0)).unwrap_or(u32::MAX));
+        }
+        let pages: u64 = fields.get(RSS)?.parse().ok()?;
+        Some(Self { cpu: TICK * ticks, resident_bytes: pages.saturating_mul(PAGE_BYTES) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_and_memory_are_found_behind_any_name() {
+        let stat = "17 (a) b (c) S 4 17 17 0 -1 4194304 900 0 1 0 250 50 30 20 20 0 9 0 1234 1000000 300 18446744073709551615";
+        let expected = ProcessUsage { cpu: Duration::from_millis(3500), resident_bytes: 300 * PAGE_BYTES };
+        assert_eq!(ProcessUsage::of(stat), Some(expected));
+        assert_eq!(ProcessUsage::of("garbage"), None);
+        assert_eq!(ProcessUsage::of("1 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn a_value_is_the_mean_of_the_last_15_seconds() {
+        let mut meter = UsageMeter::new(Pid::from_raw(1));
+        assert_eq!(meter.add(Timestamp::from_secs(100), Duration::from_secs(7)), None);
+        let mut last = None;
+        for second in 1..=40_u64 {
+            // Half a core, and from second 30 on a whole one.
+            let used = 7000 + 500 * second.min(30) + 1000 * second.saturating_sub(30);
+            last = meter.add(Timestamp::from_secs(100 + second), Duration::from_millis(used));
+            if second <= 30 {
+                assert_eq!(last, Some((500, Duration::from_secs(second.min(15)))), "second {second}");
+            }
+        }
+        assert_eq!(last, Some((833, WINDOW)), "10 s of one core and 5 of half of one");
+    }
+
+    #[test]
+    fn time_that_went_with_a_process_stays_used_and_counts_once() {
+        let mut meter = UsageMeter::new(Pid::from_raw(1));
+        let seconds = Duration::from_secs;
+        meter.add(Timestamp::from_secs(0), seconds(10));
+        meter.add(Timestamp::from_secs(1), seconds(11));
+        assert_eq!(meter.add(Timestamp::from_secs(2), seconds(4)), Some((500, seconds(2))));
+        assert_eq!(meter.add(Timestamp::from_secs(4), seconds(12)), Some((500, seconds(4))));
+    }
+
+    /// On this very process: a child that burns CPU counts while it lives and when it is gone.
+    #[test]
+    fn what_a_child_uses_counts_before_and_after_its_end() {
+        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 5";
+        let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
+        let used = |family: Vec<Pid>| {
+            let stat = |pid: &Pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let living: Duration =
+                family.iter().filter_map(|pid| ProcessUsage::of(&stat(pid))).map(|usage| usage.cpu).sum();
+            living + ended_children()
+        };
+        let before = ended_children();
+        // Bounded: the loop of the shell takes a fraction of a second of CPU, however long it waits for a
+        // core.
+        for _ in 0..6000 {
+            if used(vec![pid]).saturating_sub(before) >= TICK * 3 {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+        assert!(descendants::below_us_but(Pid::from_raw(1)).contains(&pid), "the family has it");
+        assert!(!descendants::below_us_but(pid).contains(&pid), "unless it is left out");
+        let living = used(vec![pid]).saturating_sub(before);
+        assert!(living >= TICK * 3, "{living:?}");
+        child.kill().expect("it lives");
+        child.wait().expect("it ended");
+        let ended = used(Vec::new()).saturating_sub(before);
+        assert!(ended + TICK * 2 >= living, "{living:?} before, {ended:?} after");
+    }
+}
