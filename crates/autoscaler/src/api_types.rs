@@ -57,6 +57,13 @@ pub struct RevisionSummary {
     pub terminating_pods: PodCount,
     /// `stable` or `panic`.
     pub mode: String,
+    /// Which algorithm decides: `kpa` or `hpa`.
+    #[serde(default)]
+    pub class: String,
+    /// Class hpa: each metric beside its target, as `kubectl get hpa` shows them (`cpu 45%/80%, concurrency
+    /// 7.1/10`); absent for class kpa.
+    #[serde(default)]
+    pub metrics: Option<String>,
     /// What is counted: `concurrency` or `rps`.
     pub metric: String,
     /// The average over the stable window, of the whole revision; absent without data.
@@ -111,6 +118,9 @@ pub struct RevisionDetail {
     pub min_scale: PodCount,
     /// The upper bound; absent when there is none.
     pub max_scale: Option<PodCount>,
+    /// Class hpa: the metrics that others than pods were asked for at the last sync.
+    #[serde(default)]
+    pub asked: Vec<AskedMetricView>,
     /// In the order of their names.
     pub pods: Vec<PodView>,
     /// Its last decisions, oldest first, at most 20.
@@ -120,6 +130,17 @@ pub struct RevisionDetail {
     pub last_failure: Option<FailureView>,
     /// Configuration that was refused, of any revision or the cluster.
     pub problems: Vec<String>,
+}
+
+/// A metric that somebody else than pods was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedMetricView {
+    /// Its name.
+    pub metric: String,
+    /// How it was asked for, in `PromQL`; absent if there was no way to ask.
+    pub query: Option<String>,
+    /// The number, as Kubernetes writes quantities, or why there is none.
+    pub answer: String,
 }
 
 /// One pod.
@@ -171,7 +192,7 @@ pub struct FailureView {
 pub struct DecisionView {
     /// How long ago.
     pub age_ms: u64,
-    /// `tick`, `surge` or `change`.
+    /// `tick`, `sync`, `surge` or `change`.
     pub trigger: String,
     /// What it looked at; absent when there was no data, and so no decision.
     pub inputs: Option<InputsView>,

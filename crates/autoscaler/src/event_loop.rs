@@ -20,6 +20,7 @@ use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 use crate::AutoscalerConfig;
 use crate::api::Query;
 use crate::links::{LinkHandle, Links, Outbox};
+use crate::metric_sources::MetricSources;
 use crate::metrics::Metrics;
 use crate::views;
 
@@ -37,6 +38,7 @@ pub(crate) struct EventLoop {
     name: ReplicaName,
     metrics: Metrics,
     words: mpsc::Receiver<Event>,
+    sources: MetricSources,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
     stop: CancellationToken,
@@ -66,6 +68,7 @@ impl EventLoop {
             name,
             metrics,
             words,
+            sources: MetricSources::new(),
             links,
             handles: BTreeMap::new(),
             stop,
@@ -106,6 +109,7 @@ impl EventLoop {
             () = self.stop.cancelled() => Wake::Stop,
             Some(fact) = self.subscription.facts.recv() => Wake::Fact(fact),
             Some(word) = self.words.recv() => Wake::Word(word),
+            Some(answers) = self.sources.answered() => Wake::Word(answers),
             Some(query) = queries.recv() => Wake::Query(query),
             () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => Wake::Deadline,
         }
@@ -124,6 +128,7 @@ impl EventLoop {
             PlatformFact::RevisionRemoved(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.metrics.forget(name);
+                self.sources.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
                 for problem in problems {
@@ -219,6 +224,9 @@ impl EventLoop {
                         link.tell(settings);
                     }
                 }
+                Command::AskMetrics { revision, round, settings } => {
+                    self.sources.ask(revision, round, settings, self.orchestrator.config());
+                }
                 Command::Order(order) => self.order(order),
                 Command::Publish { revision, decision } => self.publish(&revision, &decision, now),
             }
@@ -273,7 +281,7 @@ impl EventLoop {
                 let _ = reply.send(views::list(&self.orchestrator, &self.name, now));
             }
             Query::Detail(name, reply) => {
-                let _ = reply.send(views::detail(&self.orchestrator, &name, &self.name, now));
+                let _ = reply.send(views::detail(&self.orchestrator, &self.sources, &name, &self.name, now));
             }
             Query::Problems(reply) => {
                 let _ = reply.send(views::problems(&self.orchestrator));

@@ -10,6 +10,7 @@ mod api;
 pub mod api_types;
 mod event_loop;
 mod links;
+mod metric_sources;
 mod metrics;
 mod views;
 

@@ -202,6 +202,7 @@ impl Metrics {
     pub(crate) fn decided(&self, revision: &RevisionName, decision: &Decision) {
         let trigger = match decision.trigger {
             Trigger::Tick => "tick",
+            Trigger::Sync => "sync",
             Trigger::Surge => "surge",
             Trigger::Change => "change",
         };

@@ -8,9 +8,10 @@ use serde::Serialize;
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, DecisionView, FailureView, InputsView, OwnerView, PodView, ProblemList, ReasonView,
-    RevisionDetail, RevisionList, RevisionSummary,
+    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, OwnerView, PodView, ProblemList,
+    ReasonView, RevisionDetail, RevisionList, RevisionSummary,
 };
+use crate::metric_sources::{AskedMetric, MetricSources};
 
 pub(crate) fn list(orchestrator: &Orchestrator, owner: &ReplicaName, now: Timestamp) -> RevisionList {
     let mut revisions: Vec<RevisionSummary> =
@@ -22,6 +23,7 @@ pub(crate) fn list(orchestrator: &Orchestrator, owner: &ReplicaName, now: Timest
 
 pub(crate) fn detail(
     orchestrator: &Orchestrator,
+    sources: &MetricSources,
     name: &RevisionName,
     owner: &ReplicaName,
     now: Timestamp,
@@ -34,6 +36,7 @@ pub(crate) fn detail(
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
         max_scale: view.spec().max_scale,
+        asked: sources.asked(name).iter().map(asked_view).collect(),
         pods: view.pods().iter().map(|pod| pod_view(pod, now)).collect(),
         decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
         last_failure: view.last_failure().map(|failure| failure_view(failure, now)),
@@ -62,6 +65,8 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
         pending_pods: status.pending_pods,
         terminating_pods: status.terminating_pods,
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
+        class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
+        metrics: view.metrics_beside_targets(),
         metric: word(&view.spec().metric),
         stable_value: status.stable_value,
         panic_value: status.panic_value,
@@ -109,6 +114,10 @@ fn pod_view(pod: &PodStanding<'_>, now: Timestamp) -> PodView {
         trouble: pod.trouble.clone(),
         details: facts.details.clone(),
     }
+}
+
+fn asked_view(asked: &AskedMetric) -> AskedMetricView {
+    AskedMetricView { metric: asked.metric.clone(), query: asked.query.clone(), answer: asked.answer.clone() }
 }
 
 fn failure_view(failure: &PodFailure, now: Timestamp) -> FailureView {

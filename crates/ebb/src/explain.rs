@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use autoscaler::api_types::{DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionList};
+use autoscaler::api_types::{
+    AskedMetricView, DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionList,
+    RevisionSummary,
+};
 use vocabulary::PodCount;
 
 use crate::cli::{ExplainOptions, OutputFormat};
@@ -33,14 +36,7 @@ fn text(detail: &RevisionDetail) -> String {
             "  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}",
             now.wanted, now.ready_pods, detail.min_scale
         ),
-        format!(
-            "  load       {} {} over the stable window, {} over the panic window; {} per pod aimed at ({})",
-            number(now.stable_value),
-            now.metric,
-            number(now.panic_value),
-            number(Some(now.target_per_pod)),
-            now.mode,
-        ),
+        load(now),
         format!(
             "  path       {} serve{}",
             serves(now.routing),
@@ -63,6 +59,7 @@ fn text(detail: &RevisionDetail) -> String {
             owner.epoch
         )
     }));
+    lines.extend(detail.asked.iter().map(asked));
     lines.extend(detail.last_failure.iter().flat_map(failure));
     lines.extend(detail.problems.iter().map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());
@@ -74,6 +71,30 @@ fn text(detail: &RevisionDetail) -> String {
         lines.push("no decision yet".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// What somebody else than the pods was asked, and said.
+fn asked(asked: &AskedMetricView) -> String {
+    let AskedMetricView { metric, query, answer } = asked;
+    match query {
+        Some(query) => format!("  asked      {metric}: {query} -> {answer}"),
+        None => format!("  asked      {metric}: {answer}"),
+    }
+}
+
+/// Requests, or the metrics of class hpa.
+fn load(now: &RevisionSummary) -> String {
+    if let Some(metrics) = &now.metrics {
+        return format!("  metrics    {metrics} ({})", now.mode);
+    }
+    format!(
+        "  load       {} {} over the stable window, {} over the panic window; {} per pod aimed at ({})",
+        number(now.stable_value),
+        now.metric,
+        number(now.panic_value),
+        number(Some(now.target_per_pod)),
+        now.mode,
+    )
 }
 
 fn zero(detail: &RevisionDetail) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use scaling::Decision;
+use scaling::hpa::{HpaScaling, MetricSamples};
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
     RevisionName, Version,
@@ -35,6 +36,15 @@ pub enum Event {
         link: LinkId,
         /// What.
         word: ActivatorWord,
+    },
+    /// What a round of questions brought ([`Command::AskMetrics`]).
+    MetricsAnswered {
+        /// Of which revision.
+        revision: RevisionName,
+        /// Which round.
+        round: u64,
+        /// The place of each metric that was asked for, and what is known of it.
+        answers: Vec<(usize, MetricSamples)>,
     },
     /// A link went up or down by itself.
     LinkChanged {
@@ -117,6 +127,16 @@ pub enum Command {
         activator: LinkId,
         /// Which buckets.
         buckets: BTreeSet<Bucket>,
+    },
+    /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
+    /// [`Event::MetricsAnswered`].
+    AskMetrics {
+        /// Of which revision.
+        revision: RevisionName,
+        /// By which the answers are known.
+        round: u64,
+        /// The document with the metrics.
+        settings: Arc<HpaScaling>,
     },
     /// Order something from the platform.
     Order(PlatformOrder),

@@ -1,9 +1,10 @@
 //! The control loop as a value: events in, commands out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::RevisionStatus;
+use scaling::{ClusterConfig, RevisionStatus};
 use vocabulary::{RevisionId, RevisionName, Timestamp};
 
 use crate::events::{Command, Event};
@@ -70,6 +71,11 @@ impl Orchestrator {
             Event::Platform(fact) => FactIntake { state, now }.take(fact),
             Event::PodSpoke { link, word } => WordIntake { state, now }.pod_spoke(link, word),
             Event::ActivatorSpoke { link, word } => WordIntake { state, now }.activator_spoke(link, word),
+            Event::MetricsAnswered { revision, round, answers } => {
+                if let Some(revision) = state.registry.revision_id(&revision) {
+                    state.tell(scaling::Event::MetricsAnswered { revision, round, answers }, now);
+                }
+            }
             Event::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
         }
     }
@@ -124,6 +130,11 @@ impl Orchestrator {
         let state = &self.state;
         let revisions = state.registry.revisions.iter();
         revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, state, now))
+    }
+
+    /// What applies to all revisions.
+    pub fn config(&self) -> &Arc<ClusterConfig> {
+        &self.state.config
     }
 
     /// What is wrong with things as they were written.

@@ -131,6 +131,12 @@ impl ControlState {
                         self.tell_pods_their_settings(revision);
                     }
                 }
+                scaling::Command::AskMetrics { revision, round, settings } => {
+                    if let Some(record) = self.registry.revisions.get(&revision) {
+                        let revision = record.facts.name.clone();
+                        self.commands.push_back(Command::AskMetrics { revision, round, settings });
+                    }
+                }
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();

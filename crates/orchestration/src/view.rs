@@ -91,6 +91,11 @@ impl<'a> RevisionView<'a> {
         self.multiscaler.decisions(self.id)
     }
 
+    /// Each of its metrics beside its target; `None` for class kpa.
+    pub fn metrics_beside_targets(&self) -> Option<String> {
+        self.multiscaler.metrics_beside_targets(self.id)
+    }
+
     /// How long the oldest request that waits has waited; `None` if none does, or nobody said so lately.
     pub fn oldest_wait(&self) -> Option<Duration> {
         self.record.oldest_wait(self.now)

@@ -159,9 +159,13 @@ impl WordIntake<'_> {
         match word {
             // The first word of a link, and taken in as that.
             PodWord::Hello(_) => {}
-            PodWord::Load { sample, .. } => {
+            PodWord::Load { sample, usage } => {
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
                 record.heard.load = sample.load;
+                // Before the load: whatever that makes us decide knows it.
+                if let Some(usage) = usage {
+                    self.state.tell(Event::UsageReported { pod, usage }, self.now);
+                }
                 self.state.tell(second_of(reporter, revision, sample), self.now);
                 if !sample.load.is_zero() {
                     self.state.changed.insert(revision);

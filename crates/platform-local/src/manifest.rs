@@ -1,15 +1,19 @@
-//! What do the files say? Knative `Service` manifests and the ConfigMap `config-autoscaler`, every problem at once.
+//! What do the files say? Knative `Service` manifests, documents of kind `HorizontalPodAutoscaler` and the
+//! ConfigMap `config-autoscaler`, every problem at once.
 //!
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in another file: first all files
-//! become trees of YAML, then the ConfigMap is read, then the Services. [`load`] wants all of it flawless; while ebb runs,
+//! become trees of YAML, then the ConfigMap is read, then the autoscalers' documents, then the Services.
+//! [`load`] wants all of it flawless; while ebb runs,
 //! [`Reading::over`] takes what is flawless and keeps the last good rest.
 
+mod autoscalers;
 mod config_map;
 mod container;
 mod existence;
 mod fields;
 mod probe;
 mod reading;
+mod resources;
 mod security;
 mod service;
 mod source;
@@ -104,6 +108,8 @@ pub struct ServiceAddress {
 pub(crate) struct Placed {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
+    /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
+    pub(crate) autoscaler_file: Option<PathBuf>,
     /// What it says.
     pub(crate) service: Service,
 }

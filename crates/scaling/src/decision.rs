@@ -61,6 +61,8 @@ pub struct Inputs {
 pub enum Trigger {
     /// The 2 s tick.
     Tick,
+    /// Class hpa: its sync period is over, and all metrics have said what they say.
+    Sync,
     /// Demand that is there now (Knative: a poke; ours: off-tick evaluation).
     Surge,
     /// Facts changed: pods, settings, acknowledgements, or a deadline of the scale-to-zero rules.

@@ -35,10 +35,13 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
+use std::time::Duration;
+
 use vocabulary::{PodCount, Timestamp};
 
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
 pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
+pub(crate) use self::mixed::own_scaling;
 pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
 pub use self::pods::{
     ContainerRequests, HpaPod, HpaPodPhase, HpaPods, PodRequests, ReadyCondition, ReadyStatus,
@@ -63,6 +66,17 @@ use self::measure::Measured;
 use self::sentence::Unmeasured;
 use self::stabilize::Windows;
 use crate::decision::Stage;
+
+/// What a revision of this class goes by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HpaScaling {
+    /// The document and the cluster's settings.
+    pub spec: HpaSpec,
+    /// How often all metrics are asked; 1 s … 1 h.
+    pub sync_period: Duration,
+    /// What each of its pods requests.
+    pub requests: PodRequests,
+}
 
 /// What one pass looks at.
 #[derive(Clone, Copy, Debug, PartialEq)]

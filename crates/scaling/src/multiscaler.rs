@@ -7,7 +7,11 @@
 //!
 //! Left out on purpose: who owns which revision, names, links and everything else that needs more than numbers and time.
 
+mod algorithm;
 mod beginning;
+mod collectors;
+mod events;
+mod hpa;
 mod journal;
 mod outcome;
 mod pods;
@@ -16,194 +20,20 @@ mod routing;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{
-    BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp,
-};
+use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
+
+pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin};
 
 use self::beginning::Beginning;
 use self::revision::Revision;
 use self::schedule::Schedule;
-use crate::config::ScalingSpec;
 use crate::decision::{Decision, Sentence};
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
 pub(crate) const TICK: Duration = Duration::from_secs(2);
-
-/// Where a revision comes from that appears.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RevisionOrigin {
-    /// It has just been made, and has never been ready: it starts with its initial scale, and has what it needs once that is reached.
-    New,
-    /// It was there before we were (a restart, another owner): what it has is kept until its windows are full again, since that may be what it needs.
-    #[default]
-    Found,
-}
-
-/// A fact, and (in [`Multiscaler::handle`]) when it became known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
-    RevisionChanged {
-        /// Which.
-        revision: RevisionId,
-        /// Its settings, resolved.
-        spec: Arc<ScalingSpec>,
-        /// The platform's replica count.
-        wanted: PodCount,
-        /// Looked at when the revision appears.
-        origin: RevisionOrigin,
-    },
-    /// A revision is gone.
-    RevisionRemoved {
-        /// Which.
-        revision: RevisionId,
-    },
-    /// The pods of a revision, all of them.
-    PodsChanged {
-        /// Whose.
-        revision: RevisionId,
-        /// In any order.
-        pods: Vec<PodFact>,
-    },
-    /// One pod's readiness or phase changed; ignored unless it is among the pods of a revision.
-    PodChanged {
-        /// The pod as it now is.
-        pod: PodFact,
-    },
-    /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis here.
-    ReporterStarted {
-        /// Who.
-        reporter: Reporter,
-        /// Of which of its lives.
-        boot: BootId,
-        /// The number of its second that runs now.
-        current_second: u64,
-        /// Its past seconds, oldest first; for an activator, each with the revision.
-        history: Vec<(RevisionId, Sample)>,
-    },
-    /// A reporter's completed second, of one revision. A repeat of the same second replaces.
-    LoadReported {
-        /// Who.
-        reporter: Reporter,
-        /// Of which revision.
-        revision: RevisionId,
-        /// What it measured.
-        sample: Sample,
-    },
-    /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a pod's heartbeat, the end of an
-    /// activator's frame). It is heard.
-    ReporterHeard {
-        /// Who.
-        reporter: Reporter,
-        /// Which second.
-        second: u64,
-    },
-    /// What a reporter holds right now, unasked.
-    PresentReported {
-        /// Who.
-        reporter: Reporter,
-        /// Of which revision.
-        revision: RevisionId,
-        /// How much.
-        count: PresentCount,
-    },
-    /// A link is gone. The reporter's values stay; its silence counts from its last frame.
-    LinkLost {
-        /// Whose.
-        reporter: Reporter,
-    },
-    /// The activators that exist.
-    ActivatorsChanged {
-        /// All of them.
-        activators: Vec<ReplicaId>,
-    },
-    /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot, an assignment that
-    /// routes through it. This is Knative's activator probe, with our own facts.
-    ///
-    /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it again when it holds again.
-    PathAcknowledged {
-        /// Whose path.
-        revision: RevisionId,
-        /// Through activators and acknowledged by all.
-        acknowledged: bool,
-    },
-    /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once we ordered one.
-    RoutingObserved {
-        /// Whose.
-        revision: RevisionId,
-        /// What is in force.
-        routing: Routing,
-    },
-}
-
-/// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PodFact {
-    /// Which.
-    pub pod: PodId,
-    /// How far its life has come.
-    pub phase: PodPhase,
-    /// Whether it takes requests.
-    pub is_ready: bool,
-}
-
-/// The phases of spec kpa §7.7.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PodPhase {
-    /// Not running yet.
-    Pending,
-    /// Runs.
-    Running,
-    /// On its way out; never counted as ready.
-    Terminating,
-}
-
-/// What the edge must do. Drain every command before the next event.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Write the replica count.
-    ScaleTo {
-        /// Of which revision.
-        revision: RevisionId,
-        /// To this.
-        count: PodCount,
-        /// The decision that this follows from.
-        because: Arc<Decision>,
-    },
-    /// Put the activators into the request path, or take them out.
-    SetRouting {
-        /// Of which revision.
-        revision: RevisionId,
-        /// To this.
-        routing: Routing,
-    },
-    /// How many activators should serve the revision.
-    SetActivatorCount {
-        /// Which revision.
-        revision: RevisionId,
-        /// At most this many; all if fewer exist.
-        count: PodCount,
-    },
-    /// From which in-flight-plus-queued count on a pod must report at once; `None` turns that off.
-    SetSurgeThreshold {
-        /// The pods of this revision.
-        revision: RevisionId,
-        /// Requests.
-        threshold: Option<u32>,
-    },
-    /// A decision was made: log it, count it, show it.
-    Publish {
-        /// Of which revision.
-        revision: RevisionId,
-        /// The decision.
-        decision: Arc<Decision>,
-    },
-}
 
 /// Where a revision stands, for people and metrics.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -299,6 +129,14 @@ impl Multiscaler {
                     revision.load_reported(reporter, sample, now, commands);
                 });
             }
+            Event::UsageReported { pod, usage } => {
+                self.with_owner(pod, |revision, _| revision.usage_reported(pod, usage, now));
+            }
+            Event::MetricsAnswered { revision, round, answers } => {
+                self.with(revision, |revision, commands| {
+                    revision.metrics_answered(round, answers, now, commands);
+                });
+            }
             Event::ReporterHeard { reporter, second } => self.reporter_heard(reporter, second, now),
             Event::PresentReported { reporter, revision, count } => {
                 self.with(revision, |revision, commands| {
@@ -340,6 +178,12 @@ impl Multiscaler {
     /// Where a revision stands.
     pub fn status(&self, revision: RevisionId, now: Timestamp) -> Option<RevisionStatus> {
         self.revisions.get(&revision).map(|revision| revision.status(now))
+    }
+
+    /// Each metric of a revision of class hpa beside its target, as the last sync knows it; `None` for class
+    /// kpa.
+    pub fn metrics_beside_targets(&self, revision: RevisionId) -> Option<String> {
+        self.revisions.get(&revision)?.metrics_beside_targets()
     }
 
     /// The decisions of a revision that changed something, and after them the latest one; oldest first, at most

@@ -4,6 +4,7 @@ mod bad_input;
 mod descriptors;
 mod faults;
 mod files;
+mod hpa;
 mod lifecycle;
 mod logs;
 mod main_job;

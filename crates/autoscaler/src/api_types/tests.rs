@@ -16,6 +16,8 @@ pub(crate) fn summary() -> RevisionSummary {
         pending_pods: PodCount::ONE,
         terminating_pods: PodCount::ZERO,
         mode: "panic".to_owned(),
+        class: "hpa".to_owned(),
+        metrics: Some("cpu 45%/80%".to_owned()),
         metric: "rps".to_owned(),
         stable_value: Some(1.5),
         panic_value: None,
@@ -53,6 +55,11 @@ fn detail() -> RevisionDetail {
         container_concurrency: 10,
         min_scale: PodCount::ZERO,
         max_scale: None,
+        asked: vec![AskedMetricView {
+            metric: "jobs".to_owned(),
+            query: Some("sum({__name__=\"jobs\"})".to_owned()),
+            answer: "no series".to_owned(),
+        }],
         pods: vec![PodView {
             name: PodName::new("p"),
             phase: "running".to_owned(),

@@ -22,11 +22,19 @@ struct Column {
     cell: fn(&RevisionSummary) -> String,
 }
 
+/// Shown where somebody has some.
+const METRICS: &str = "METRICS";
+
 /// In the order shown.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
     Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },
     Column { heading: "URL", dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
+    Column {
+        heading: METRICS,
+        dispensable: 2,
+        cell: |now| now.metrics.clone().unwrap_or_else(|| "-".to_owned()),
+    },
     Column { heading: "WAITING", dispensable: 4, cell: |now| now.waiting.to_string() },
     Column { heading: "MODE", dispensable: 5, cell: |now| now.mode.clone() },
     Column { heading: "SERVES", dispensable: 6, cell: |now| serves(now.routing).to_owned() },
@@ -67,10 +75,15 @@ fn has_several_owners(revisions: &[RevisionSummary]) -> bool {
 pub(super) fn table(revisions: &[RevisionSummary], width: usize) -> String {
     let cells: Vec<Vec<String>> =
         revisions.iter().map(|now| COLUMNS.iter().map(|column| (column.cell)(now)).collect()).collect();
-    let mut shown = choose(&widths(&cells), width);
-    if !has_several_owners(revisions) {
-        shown.retain(|&index| COLUMNS[index].heading != OWNER);
-    }
+    let has_metrics = revisions.iter().any(|now| now.metrics.is_some());
+    let has_owners = has_several_owners(revisions);
+    let is_offered = |heading| match heading {
+        METRICS => has_metrics,
+        OWNER => has_owners,
+        _ => true,
+    };
+    let offered = (0..COLUMNS.len()).filter(|&index| is_offered(COLUMNS[index].heading));
+    let shown = choose(offered.collect(), &widths(&cells), width);
     let headings: Vec<&str> = shown.iter().map(|&index| COLUMNS[index].heading).collect();
     let mut table = output::table(&headings);
     for row in cells {
@@ -90,9 +103,8 @@ fn widths(cells: &[Vec<String>]) -> Vec<usize> {
     COLUMNS.iter().enumerate().map(of_column).collect()
 }
 
-/// The columns that fit.
-fn choose(widths: &[usize], width: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+/// Those of `shown` that fit.
+fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
     let needed = |shown: &[usize]| {
         let least = |index: usize| {
             if index + 1 == COLUMNS.len() { widths[index].min(REASON_MIN) } else { widths[index] }
@@ -128,6 +140,8 @@ pub(super) mod tests {
             pending_pods: PodCount::ZERO,
             terminating_pods: PodCount::ZERO,
             mode: "stable".to_owned(),
+            class: "kpa".to_owned(),
+            metrics: None,
             metric: "concurrency".to_owned(),
             stable_value: Some(49.873_22),
             panic_value: Some(50.0),

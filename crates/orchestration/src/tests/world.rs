@@ -246,7 +246,7 @@ impl World {
                     self.released_activators.extend(self.links.get(&activator).map(|(name, _)| name.clone()));
                 }
                 Command::Order(order) => self.order(&order),
-                Command::Publish { .. } => {}
+                Command::Publish { .. } | Command::AskMetrics { .. } => {}
             }
         }
     }

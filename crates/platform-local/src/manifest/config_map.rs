@@ -44,7 +44,7 @@ fn parse(data: &[(&Key, &str)], report: &mut Report) -> Option<ClusterConfig> {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key), warning.message);
             }
-            if let Err(problem) = RevisionSettings::default().require_kpa(&checked.value) {
+            if let Err(problem) = RevisionSettings::default().require_class_of_ours(&checked.value) {
                 report.refuse(place_of(&problem.key), problem.message);
                 return None;
             }

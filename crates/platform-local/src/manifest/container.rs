@@ -6,6 +6,7 @@ use vocabulary::AppProtocol;
 
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
+use crate::manifest::resources::{self, Resources};
 use crate::manifest::yaml::Node;
 use crate::manifest::{existence, security};
 use crate::pod::{Probes, Template};
@@ -28,9 +29,9 @@ const REFUSED: &[Refusal] = &[
 /// Variables that ebb sets for the app, as Knative does.
 const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
 
-/// Reads the container into `template`.
-pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &mut Report) {
-    container.text("name", report);
+/// Reads the container into `template`; returns what it says of resources.
+pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &mut Report) -> Resources {
+    let name = container.text("name", report);
     template.command = command(&mut container, report);
     template.env = env(&mut container, report);
     template.directory = directory(&mut container, report);
@@ -48,9 +49,10 @@ pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &
         liveness: probe::read(&mut container, ProbeKind::Liveness, app, report),
         startup: probe::read(&mut container, ProbeKind::Startup, app, report),
     };
-    container.warn_unless_empty("resources", "processes share the machine without limits", report);
+    let resources = resources::read(&mut container, name, report);
     container.warn_of("imagePullPolicy", "no image is run", report);
     container.finish(REFUSED, report);
+    resources
 }
 
 fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {

@@ -105,13 +105,6 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// The same, but an empty mapping says nothing.
-    pub(crate) fn warn_unless_empty(&mut self, name: &'static str, why: &str, report: &mut Report) {
-        if self.take(name).is_some_and(|node| node.value != Value::Map(Vec::new())) {
-            self.warn_of(name, why, report);
-        }
-    }
-
     /// A field that must be a text.
     pub(crate) fn text(&mut self, name: &'static str, report: &mut Report) -> Option<&'n str> {
         let node = self.take(name)?;

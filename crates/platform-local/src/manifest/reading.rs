@@ -9,6 +9,7 @@ use scaling::ClusterConfig;
 use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::RevisionName;
 
+use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::fields::{Report, did_you_mean};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
@@ -49,6 +50,8 @@ pub(crate) enum Item {
     ConfigMap,
     /// A Service.
     Service(RevisionName),
+    /// The `HorizontalPodAutoscaler` of a Service.
+    Autoscaler(RevisionName),
 }
 
 impl fmt::Display for Item {
@@ -56,6 +59,7 @@ impl fmt::Display for Item {
         match self {
             Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
             Self::Service(name) => write!(formatter, "the Service {name}"),
+            Self::Autoscaler(name) => write!(formatter, "the HorizontalPodAutoscaler of {name}"),
         }
     }
 }
@@ -82,6 +86,7 @@ struct Document<'f> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Service,
+    Autoscaler,
     ConfigMap,
     /// Something for a cluster, skipped.
     Foreign,
@@ -105,8 +110,12 @@ impl Reading {
         };
         reading.read_config_maps(of_kind(Kind::ConfigMap));
         let cluster = reading.config_over(last_good).0;
-        let around = Surroundings { cluster: &cluster, domain: &source.domain };
+        let autoscalers = reading.read_autoscalers(of_kind(Kind::Autoscaler));
+        let around = Surroundings { cluster: &cluster, domain: &source.domain, autoscalers: &autoscalers };
         reading.read_services(of_kind(Kind::Service), around);
+        for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
+            reading.take(report);
+        }
         reading
     }
 
@@ -135,10 +144,15 @@ impl Reading {
             |name: &RevisionName| !self.services.contains_key(name) && !self.refused.contains(name);
         let services = last_good.services.iter();
         let services = services.filter(|(name, placed)| is_missing(name) && !is_unclear(&placed.file));
+        let lost = last_good.services.iter().filter(|(name, before)| {
+            let has_lost = self.services.get(*name).is_some_and(|now| now.autoscaler_file.is_none());
+            has_lost && before.autoscaler_file.as_ref().is_some_and(|file| !is_unclear(file))
+        });
         let config = last_good.cluster_file.as_ref();
         let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
-        config.map(|_| Item::ConfigMap).into_iter().chain(services).collect()
+        let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
+        config.map(|_| Item::ConfigMap).into_iter().chain(services).chain(lost).collect()
     }
 
     /// What applies from now on: everything flawless, and the last good version of what is not. What stood in a file is gone only when it
@@ -150,7 +164,10 @@ impl Reading {
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
         for (name, placed) in &last_good.services {
             let stays = !services.contains_key(name) && !removed.contains(&Item::Service(name.clone()));
-            if stays || refused.contains(name) {
+            let keeps_autoscaler = placed.autoscaler_file.is_some()
+                && services.get(name).is_some_and(|now| now.autoscaler_file.is_none())
+                && !removed.contains(&Item::Autoscaler(name.clone()));
+            if stays || keeps_autoscaler || refused.contains(name) {
                 services.insert(name.clone(), placed.clone());
             }
         }
@@ -235,6 +252,22 @@ impl Reading {
         }
     }
 
+    /// A Service whose document is refused stays as it was.
+    fn read_autoscalers<'d>(&mut self, documents: impl Iterator<Item = &'d Document<'d>>) -> Autoscalers {
+        let mut autoscalers = Autoscalers::default();
+        for document in documents {
+            let mut report = Report::about(document.file);
+            autoscalers.read(&document.node, &mut report);
+            self.take(report);
+        }
+        self.refused.extend(autoscalers.refused().cloned());
+        autoscalers
+    }
+
+    fn stands(&self, service: &RevisionName) -> bool {
+        self.services.contains_key(service) || self.refused.contains(service)
+    }
+
     fn read_services<'d>(
         &mut self,
         documents: impl Iterator<Item = &'d Document<'d>>,
@@ -258,7 +291,10 @@ impl Reading {
                 } else {
                     first_places.insert(name.clone(), place_of(document));
                     if let Some(service) = service {
-                        self.services.insert(name, Placed { file: document.file.to_owned(), service });
+                        let autoscaler = around.autoscalers.of(&name);
+                        let autoscaler_file = autoscaler.map(|autoscaler| autoscaler.file.clone());
+                        let placed = Placed { file: document.file.to_owned(), autoscaler_file, service };
+                        self.services.insert(name, placed);
                     } else {
                         self.refused.insert(name);
                     }
@@ -314,6 +350,12 @@ fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind 
     let name_of = || document.field("metadata")?.field("name")?.text();
     match (version, kind) {
         (SERVICES, "Service") => Kind::Service,
+        (version, "HorizontalPodAutoscaler")
+            if version.starts_with("autoscaling/")
+                && (foreign == ForeignKinds::Refused || scales_service(document)) =>
+        {
+            Kind::Autoscaler
+        }
         ("v1", "ConfigMap") if foreign == ForeignKinds::Refused || name_of() == Some(CONFIG_MAP_NAME) => {
             Kind::ConfigMap
         }
@@ -329,6 +371,12 @@ fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind 
     }
 }
 
+/// Where documents for a cluster are skipped, so is an autoscaler of something that is skipped.
+fn scales_service(document: &Node) -> bool {
+    let target = || document.field("spec")?.field("scaleTargetRef")?.field("kind")?.text();
+    target() == Some("Service")
+}
+
 fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Report) {
     let place_of = |field| document.field(field).map(|node| node.place);
     if kind == "Service" {
@@ -338,13 +386,13 @@ fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Repor
         );
         return;
     }
-    let near = did_you_mean(kind, ["Service", "ConfigMap"].into_iter());
+    let near = did_you_mean(kind, ["Service", "ConfigMap", "HorizontalPodAutoscaler"].into_iter());
     let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
     report.refuse(
         place_of("kind"),
         format!(
-            "kind is {kind} of {version}; what can be read is Service of {SERVICES} and \
-             ConfigMap of v1{advice}"
+            "kind is {kind} of {version}; what can be read is Service of {SERVICES}, \
+             HorizontalPodAutoscaler of autoscaling/v2 and ConfigMap of v1{advice}"
         ),
     );
 }

@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use scaling::config::{
-    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, Problem,
+    ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, Problem,
     misplaced_annotations, progress_deadline,
 };
+use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
 use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{RequestTimeouts, RevisionName};
 
+use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler, read_annotation};
 use crate::manifest::fields::{Fields, Refusal, Report};
+use crate::manifest::resources::Resources;
 use crate::manifest::yaml::{Key, Node, Place, Value};
 use crate::manifest::{container, security};
 use crate::pod::Template;
@@ -66,6 +69,15 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cluster: &'a ClusterConfig,
     /// What follows `NAME.NAMESPACE.` in its host.
     pub(crate) domain: &'a str,
+    /// The documents of class hpa in the files.
+    pub(crate) autoscalers: &'a Autoscalers,
+}
+
+/// What a Service's template is read under.
+#[derive(Clone, Copy, Debug)]
+struct Owner<'a> {
+    cluster: &'a ClusterConfig,
+    autoscaler: Option<&'a PlacedAutoscaler>,
 }
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
@@ -124,8 +136,9 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     let mut fields = Fields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "status"]);
     let name = metadata(&mut fields, report);
+    let autoscaler = name.as_ref().and_then(|name| around.autoscalers.of(name));
     let template = if let Some(spec) = fields.mapping("spec", report) {
-        read_spec(spec, around, report)
+        read_spec(spec, Owner { cluster: around.cluster, autoscaler }, report)
     } else {
         report.refuse(fields.place, "spec is missing: nothing says what to run");
         None
@@ -182,10 +195,10 @@ fn label<'n>(fields: &mut Fields<'n>, name: &'static str, report: &mut Report) -
 
 type ReadTemplate = (Template, RevisionSettings, Duration);
 
-fn read_spec(mut spec: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> Option<ReadTemplate> {
+fn read_spec(mut spec: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> Option<ReadTemplate> {
     traffic(&mut spec, report);
     let template = if let Some(template) = spec.mapping("template", report) {
-        Some(read_template(template, around, report))
+        Some(read_template(template, owner, report))
     } else {
         report.refuse(spec.place, "spec.template is missing: nothing says what to run");
         None
@@ -218,9 +231,9 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
     }
 }
 
-fn read_template(mut fields: Fields<'_>, around: Surroundings<'_>, report: &mut Report) -> ReadTemplate {
+fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
     let mut template = Template::default();
-    let mut settings = RevisionSettings::default();
+    let mut settings = read_settings(&[], owner, &mut Report::about(report.file()));
     let mut deadline = PROGRESS_DEADLINE_DEFAULT;
     if let Some(mut metadata) = fields.mapping("metadata", report) {
         metadata.ignore(WRITTEN_BY_SERVERS);
@@ -229,7 +242,7 @@ fn read_template(mut fields: Fields<'_>, around: Surroundings<'_>, report: &mut 
         let labels = metadata.text_map("labels", report);
         let annotations = metadata.text_map("annotations", report);
         metadata.finish(&[("generateName", "templates are numbered")], report);
-        settings = read_settings(&annotations, around.cluster, report);
+        settings = read_settings(&annotations, owner, report);
         deadline = read_progress_deadline(&annotations, report);
         let foreign = annotations.iter().filter(|(key, _)| !applies_live(&key.text));
         template.marks = labels
@@ -240,7 +253,12 @@ fn read_template(mut fields: Fields<'_>, around: Surroundings<'_>, report: &mut 
         template.marks.sort();
     }
     match fields.mapping("spec", report) {
-        Some(spec) => pod_spec(spec, &mut template, report),
+        Some(spec) => {
+            let resources = pod_spec(spec, &mut template, report);
+            settings.requests = resources.requests.clone();
+            let spec = settings.resolve(owner.cluster, template.container_concurrency, deadline);
+            resources.warn_unless_needed(spec.hpa.as_deref(), report);
+        }
         None => report
             .refuse(fields.place, format!("{} is missing: nothing says what to run", fields.path_of("spec"))),
     }
@@ -274,7 +292,45 @@ fn refuse_all(
     }
 }
 
-fn read_settings(
+/// What annotations say, and the document of class hpa that they or another document of the files hold.
+fn read_settings(annotations: &Annotations<'_>, owner: Owner<'_>, report: &mut Report) -> RevisionSettings {
+    let mut settings = parse_annotations(annotations, owner.cluster, report);
+    let written = annotations.iter().find(|(key, _)| key.text == DOCUMENT_ANNOTATION);
+    let annotated = written.and_then(|(key, text)| read_annotation(text, Some(key.place), report));
+    if let Some(autoscaler) = owner.autoscaler {
+        refuse_beside(autoscaler, annotations, &settings, report);
+        settings.document = Some(Box::new(autoscaler.document.clone()));
+    } else {
+        settings.document = annotated.map(Box::new);
+    }
+    settings
+}
+
+/// A document of its own leaves no room for annotations that say the same, nor for another class.
+fn refuse_beside(
+    autoscaler: &PlacedAutoscaler,
+    annotations: &Annotations<'_>,
+    settings: &RevisionSettings,
+    report: &mut Report,
+) {
+    let title = &autoscaler.title;
+    refuse_all(annotations_beside_document(&as_map(annotations), title), annotations, report);
+    if let Some(place) = place_of(DOCUMENT_ANNOTATION, annotations) {
+        let message =
+            format!("annotation {DOCUMENT_ANNOTATION} says what {title} says too; remove one of them");
+        report.refuse(place, message);
+    }
+    if let Some(class) = settings.class.as_ref().filter(|class| **class != Class::Hpa) {
+        const CLASS: &str = "autoscaling.knative.dev/class";
+        let message = format!(
+            "annotation {CLASS} is {:?}, but {title} scales this Service; remove one of them",
+            class.name()
+        );
+        report.refuse(place_of(CLASS, annotations), message);
+    }
+}
+
+fn parse_annotations(
     annotations: &Annotations<'_>,
     cluster: &ClusterConfig,
     report: &mut Report,
@@ -286,7 +342,7 @@ fn read_settings(
             }
             // A class that the ConfigMap names is refused there, once.
             if checked.value.class.is_some() {
-                refuse_all(checked.value.require_kpa(cluster).err(), annotations, report);
+                refuse_all(checked.value.require_class_of_ours(cluster).err(), annotations, report);
             }
             checked.value
         }
@@ -307,7 +363,8 @@ fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) ->
     }
 }
 
-fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) {
+fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) -> Resources {
+    let mut resources = Resources::default();
     template.container_concurrency =
         spec.integer("containerConcurrency", 0..=MOST_CONTAINER_CONCURRENCY, report).unwrap_or(0);
     template.timeouts = timeouts(&mut spec, report);
@@ -321,7 +378,7 @@ fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) 
     match containers.as_deref() {
         Some([(path, one)]) => {
             if let Some(container) = Fields::of(one, path.clone(), report) {
-                container::read(container, template, report);
+                resources = container::read(container, template, report);
             }
         }
         Some([_, (path, second), ..]) => {
@@ -337,6 +394,7 @@ fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) 
         None => {}
     }
     spec.finish(POD_REFUSED, report);
+    resources
 }
 
 fn timeouts(spec: &mut Fields<'_>, report: &mut Report) -> RequestTimeouts {

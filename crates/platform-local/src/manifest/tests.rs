@@ -1,3 +1,5 @@
+mod hpa;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

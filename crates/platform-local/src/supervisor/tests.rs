@@ -61,7 +61,11 @@ impl World {
     }
 
     fn edit(&mut self, services: &[Service]) {
-        let placed = |service: &Service| Placed { file: "all.yaml".into(), service: service.clone() };
+        let placed = |service: &Service| Placed {
+            file: "all.yaml".into(),
+            autoscaler_file: None,
+            service: service.clone(),
+        };
         self.loaded.services =
             services.iter().map(|service| (service.name.clone(), placed(service))).collect();
         self.fleet.apply(&self.loaded, self.now);

@@ -12,6 +12,7 @@ use super::limits;
 use super::problem::{Checked, Problem};
 use super::reader::{Place, Reader};
 use super::suggestion;
+use crate::hpa::{Compat, HpaSettings};
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
@@ -65,11 +66,32 @@ pub struct ClusterConfig {
     pub routing_dwell: Duration,
     /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole seconds.
     pub drain_limit: Duration,
+    /// `hpa-sync-period`: how often class hpa looks at its metrics; 1 s … 1 h.
+    pub hpa_sync_period: Duration,
+    /// `hpa-tolerance`: how far a ratio may be off before class hpa acts; at least 0.
+    pub hpa_tolerance: f64,
+    /// `hpa-downscale-stabilization`: the window towards fewer pods of class hpa where a document has none; 0
+    /// … 1 h.
+    pub hpa_downscale_stabilization: Duration,
+    /// `hpa-cpu-initialization-period`: how long after its start a pod's CPU use counts only from readiness
+    /// on; 0 … 1 h.
+    pub hpa_cpu_initialization_period: Duration,
+    /// `hpa-initial-readiness-delay`: a pod that got unready within this time of its start was never ready; 0
+    /// … 1 h.
+    pub hpa_initial_readiness_delay: Duration,
+    /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…`. `None`: nobody.
+    pub prometheus_url: Option<String>,
+    /// `prometheus-bearer-token-file`: whose content proves who asks.
+    pub prometheus_bearer_token_file: Option<String>,
+    /// `prometheus-namespace-label`: the label by which series are told apart by namespace; empty: not at
+    /// all.
+    pub prometheus_namespace_label: String,
 }
 
 impl Default for ClusterConfig {
     /// Knative's defaults, and ours.
     fn default() -> Self {
+        let hpa = HpaSettings::default();
         Self {
             pod_autoscaler_class: Class::Kpa,
             enable_scale_to_zero: true,
@@ -96,6 +118,15 @@ impl Default for ClusterConfig {
             idle_first_scale_down: true,
             routing_dwell: Duration::from_secs(30),
             drain_limit: DRAIN_LIMIT_DEFAULT,
+            // Kubernetes' own, as the settings of kube-controller-manager have them.
+            hpa_sync_period: Duration::from_secs(15),
+            hpa_tolerance: hpa.tolerance,
+            hpa_downscale_stabilization: hpa.downscale_stabilization,
+            hpa_cpu_initialization_period: hpa.cpu_initialization_period,
+            hpa_initial_readiness_delay: hpa.initial_readiness_delay,
+            prometheus_url: None,
+            prometheus_bearer_token_file: None,
+            prometheus_namespace_label: "namespace".to_owned(),
         }
     }
 }
@@ -151,8 +182,31 @@ impl ClusterConfig {
             idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
             drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
+            hpa_sync_period = reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD);
+            hpa_tolerance = reader.float(&keys::HPA_TOLERANCE, &limits::TOLERANCE);
+            hpa_downscale_stabilization =
+                reader.duration(&keys::HPA_DOWNSCALE_STABILIZATION, &limits::UP_TO_AN_HOUR);
+            hpa_cpu_initialization_period =
+                reader.duration(&keys::HPA_CPU_INITIALIZATION_PERIOD, &limits::UP_TO_AN_HOUR);
+            hpa_initial_readiness_delay =
+                reader.duration(&keys::HPA_INITIAL_READINESS_DELAY, &limits::UP_TO_AN_HOUR);
+            prometheus_url = reader.word(&keys::PROMETHEUS_URL, &limits::HTTP_URL).map(unless_empty);
+            prometheus_bearer_token_file =
+                reader.word(&keys::PROMETHEUS_BEARER_TOKEN_FILE, &limits::FILE).map(unless_empty);
+            prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
         config
+    }
+
+    /// What an evaluation of class hpa goes by.
+    pub fn hpa_settings(&self) -> HpaSettings {
+        HpaSettings {
+            tolerance: self.hpa_tolerance,
+            downscale_stabilization: self.hpa_downscale_stabilization,
+            cpu_initialization_period: self.hpa_cpu_initialization_period,
+            initial_readiness_delay: self.hpa_initial_readiness_delay,
+            compat: Compat::default(),
+        }
     }
 
     /// The load aimed at without any annotation must be at least the least target.
@@ -206,6 +260,10 @@ impl ClusterConfig {
         );
         reader.refuse_present(&keys::MAX_SCALE_LIMIT, &flaw);
     }
+}
+
+fn unless_empty(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
 }
 
 /// 70 and 0.7 both mean 70 %; 1 means 100 %, as in Knative.

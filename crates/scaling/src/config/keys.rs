@@ -68,6 +68,9 @@ keys! {
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
     DRAIN_LIMIT = "ebb.dev/drain-limit";
+    HPA = "ebb.dev/hpa";
+    HPA_SYNC_PERIOD = "ebb.dev/hpa-sync-period";
+    OWN_STABLE_WINDOW = "ebb.dev/stable-window";
 }
 
 keys! {
@@ -97,6 +100,14 @@ keys! {
     IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
     ROUTING_DWELL = "routing-dwell";
     DRAIN_LIMIT = "drain-limit";
+    HPA_SYNC_PERIOD = "hpa-sync-period";
+    HPA_TOLERANCE = "hpa-tolerance";
+    HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";
+    HPA_CPU_INITIALIZATION_PERIOD = "hpa-cpu-initialization-period";
+    HPA_INITIAL_READINESS_DELAY = "hpa-initial-readiness-delay";
+    PROMETHEUS_URL = "prometheus-url";
+    PROMETHEUS_BEARER_TOKEN_FILE = "prometheus-bearer-token-file";
+    PROMETHEUS_NAMESPACE_LABEL = "prometheus-namespace-label";
 }
 
 /// Holds the documented keys of a ConfigMap as Knative ships it; it sets nothing.

@@ -58,6 +58,13 @@ pub(super) const WINDOW: Limit<Duration> = Limit {
     words: "a duration from 6s to 1h, in whole seconds",
     allows: |window| (Duration::from_secs(6)..=HOUR).contains(window) && is_whole(*window),
 };
+/// Kubernetes' autoscaler looks every 15 s; oftener than once a second nothing new is known.
+pub(super) const SYNC_PERIOD: Limit<Duration> = Limit {
+    words: "a duration from 1s to 1h",
+    allows: |period| (Duration::from_secs(1)..=HOUR).contains(period),
+};
+pub(super) const TOLERANCE: Limit<f64> =
+    Limit { words: "a number of at least 0", allows: |tolerance| *tolerance >= 0.0 };
 pub(super) const DELAY: Limit<Duration> = Limit {
     words: "a duration from 0s to 1h, in whole seconds",
     allows: |delay| *delay <= HOUR && is_whole(*delay),
@@ -71,5 +78,22 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
 };
 pub(super) const POSITIVE: Limit<Duration> =
     Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };
+pub(super) const HTTP_URL: Limit<String> = Limit {
+    words: "a URL such as \"http://127.0.0.1:9090\" (without TLS), or nothing",
+    allows: |url| {
+        let host = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
+        url.is_empty()
+            || (host.is_some_and(|host| !host.is_empty()) && url.chars().all(|one| one.is_ascii_graphic()))
+    },
+};
+pub(super) const FILE: Limit<String> =
+    Limit { words: "an absolute path, or nothing", allows: |path| path.is_empty() || path.starts_with('/') };
+pub(super) const LABEL: Limit<String> = Limit {
+    words: "a label of a-z, A-Z, 0-9 and _, or nothing",
+    allows: |label| {
+        label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !label.starts_with(|first: char| first.is_ascii_digit())
+    },
+};
 pub(super) const WHOLE_SECONDS: Limit<Duration> =
     Limit { words: "a duration of at least 0s, in whole seconds", allows: |duration| is_whole(*duration) };

@@ -129,6 +129,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A word of some form. Nothing around it counts.
+    pub(super) fn word(&mut self, key: &Key, limit: &Limit<String>) -> Option<String> {
+        let entry = self.entry(key)?;
+        self.within(entry, limit, entry.value.trim().to_owned())
+    }
+
     /// The name of an algorithm.
     pub(super) fn class(&mut self, key: &Key) -> Option<Class> {
         let entry = self.entry(key)?;
@@ -188,6 +194,11 @@ impl<'a> Reader<'a> {
     pub(super) fn warn_present(&mut self, key: &Key, flaw: &str) {
         let entry = self.entry(key).expect("the caller saw a value that is not the default");
         self.warn(entry.key, flaw);
+    }
+
+    /// Notes what somebody else found wrong.
+    pub(super) fn refuse_all(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        self.problems.extend(problems);
     }
 
     /// Refuses a key; `flaw` continues the sentence that names it.

@@ -1,13 +1,17 @@
 //! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which Knative computes them: `6 × 0.7`
 //! is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods in both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{Percentage, PodCount};
 
+use super::class::Class;
 use super::cluster::ClusterConfig;
 use super::revision::RevisionSettings;
 use super::spec::{Metric, ScalingSpec};
+use crate::hpa::reading::document_of_short_form;
+use crate::hpa::{HpaScaling, own_scaling};
 
 /// The least load per pod to aim at.
 const TARGET_MIN: f64 = 0.01;
@@ -30,12 +34,14 @@ impl RevisionSettings {
         container_concurrency: u32,
         progress_deadline: Duration,
     ) -> ScalingSpec {
-        let stable_window = self.stable_window.unwrap_or(cluster.stable_window);
+        // `window` of class hpa is its stabilization window.
+        let window = if self.is_hpa(cluster) { self.own_stable_window } else { self.stable_window };
+        let stable_window = window.unwrap_or(cluster.stable_window);
         let panic_percentage = self.panic_window_percentage.unwrap_or(cluster.panic_window_percentage);
         let panic_threshold = self.panic_threshold_percentage.unwrap_or(cluster.panic_threshold_percentage);
         let max_scale = self.max_scale.unwrap_or(cluster.max_scale);
         let load = self.load_per_pod(cluster, container_concurrency);
-        ScalingSpec {
+        let spec = ScalingSpec {
             metric: self.metric.unwrap_or_default(),
             aggregation: self.aggregation.unwrap_or_default(),
             stable_window,
@@ -60,7 +66,34 @@ impl RevisionSettings {
             surge_evaluation: self.surge_evaluation.unwrap_or(cluster.surge_evaluation),
             routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
             idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
+            hpa: None,
+        };
+        match self.hpa_scaling(cluster) {
+            Some(hpa) => hpa_spec(spec, hpa),
+            None => spec,
         }
+    }
+
+    fn is_hpa(&self, cluster: &ClusterConfig) -> bool {
+        *self.effective_class(cluster) == Class::Hpa
+    }
+
+    /// What class hpa goes by, if it is the class. A short form that means nothing was refused where it was
+    /// read.
+    fn hpa_scaling(&self, cluster: &ClusterConfig) -> Option<HpaScaling> {
+        if !self.is_hpa(cluster) {
+            return None;
+        }
+        let metric = self.metric_name.as_deref();
+        let document = self
+            .document
+            .clone()
+            .map_or_else(|| document_of_short_form(self, metric, cluster).ok(), |document| Some(*document));
+        Some(HpaScaling {
+            spec: document?.with_settings(cluster.hpa_settings()),
+            sync_period: self.hpa_sync_period.unwrap_or(cluster.hpa_sync_period),
+            requests: self.requests.clone(),
+        })
     }
 
     /// The pod's limit bounds what an annotation may aim at for concurrency; request rates are not bounded by it.
@@ -89,6 +122,21 @@ impl RevisionSettings {
             Some(_) | None => cluster.initial_scale,
         }
     }
+}
+
+/// The settings of class kpa as they apply to a revision of class hpa: bounds are the document's, and who
+/// serves follows from the first own metric. Without one nothing is known of requests, so none of them is a
+/// surge.
+fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
+    let document = &hpa.spec;
+    let max_scale = (document.max < PodCount::MAX).then_some(document.max);
+    let bounded = ScalingSpec { min_scale: document.min, max_scale, ..base };
+    let own = document.metrics.iter().find_map(|metric| own_scaling(metric, &bounded));
+    let spec = match own {
+        Some(own) => ScalingSpec { min_scale: bounded.min_scale, max_scale: bounded.max_scale, ..own },
+        None => ScalingSpec { surge_evaluation: false, ..bounded },
+    };
+    ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }
 }
 
 impl Default for ScalingSpec {

@@ -16,6 +16,10 @@ use super::problem::{Checked, Problem};
 use super::reader::{Place, Reader, printable, shown};
 use super::spec::{Aggregation, Metric};
 use super::suggestion;
+use crate::hpa::PodRequests;
+use crate::hpa::reading::{
+    DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
+};
 
 /// The annotations of one revision, checked but not yet joined with the cluster's configuration. `None` means that the revision says
 /// nothing and the ConfigMap or the default applies.
@@ -23,8 +27,10 @@ use super::suggestion;
 pub struct RevisionSettings {
     /// `class`.
     pub class: Option<Class>,
-    /// `metric`, if it is one of ours; classes other than [`Class::Kpa`] have more, which we do not scale on.
+    /// `metric`, if it is one of ours; class hpa has more.
     pub metric: Option<Metric>,
+    /// `metric` as it is written.
+    pub metric_name: Option<Box<str>>,
     /// `metric-aggregation-algorithm`.
     pub aggregation: Option<Aggregation>,
     /// `target`, requests in flight or per second; at least 0.01.
@@ -59,6 +65,18 @@ pub struct RevisionSettings {
     pub routing_dwell: Option<Duration>,
     /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
     pub drain_limit: Option<Duration>,
+    /// `ebb.dev/hpa-sync-period`: 1 s … 1 h.
+    pub hpa_sync_period: Option<Duration>,
+    /// `ebb.dev/stable-window`, of our own metrics within class hpa: 6 s … 1 h, whole seconds.
+    pub own_stable_window: Option<Duration>,
+    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`), put here by
+    /// whoever can read its format; its presence means that class.
+    #[serde(skip)]
+    pub document: Option<Box<HpaDocument>>,
+    /// What each of its pods requests, put here by whoever reads their template: targets in percent refer to
+    /// it.
+    #[serde(skip)]
+    pub requests: PodRequests,
 }
 
 impl RevisionSettings {
@@ -72,6 +90,7 @@ impl RevisionSettings {
         let settings = Self::read(&mut reader, cluster);
         settings.check_bounds(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
+        settings.check_hpa(&mut reader, annotations, cluster);
         reader.warn_of_shadowed(keys::ALL);
         for key in annotations.keys() {
             check_key(&mut reader, key);
@@ -81,6 +100,9 @@ impl RevisionSettings {
 
     /// The class that applies to the revision.
     pub fn effective_class<'a>(&'a self, cluster: &'a ClusterConfig) -> &'a Class {
+        if self.document.is_some() {
+            return &Class::Hpa;
+        }
         self.class.as_ref().unwrap_or(&cluster.pod_autoscaler_class)
     }
 
@@ -91,31 +113,35 @@ impl RevisionSettings {
 
     /// Refuses what only another autoscaler than ours could run. Apart from [`RevisionSettings::parse`], because such a revision is written
     /// correctly; whether something here can run it is the platform's to say.
-    pub fn require_kpa(&self, cluster: &ClusterConfig) -> Result<(), Problem> {
-        let class = self.effective_class(cluster);
-        if *class == Class::Kpa {
-            return Ok(());
-        }
+    pub fn require_class_of_ours(&self, cluster: &ClusterConfig) -> Result<(), Problem> {
+        let class = match self.effective_class(cluster) {
+            Class::Kpa | Class::Hpa => return Ok(()),
+            Class::Other(name) => name,
+        };
         let (place, key) = match self.class {
             Some(_) => (Place::Annotations, keys::CLASS.name),
             None => (Place::ConfigMap, config_map::POD_AUTOSCALER_CLASS.name),
         };
         let message = format!(
-            "{} is {}, which nothing here runs; write {:?}",
+            "{} is {}, which nothing here runs; write {:?} or {:?}",
             place.name(key),
-            shown(class.name()),
-            Class::Kpa.name()
+            shown(class),
+            Class::Kpa.name(),
+            Class::Hpa.name()
         );
         Err(Problem { key: key.to_owned(), message })
     }
 
     fn read(reader: &mut Reader<'_>, cluster: &ClusterConfig) -> Self {
         let class = reader.class(&keys::CLASS);
-        let effective = class.as_ref().unwrap_or(&cluster.pod_autoscaler_class);
+        let has_document = reader.entry(&keys::HPA).is_some();
+        let default = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
+        let effective = class.as_ref().unwrap_or(default);
         let initial_limit =
             if cluster.allow_zero_initial_scale { limits::COUNT } else { limits::COUNT_FROM_ONE };
         Self {
             metric: read_metric(reader, effective),
+            metric_name: reader.entry(&keys::METRIC).map(|entry| Box::from(entry.value)),
             aggregation: read_aggregation(reader, effective),
             class,
             target: reader.float(&keys::TARGET, &limits::TARGET),
@@ -136,6 +162,46 @@ impl RevisionSettings {
             idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
+            hpa_sync_period: reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD),
+            own_stable_window: reader.duration(&keys::OWN_STABLE_WINDOW, &limits::WINDOW),
+            document: None,
+            requests: PodRequests::default(),
+        }
+    }
+
+    /// What class hpa alone understands, and what it cannot understand.
+    fn check_hpa(
+        &self,
+        reader: &mut Reader<'_>,
+        annotations: &BTreeMap<String, String>,
+        cluster: &ClusterConfig,
+    ) {
+        let has_document = reader.entry(&keys::HPA).is_some();
+        let is_hpa = match &self.class {
+            Some(class) => *class == Class::Hpa,
+            None => has_document || cluster.pod_autoscaler_class == Class::Hpa,
+        };
+        if !is_hpa {
+            for key in [&keys::HPA, &keys::HPA_SYNC_PERIOD, &keys::OWN_STABLE_WINDOW] {
+                if let Some(entry) = reader.entry(key) {
+                    let flaw = format!(
+                        "means something for class {} only; remove it, or write annotation {}: {:?}",
+                        Class::Hpa.name(),
+                        keys::CLASS.name,
+                        Class::Hpa.name()
+                    );
+                    reader.refuse_key(entry.key, &flaw);
+                }
+            }
+            return;
+        }
+        if has_document {
+            let place = format!("annotation {DOCUMENT_ANNOTATION}");
+            return reader.refuse_all(annotations_beside_document(annotations, &place));
+        }
+        if reader.are_sound(&[&keys::METRIC, &keys::TARGET]) {
+            let metric = self.metric_name.as_deref();
+            reader.refuse_all(document_of_short_form(self, metric, cluster).err());
         }
     }
 

@@ -1,9 +1,12 @@
 //! The checked settings of one revision: annotations over the ConfigMap over the defaults, with the target resolved.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{BurstCapacity, PodCount};
+
+use crate::hpa::HpaScaling;
 
 /// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's settings against the
 /// cluster's; the numbers are finite and in range.
@@ -58,6 +61,10 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
+    /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
+    /// targets those of its first own metric.
+    #[serde(skip)]
+    pub hpa: Option<Arc<HpaScaling>>,
 }
 
 /// What a revision is scaled on.

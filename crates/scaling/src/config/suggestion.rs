@@ -10,8 +10,9 @@ pub(super) fn for_annotation(written: &str) -> String {
     let suffix = suffix(written);
     let known = annotation::ALL.iter().map(|key| key.name);
     match nearest(suffix, known) {
-        Some((key, likeness)) if likeness > 0.999 => format!("write {key}"),
+        // Ours of that name is for class hpa alone.
         _ if suffix == config_map::STABLE_WINDOW.name => format!("write {}", annotation::WINDOW.name),
+        Some((key, likeness)) if likeness > 0.999 => format!("write {key}"),
         _ if config_map::ALL.iter().any(|key| key.name == suffix) => format!(
             "{suffix} applies to all revisions alike: remove it here and set it in ConfigMap {CONFIG_MAP_NAME}"
         ),

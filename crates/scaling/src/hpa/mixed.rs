@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
-use super::conditions::ConditionReason;
+use super::conditions::{self, ConditionReason};
 use super::history::Recommendation;
 use super::limits::Limiter;
 use super::samples::{MetricFailure, MetricSamples};
@@ -27,7 +27,7 @@ use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
 use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
-use crate::decision::{Mode, Reason, Stage};
+use crate::decision::{Inputs, Mode, Reason, Stage};
 
 /// One workload of this class: a decider for each own metric, and everything else that is remembered.
 #[derive(Clone, Debug)]
@@ -74,6 +74,34 @@ impl MixedDecider {
             state: HpaState::default(),
             rise: Steps::default(),
             activation_scale: scaling.activation_scale,
+        }
+    }
+
+    /// Follows changed settings: what is remembered stays, and a decider whose metric stays goes on. The
+    /// count is the one that there is now.
+    pub fn update(&mut self, spec: &HpaSpec, scaling: &ScalingSpec, count: PodCount, now: Timestamp) {
+        let fresh = Self::new(spec, scaling, count, now);
+        let mut former = std::mem::take(&mut self.own);
+        self.own = fresh.own;
+        for own in &mut self.own {
+            let Some(place) = former.iter().position(|one| one.scaling.metric == own.scaling.metric) else {
+                continue;
+            };
+            let known = former.swap_remove(place);
+            (own.decider, own.verdict) = (known.decider, known.verdict);
+            own.decider.update(&own.scaling, now);
+        }
+        self.activation_scale = fresh.activation_scale;
+        // Their places are those of the former document.
+        self.state.metrics.clear();
+    }
+
+    /// Zero pods were found where the document allows them: nobody but this class takes the last one away, so
+    /// it may bring the first one back.
+    pub fn note_found_at_zero(&mut self, spec: &HpaSpec, now: Timestamp) {
+        if spec.min == PodCount::ZERO {
+            let condition = &mut self.state.conditions.scaled_to_zero;
+            conditions::set(condition, ConditionReason::ScaledToZero, now);
         }
     }
 
@@ -166,14 +194,32 @@ impl MixedDecider {
         self.state.note_failed_rescale(before, now);
     }
 
+    /// Whether requests need pods, or may: an own metric without data does not say no.
+    pub fn may_need_pods(&self) -> bool {
+        let needs =
+            |own: &OwnMetric| own.verdict.as_ref().is_none_or(|verdict| verdict.desired > PodCount::ZERO);
+        self.own.iter().any(needs)
+    }
+
+    /// The mode of the own metrics: panic if one of them panics.
+    pub fn mode(&self) -> Mode {
+        let verdicts = self.own.iter().filter_map(|own| own.verdict.as_ref());
+        let mut modes = verdicts.map(|verdict| verdict.mode);
+        modes.find(|mode| matches!(mode, Mode::Panic { .. })).unwrap_or(Mode::Stable)
+    }
+
+    /// What the first own metric with data looked at.
+    pub fn inputs(&self) -> Option<Inputs> {
+        self.own.iter().find_map(|own| own.verdict.as_ref()).map(|verdict| verdict.inputs)
+    }
+
     /// The largest answer of the own metrics that have data.
     fn need(&self) -> Option<PodCount> {
         self.own.iter().filter_map(|own| own.verdict.as_ref()).map(|verdict| verdict.desired).max()
     }
 
     fn panics(&self) -> bool {
-        let mut verdicts = self.own.iter().filter_map(|own| own.verdict.as_ref());
-        verdicts.any(|verdict| matches!(verdict.mode, Mode::Panic { .. }))
+        matches!(self.mode(), Mode::Panic { .. })
     }
 
     /// The own metrics' entries; and at zero nothing is asked that only pods could answer.
@@ -301,7 +347,7 @@ fn decided(verdict: &Verdict) -> MetricSamples {
 }
 
 /// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the document's.
-fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec> {
+pub(crate) fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec> {
     let MetricSpec::Own { metric, target } = metric else { return None };
     let target = (target.as_f64() / 1000.0).max(0.01);
     Some(ScalingSpec {
@@ -310,6 +356,7 @@ fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec
         total_per_pod: target,
         min_scale: PodCount::ZERO,
         max_scale: None,
+        hpa: None,
         ..scaling.clone()
     })
 }

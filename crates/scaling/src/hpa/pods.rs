@@ -25,7 +25,7 @@ impl HpaPods {
         Self(pods)
     }
 
-    pub(super) fn as_slice(&self) -> &[HpaPod] {
+    pub(crate) fn as_slice(&self) -> &[HpaPod] {
         &self.0
     }
 }

@@ -105,6 +105,14 @@ impl MetricSpec {
         }
     }
 
+    /// Whether its values have to be asked for outside of the pods' own reports.
+    pub fn is_asked_for(&self) -> bool {
+        match self {
+            Self::Pods { .. } | Self::Object { .. } | Self::External { .. } => true,
+            Self::Resource { .. } | Self::Own { .. } => false,
+        }
+    }
+
     pub(super) fn label(&self) -> MetricLabel {
         MetricLabel::new(self.name())
     }

@@ -20,6 +20,11 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
+    /// One that was there with this many pods.
+    pub(super) fn found_with(wanted: PodCount, now: Timestamp) -> Self {
+        Self { wanted, origin: RevisionOrigin::Found, now }
+    }
+
     /// The count that is held as in panic while nothing is known of the load.
     pub(super) fn held(self) -> PodCount {
         match self.origin {

@@ -2,6 +2,7 @@
 
 use vocabulary::{PodCount, Routing, Timestamp};
 
+use super::algorithm::Algorithm;
 use crate::config::ScalingSpec;
 use crate::decider::Verdict;
 use crate::decision::{Mode, Sentence, State};
@@ -42,16 +43,22 @@ pub(super) fn why_not_zero(
     spec: &ScalingSpec,
     wanted: PodCount,
     plan: &Plan,
-    verdict: Option<&Verdict>,
+    algorithm: &Algorithm,
     now: Timestamp,
 ) -> (Why, Option<Sentence>) {
     if wanted == PodCount::ZERO {
         return (Why::Zero, None);
     }
-    let (why, sentence) = match (&plan.kept, verdict) {
+    let (why, sentence) = match (&plan.kept, algorithm) {
         (Some(kept), _) => (Why::Kept(kept.rule), kept.text),
-        (None, None) => (Why::Undecided, State::NothingKnown.into()),
-        (None, Some(verdict)) => load_sentence(spec, verdict, now),
+        (None, Algorithm::Kpa(kpa)) => match kpa.verdict() {
+            None => (Why::Undecided, State::NothingKnown.into()),
+            Some(verdict) => load_sentence(spec, verdict, now),
+        },
+        (None, Algorithm::Hpa(hpa)) => match hpa.reasons().last() {
+            None => (Why::Undecided, State::NothingKnown.into()),
+            Some(last) => (Why::Load, last.text),
+        },
     };
     (why, Some(sentence))
 }

@@ -61,6 +61,11 @@ impl Pods {
         self.ready.binary_search(&pod).is_ok()
     }
 
+    /// All of them, in the order of their ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = PodFact> {
+        self.pods.values().copied()
+    }
+
     pub(super) fn ids(&self) -> impl Iterator<Item = PodId> {
         self.pods.keys().copied()
     }

@@ -1,5 +1,6 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
+mod hpa;
 mod laws;
 mod rest;
 mod vectors;
@@ -9,6 +10,7 @@ use vocabulary::{BurstCapacity, PodState};
 
 use self::world::{ACTIVATOR, REVISION, World, running, sample};
 use super::*;
+use crate::config::ScalingSpec;
 use crate::decision::{Stage, Trigger};
 
 fn spec() -> ScalingSpec {
@@ -50,6 +52,7 @@ fn counts(commands: &[Command]) -> Vec<u32> {
         Command::SetRouting { .. }
         | Command::SetActivatorCount { .. }
         | Command::SetSurgeThreshold { .. }
+        | Command::AskMetrics { .. }
         | Command::Publish { .. } => None,
     });
     counts.collect()
@@ -569,6 +572,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
             Command::ScaleTo { .. }
             | Command::SetRouting { .. }
             | Command::SetActivatorCount { .. }
+            | Command::AskMetrics { .. }
             | Command::Publish { .. } => None,
         })
     };

@@ -1,6 +1,7 @@
 //! The app that the suites put behind ebb: well-behaved by default, badly on request.
 //!
-//! It listens on `$PORT` and answers `/` (`?sleep=MS` waits first) with its process id and the requests it holds in headers; a request body comes
+//! It listens on `$PORT` and answers `/` (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with
+//! its process id and the requests it holds in headers; a request body comes
 //! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
 //!
 //! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would send is in [`raw`], which is the whole app
@@ -32,6 +33,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use journal::Journal;
+use nix::time::{ClockId, clock_gettime};
 use tests::bench::clock;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -204,6 +206,9 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     while query(&request, "until").is_some_and(|file| !Path::new(file).exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    if let Some(burn) = query(&request, "burn").and_then(|milliseconds| milliseconds.parse().ok()) {
+        burn_cpu(Duration::from_millis(burn));
+    }
     let number = counted.1;
     let version = format!("{:?}", request.version());
     let cookies = request.headers().get_all("cookie").iter().count();
@@ -220,6 +225,18 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     response.headers_mut().insert("x-version", HeaderValue::try_from(version).expect("ASCII"));
     response.headers_mut().insert("x-cookies", HeaderValue::from(cookies));
     Ok(response)
+}
+
+/// Uses CPU time, however long that takes on a busy machine.
+fn burn_cpu(time: Duration) {
+    let used = || {
+        let used = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every thread has this clock");
+        Duration::from(used)
+    };
+    let until = used() + time;
+    while used() < until {
+        std::hint::black_box((0..10_000_u32).fold(0, u32::wrapping_add));
+    }
 }
 
 /// Sends the body back once all of it is there; to HEAD, only its length.

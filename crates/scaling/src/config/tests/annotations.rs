@@ -2,6 +2,7 @@
 
 use super::super::{Aggregation, Class, ClusterConfig, Metric, RevisionSettings, misplaced_annotations};
 use super::{annotated, cluster, map};
+use vocabulary::PodCount;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
@@ -226,22 +227,92 @@ fn a_misspelt_prefix_is_worth_a_word() {
 }
 
 #[test]
-fn only_class_kpa_runs_here() {
+fn only_classes_of_ours_run_here() {
     let config = ClusterConfig::default();
     let hpa_by_default = cluster(&[("pod-autoscaler-class", HPA)]);
     let settings = |pairs, config| annotated(pairs, config).expect("written correctly").value;
-    assert_eq!(settings(&[], &config).require_kpa(&config), Ok(()));
-    assert_eq!(settings(&[("class", KPA)], &hpa_by_default).require_kpa(&hpa_by_default), Ok(()));
-    let problem = settings(&[("class", HPA)], &config).require_kpa(&config).expect_err("not here");
-    assert_eq!(
-        problem.message,
-        "annotation autoscaling.knative.dev/class is \"hpa.autoscaling.knative.dev\", which nothing here runs; \
-         write \"kpa.autoscaling.knative.dev\""
-    );
-    let problem = settings(&[], &hpa_by_default).require_kpa(&hpa_by_default).expect_err("not here");
-    assert_eq!(problem.key, "pod-autoscaler-class");
+    assert_eq!(settings(&[], &config).require_class_of_ours(&config), Ok(()));
+    assert_eq!(settings(&[("class", KPA)], &hpa_by_default).require_class_of_ours(&hpa_by_default), Ok(()));
+    assert_eq!(settings(&[("class", HPA)], &config).require_class_of_ours(&config), Ok(()));
+    assert_eq!(settings(&[], &hpa_by_default).require_class_of_ours(&hpa_by_default), Ok(()));
     let other = settings(&[("class", "mine")], &config);
     assert_eq!(other.effective_class(&config), &Class::Other("mine".to_owned()));
+    let problem = other.require_class_of_ours(&config).expect_err("not here");
+    assert_eq!(
+        problem.message,
+        "annotation autoscaling.knative.dev/class is \"mine\", which nothing here runs; write \
+         \"kpa.autoscaling.knative.dev\" or \"hpa.autoscaling.knative.dev\""
+    );
+    let other_by_default = cluster(&[("pod-autoscaler-class", "mine")]);
+    let problem =
+        settings(&[], &other_by_default).require_class_of_ours(&other_by_default).expect_err("not here");
+    assert_eq!(problem.key, "pod-autoscaler-class");
+}
+
+#[test]
+fn what_is_for_class_hpa_alone_is_refused_elsewhere() {
+    let config = ClusterConfig::default();
+    for (key, value) in [
+        ("ebb.dev/hpa", "maxReplicas: 3"),
+        ("ebb.dev/hpa-sync-period", "5s"),
+        ("ebb.dev/stable-window", "6s"),
+    ] {
+        let problems = annotated(&[("class", KPA), (key, value)], &config).expect_err("for class hpa");
+        let message = format!(
+            "annotation {key} means something for class hpa.autoscaling.knative.dev only; remove it, or write \
+             annotation autoscaling.knative.dev/class: \"hpa.autoscaling.knative.dev\""
+        );
+        assert_eq!(problems.iter().map(|problem| &problem.message).collect::<Vec<_>>(), [&message]);
+        annotated(&[("class", HPA), (key, value)], &config).expect("for class hpa");
+    }
+    annotated(&[("ebb.dev/hpa", "maxReplicas: 3")], &config).expect("a document means class hpa");
+    let problems =
+        annotated(&[("class", HPA), ("ebb.dev/hpa-sync-period", "500ms")], &config).expect_err("short");
+    assert!(problems[0].message.ends_with("is out of range; write a duration from 1s to 1h"), "{problems:?}");
+}
+
+#[test]
+fn a_document_leaves_no_room_for_annotations_that_say_the_same() {
+    let pairs = [("ebb.dev/hpa", "maxReplicas: 3"), ("min-scale", "1"), ("window", "60s")];
+    let problems = annotated(&pairs, &ClusterConfig::default()).expect_err("said twice");
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "annotation autoscaling.knative.dev/min-scale is \"1\", which annotation ebb.dev/hpa says too \
+             (minReplicas); remove one of them",
+            "annotation autoscaling.knative.dev/window is \"60s\", which annotation ebb.dev/hpa says too (behavior); \
+             remove one of them",
+        ]
+    );
+}
+
+/// The document's bounds, its first own metric and the window of own metrics are what the rules around it go
+/// by.
+#[test]
+fn settings_of_class_hpa_are_the_documents() {
+    let config = ClusterConfig::default();
+    let pairs = [
+        ("class", HPA),
+        ("metric", "concurrency"),
+        ("target", "10"),
+        ("max-scale", "7"),
+        ("window", "90s"),
+        ("ebb.dev/stable-window", "12s"),
+        ("ebb.dev/hpa-sync-period", "3s"),
+    ];
+    let seconds = std::time::Duration::from_secs;
+    let spec = annotated(&pairs, &config).expect("valid").value.resolve(&config, 0, seconds(600));
+    assert_eq!((spec.min_scale, spec.max_scale), (PodCount::ZERO, Some(PodCount::new(7))));
+    assert_eq!((spec.stable_window, spec.panic_window), (seconds(12), seconds(1)));
+    assert_eq!((spec.target_per_pod, spec.total_per_pod), (10.0, 10.0), "no utilisation factor");
+    let hpa = spec.hpa.expect("class hpa");
+    assert_eq!(hpa.sync_period, seconds(3));
+    let window = hpa.spec.behavior.as_ref().expect("a window").scale_down.stabilization_window;
+    assert_eq!(window, Some(seconds(90)));
+    let cpu = annotated(&[("class", HPA), ("min-scale", "0")], &config).expect("valid").value;
+    let spec = cpu.resolve(&config, 0, seconds(600));
+    assert_eq!((spec.min_scale, spec.max_scale, spec.surge_evaluation), (PodCount::ONE, None, false));
 }
 
 #[test]
@@ -256,6 +327,7 @@ fn metric_and_switches_are_read() {
     let settings = annotated(&pairs, &ClusterConfig::default()).expect("valid").value;
     let expected = RevisionSettings {
         metric: Some(Metric::Rps),
+        metric_name: Some("rps".into()),
         surge_evaluation: Some(false),
         idle_first_scale_down: Some(false),
         routing_dwell: Some(std::time::Duration::from_millis(1500)),

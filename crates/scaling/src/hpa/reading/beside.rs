@@ -8,25 +8,23 @@ use crate::config::Problem;
 pub const DOCUMENT_ANNOTATION: &str = "ebb.dev/hpa";
 
 /// Knative's annotation in both spellings, and the field that says the same.
-const SAID_TWICE: [(&str, &str); 6] = [
+const SAID_TWICE: [(&str, &str); 7] = [
     ("autoscaling.knative.dev/maxScale", "maxReplicas"),
     ("autoscaling.knative.dev/max-scale", "maxReplicas"),
     ("autoscaling.knative.dev/minScale", "minReplicas"),
     ("autoscaling.knative.dev/min-scale", "minReplicas"),
     ("autoscaling.knative.dev/metric", "metrics"),
     ("autoscaling.knative.dev/target", "metrics"),
+    ("autoscaling.knative.dev/window", "behavior"),
 ];
 
-/// Refuses `min-scale`, `max-scale`, `metric` and `target` beside a document, naming both places.
-pub fn annotations_beside_document(annotations: &BTreeMap<String, String>) -> Vec<Problem> {
-    if !annotations.contains_key(DOCUMENT_ANNOTATION) {
-        return Vec::new();
-    }
+/// Refuses `min-scale`, `max-scale`, `metric`, `target` and `window` beside a document, naming both places.
+/// `document` is how messages call its place.
+pub fn annotations_beside_document(annotations: &BTreeMap<String, String>, document: &str) -> Vec<Problem> {
     let said_twice = SAID_TWICE.iter().filter_map(|(key, field)| {
         let value = annotations.get(*key)?;
-        let message = format!(
-            "annotation {key} is {value:?}, which annotation {DOCUMENT_ANNOTATION} says too ({field}); remove one of them"
-        );
+        let message =
+            format!("annotation {key} is {value:?}, which {document} says too ({field}); remove one of them");
         Some(Problem { key: (*key).to_owned(), message })
     });
     said_twice.collect()

@@ -114,7 +114,10 @@ mod tests {
             .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()))
             .collect();
         let cluster = ClusterConfig::default();
-        let settings = RevisionSettings::parse(&annotations, &cluster).unwrap().value;
+        let settings = match RevisionSettings::parse(&annotations, &cluster) {
+            Ok(checked) => checked.value,
+            Err(problems) => return Err(problems[0].to_string()),
+        };
         let metric = annotations.get(METRIC).map(String::as_str);
         document_of_short_form(&settings, metric, &cluster).map_err(|problem| problem.to_string())
     }

@@ -348,7 +348,7 @@ fn point_10_the_first_own_metric_says_who_serves() {
 fn point_11_bounds_and_metrics_are_the_documents_alone() {
     let annotations = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), "1".to_owned())).collect();
     let beside = |keys: &[&str]| -> Vec<String> {
-        let problems = reading::annotations_beside_document(&annotations(keys));
+        let problems = reading::annotations_beside_document(&annotations(keys), "annotation ebb.dev/hpa");
         problems.iter().map(ToString::to_string).collect()
     };
     let document = "ebb.dev/hpa";
@@ -362,11 +362,6 @@ fn point_11_bounds_and_metrics_are_the_documents_alone() {
     assert_eq!(
         beside(&[document, "autoscaling.knative.dev/metric", "autoscaling.knative.dev/target"]).len(),
         2
-    );
-    assert_eq!(
-        beside(&["autoscaling.knative.dev/min-scale"]),
-        [""; 0],
-        "without a document they are Knative's own"
     );
     assert_eq!(
         beside(&[document, "autoscaling.knative.dev/scale-down-delay"]),

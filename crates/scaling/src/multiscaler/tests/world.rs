@@ -1,8 +1,11 @@
 //! A small world around one revision: an activator, pods, a clock.
 
-use vocabulary::{Concurrency, Load, PodState, RequestRate};
+use std::sync::Arc;
+
+use vocabulary::{Concurrency, Load, PodState, PresentCount, RequestRate};
 
 use super::super::*;
+use crate::config::ScalingSpec;
 
 pub(super) const REVISION: RevisionId = RevisionId(0);
 pub(super) const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(0));
@@ -194,6 +197,7 @@ impl World {
             Command::SetRouting { .. }
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
+            | Command::AskMetrics { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
@@ -206,6 +210,7 @@ impl World {
             Command::ScaleTo { .. }
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
+            | Command::AskMetrics { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()

@@ -1,0 +1,207 @@
+//! Documents of class hpa: those of kind `HorizontalPodAutoscaler`, and the one in a Service's annotation.
+//!
+//! On one machine the only thing that such a document can scale is a Service of the same files. What it says
+//! is checked where all of class hpa is (`scaling::hpa::reading`); here its text becomes a tree, and what is
+//! wrong with it finds its line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use scaling::config::Problem;
+use scaling::hpa::reading::{self, HpaDocument, ScaleTarget};
+use vocabulary::RevisionName;
+
+use crate::manifest::fields::Report;
+use crate::manifest::yaml::{Node, Place, Value};
+
+/// What a document of this kind scales here.
+const TARGET_KIND: &str = "Service";
+
+/// A document and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlacedAutoscaler {
+    /// The file, as the user named it.
+    pub(crate) file: PathBuf,
+    /// Where its document begins.
+    pub(crate) place: Place,
+    /// Its name and place for people.
+    pub(crate) title: String,
+    /// What it says.
+    pub(crate) document: HpaDocument,
+}
+
+/// All documents of the files, by the Service that each scales.
+#[derive(Debug, Default)]
+pub(crate) struct Autoscalers {
+    sound: BTreeMap<RevisionName, PlacedAutoscaler>,
+    /// Services whose document was refused: they stay as they were.
+    refused: BTreeSet<RevisionName>,
+}
+
+impl Autoscalers {
+    /// Reads a document of kind `HorizontalPodAutoscaler`.
+    pub(crate) fn read(&mut self, node: &Node, report: &mut Report) {
+        let json = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
+        let read = reading::read_document(&tree_of(node), json);
+        let target = target_of(node);
+        let checked = match read {
+            Ok(checked) => checked,
+            Err(problems) => {
+                self.refused.extend(target);
+                return refuse_all(problems, node, report);
+            }
+        };
+        for warning in checked.warnings {
+            report.warn(place_of(&warning.key, node), warning.message);
+        }
+        let (scale_target, document) = checked.value;
+        let Some(service) = service_of(&scale_target, node, report) else { return };
+        let (line, column) = node.place;
+        let title = format!(
+            "the HorizontalPodAutoscaler {} ({}:{line}:{column})",
+            scale_target.document,
+            report.file().display()
+        );
+        if let Some(first) = self.sound.get(&service) {
+            let (short, first) = (service.name(), &first.title);
+            let message =
+                format!("spec.scaleTargetRef is the Service {short}, which {first} scales already; keep one");
+            report.refuse(place_of("spec.scaleTargetRef", node), message);
+            self.refused.insert(service);
+            return;
+        }
+        let placed = PlacedAutoscaler { file: report.file().to_owned(), place: node.place, title, document };
+        self.sound.insert(service, placed);
+    }
+
+    /// The document of a Service.
+    pub(crate) fn of(&self, service: &RevisionName) -> Option<&PlacedAutoscaler> {
+        self.sound.get(service)
+    }
+
+    /// Services that have none of their own fault.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &RevisionName> {
+        self.refused.iter()
+    }
+
+    /// Refuses documents whose Service stands nowhere.
+    pub(crate) fn refuse_strays(&self, is_known: impl Fn(&RevisionName) -> bool) -> Vec<Report> {
+        let strays = self.sound.iter().filter(|(service, _)| !is_known(service));
+        let report = |(service, placed): (&RevisionName, &PlacedAutoscaler)| {
+            let mut report = Report::about(&placed.file);
+            let (name, namespace) = (service.name(), service.namespace());
+            let message = format!(
+                "spec.scaleTargetRef is the Service {name} of namespace {namespace}, which stands in no file; \
+                 write its name, or remove this document"
+            );
+            report.refuse(placed.place, message);
+            report
+        };
+        strays.map(report).collect()
+    }
+}
+
+/// The Service that a document scales.
+fn service_of(target: &ScaleTarget, node: &Node, report: &mut Report) -> Option<RevisionName> {
+    let place = place_of("spec.scaleTargetRef", node);
+    let (kind, name) = (&*target.target.kind, &*target.target.name);
+    if kind != TARGET_KIND {
+        let message = format!(
+            "spec.scaleTargetRef is {kind} {name}; on one machine an autoscaler scales a {TARGET_KIND} of \
+             serving.knative.dev/v1: write kind: {TARGET_KIND} and its name"
+        );
+        report.refuse(place, message);
+        return None;
+    }
+    let namespace = target.namespace.as_deref().unwrap_or("default");
+    let service = RevisionName::new(namespace, "service", name).ok();
+    if service.is_none() {
+        report.refuse(place, format!("spec.scaleTargetRef.name is {name:?}, which names no Service"));
+    }
+    service
+}
+
+/// Reads the document in a Service's annotation.
+pub(crate) fn read_annotation(text: &str, place: Option<Place>, report: &mut Report) -> Option<HpaDocument> {
+    let annotation = format!("annotation {}", reading::DOCUMENT_ANNOTATION);
+    // As in manifests, `yes` is a word.
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let node = match serde_saphyr::from_str_with_options::<reading::Node>(text, options) {
+        Ok(node) => node,
+        Err(error) => {
+            let error = error.to_string();
+            let error = error.lines().next().unwrap_or_default();
+            report.refuse(place, format!("{annotation} is neither YAML nor JSON: {error}"));
+            return None;
+        }
+    };
+    match reading::read_spec(&node, &annotation) {
+        Ok(checked) => {
+            for warning in checked.warnings {
+                report.warn(place, warning.message);
+            }
+            Some(checked.value)
+        }
+        Err(problems) => {
+            for problem in problems {
+                report.refuse(place, problem.message);
+            }
+            None
+        }
+    }
+}
+
+fn refuse_all(problems: Vec<Problem>, node: &Node, report: &mut Report) {
+    for problem in problems {
+        report.refuse(place_of(&problem.key, node), problem.message);
+    }
+}
+
+/// The Service that a document means, if so much of it can be read.
+fn target_of(node: &Node) -> Option<RevisionName> {
+    let target = node.field("spec")?.field("scaleTargetRef")?;
+    let namespace = node.field("metadata").and_then(|metadata| metadata.field("namespace")?.text());
+    let name = target.field("name")?.text()?;
+    RevisionName::new(namespace.unwrap_or("default"), "service", name).ok()
+}
+
+/// The place of a path such as `spec.metrics[1].resource.target`, or of the nearest thing around it that is
+/// there.
+fn place_of(path: &str, document: &Node) -> Place {
+    let mut node = document;
+    for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+        let inner = match (&node.value, step.strip_suffix(']')) {
+            (Value::List(items), Some(index)) => index.parse().ok().and_then(|index: usize| items.get(index)),
+            (
+                Value::List(_)
+                | Value::Map(_)
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Integer(_)
+                | Value::Number(_)
+                | Value::Text(_),
+                _,
+            ) => node.field(step),
+        };
+        let Some(inner) = inner else { break };
+        node = inner;
+    }
+    node.place
+}
+
+/// Without places, as class hpa reads it.
+fn tree_of(node: &Node) -> reading::Node {
+    match &node.value {
+        Value::Null => reading::Node::Null,
+        Value::Bool(value) => reading::Node::Boolean(*value),
+        // No field takes so large a number; as text it is shown as it was written.
+        Value::Integer(number) => i64::try_from(*number)
+            .map_or_else(|_| reading::Node::Text(number.to_string()), reading::Node::Integer),
+        Value::Number(number) => reading::Node::Float(*number),
+        Value::Text(text) => reading::Node::Text(text.clone()),
+        Value::List(items) => reading::Node::List(items.iter().map(tree_of).collect()),
+        Value::Map(entries) => reading::Node::Map(
+            entries.iter().map(|(key, value)| (key.text.clone(), tree_of(value))).collect(),
+        ),
+    }
+}

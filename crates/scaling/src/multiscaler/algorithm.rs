@@ -1,0 +1,168 @@
+//! By which class is a revision's count found, and what did that say last?
+
+use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+
+use super::TICK;
+use super::beginning::Beginning;
+use super::hpa::HpaScaler;
+use super::pods::Pods;
+use super::routing;
+use crate::config::ScalingSpec;
+use crate::decider::{Decider, Observation, Verdict};
+use crate::decision::{Inputs, Mode, Reason};
+use crate::hpa::{Rescale, routing_without_own};
+
+/// The classes that are run here.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every revision is of class kpa, and is looked at where it lies"
+)]
+#[derive(Clone, Debug)]
+pub(super) enum Algorithm {
+    /// Requests decide, every two seconds and whenever they surge.
+    Kpa(KpaScaler),
+    /// Metrics of all kinds decide, at every sync.
+    Hpa(Box<HpaScaler>),
+}
+
+/// Class kpa of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct KpaScaler {
+    decider: Decider,
+    /// The last valid evaluation.
+    verdict: Option<Verdict>,
+}
+
+impl KpaScaler {
+    fn new(spec: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
+        Self { decider: Decider::new(spec, count, now), verdict: None }
+    }
+
+    pub(super) fn decide(&mut self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) {
+        self.verdict = Some(self.decider.decide(spec, observation, now));
+    }
+
+    pub(super) fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+}
+
+impl Algorithm {
+    pub(super) fn new(spec: &ScalingSpec, beginning: Beginning) -> Self {
+        let (count, now) = (beginning.held(), beginning.now);
+        match &spec.hpa {
+            None => Self::Kpa(KpaScaler::new(spec, count, now)),
+            Some(_) => Self::Hpa(Box::new(HpaScaler::new(spec, beginning))),
+        }
+    }
+
+    /// Follows changed settings. Another class begins with the count that there is, as after a restart.
+    pub(super) fn update(&mut self, spec: &ScalingSpec, wanted: PodCount, pods: &Pods, now: Timestamp) {
+        match (&mut *self, &spec.hpa) {
+            (Self::Kpa(kpa), None) => kpa.decider.update(spec, now),
+            (Self::Hpa(hpa), Some(settings)) => hpa.update(spec, settings, wanted, now),
+            (Self::Kpa(_), Some(_)) | (Self::Hpa(_), None) => {
+                *self = Self::new(spec, Beginning::found_with(wanted, now));
+                self.pods_changed(pods, now);
+            }
+        }
+    }
+
+    /// How many pods are needed, before bounds; `None` before the first valid decision.
+    pub(super) fn desired(&self) -> Option<PodCount> {
+        match self {
+            Self::Kpa(kpa) => kpa.verdict.as_ref().map(|verdict| verdict.desired),
+            Self::Hpa(hpa) => hpa.desired(),
+        }
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        match self {
+            Self::Kpa(kpa) => kpa.decider.mode(),
+            Self::Hpa(hpa) => hpa.deciders().mode(),
+        }
+    }
+
+    /// How the last decision came to what is desired.
+    pub(super) fn reasons(&self) -> &[Reason] {
+        match self {
+            Self::Kpa(kpa) => kpa.verdict.as_ref().map_or(&[], Verdict::reasons),
+            Self::Hpa(hpa) => hpa.reasons(),
+        }
+    }
+
+    /// What the last valid decision looked at, as far as that are requests.
+    pub(super) fn inputs(&self) -> Option<Inputs> {
+        match self {
+            Self::Kpa(kpa) => kpa.verdict.as_ref().map(|verdict| verdict.inputs),
+            Self::Hpa(hpa) => hpa.deciders().inputs(),
+        }
+    }
+
+    /// The room beyond the target burst capacity; `None` while nothing is known of requests.
+    pub(super) fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {
+        match self {
+            Self::Kpa(kpa) => kpa.verdict.as_ref().map(|verdict| verdict.excess_burst_capacity),
+            Self::Hpa(hpa) => hpa.deciders().excess_burst_capacity(),
+        }
+    }
+
+    /// Who should serve, were there no dwell; `None` while that is not known.
+    pub(super) fn routing(&self, want: Option<PodCount>, ready: PodCount) -> Option<Routing> {
+        match self {
+            Self::Hpa(hpa) if !hpa.has_own() => Some(match want {
+                // The last pod is about to go.
+                Some(PodCount::ZERO) => Routing::ThroughActivator,
+                Some(_) | None => routing_without_own(ready),
+            }),
+            Self::Kpa(_) | Self::Hpa(_) => {
+                self.excess_burst_capacity().map(|room| routing::without_dwell(want, room))
+            }
+        }
+    }
+
+    /// How often requests are looked at when nothing presses; `None` if they decide nothing.
+    pub(super) fn tick(&self) -> Option<std::time::Duration> {
+        match self {
+            Self::Hpa(hpa) if !hpa.has_own() => None,
+            Self::Kpa(_) | Self::Hpa(_) => Some(TICK),
+        }
+    }
+
+    /// Whether requests have a say.
+    pub(super) fn counts_requests(&self) -> bool {
+        self.tick().is_some()
+    }
+
+    /// When metrics are to be asked, or answers are overdue.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Kpa(_) => None,
+            Self::Hpa(hpa) => Some(hpa.deadline()),
+        }
+    }
+
+    pub(super) fn pods_changed(&mut self, pods: &Pods, now: Timestamp) {
+        match self {
+            Self::Kpa(_) => {}
+            Self::Hpa(hpa) => hpa.pods_changed(pods.iter(), now),
+        }
+    }
+
+    /// The platform was asked for another count.
+    pub(super) fn note_ordered(&mut self, change: Rescale, now: Timestamp) {
+        match self {
+            Self::Kpa(_) => {}
+            Self::Hpa(hpa) => hpa.note_ordered(change, now),
+        }
+    }
+
+    /// Somebody else asked the platform for another count. Class kpa goes by the load alone; to class hpa it
+    /// is the count that the next sync goes on from.
+    pub(super) fn note_foreign_count(&mut self, count: PodCount) {
+        match self {
+            Self::Kpa(_) => {}
+            Self::Hpa(hpa) => hpa.note_foreign_count(count),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What goes into a multiscaler, and what comes out.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use vocabulary::{
+    BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, ResourceUsage, RevisionId, Routing, Sample,
+};
+
+use crate::config::ScalingSpec;
+use crate::decision::Decision;
+use crate::hpa::{HpaScaling, MetricSamples};
+
+/// Where a revision comes from that appears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RevisionOrigin {
+    /// It has just been made, and has never been ready: it starts with its initial scale, and has what it
+    /// needs once that is reached.
+    New,
+    /// It was there before we were (a restart, another owner): what it has is kept until its windows are full
+    /// again, since that may be what it needs.
+    #[default]
+    Found,
+}
+
+/// A fact, and (in [`super::Multiscaler::handle`]) when it became known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
+    RevisionChanged {
+        /// Which.
+        revision: RevisionId,
+        /// Its settings, resolved.
+        spec: Arc<ScalingSpec>,
+        /// The platform's replica count.
+        wanted: PodCount,
+        /// Looked at when the revision appears.
+        origin: RevisionOrigin,
+    },
+    /// A revision is gone.
+    RevisionRemoved {
+        /// Which.
+        revision: RevisionId,
+    },
+    /// The pods of a revision, all of them.
+    PodsChanged {
+        /// Whose.
+        revision: RevisionId,
+        /// In any order.
+        pods: Vec<PodFact>,
+    },
+    /// One pod's readiness or phase changed; ignored unless it is among the pods of a revision.
+    PodChanged {
+        /// The pod as it now is.
+        pod: PodFact,
+    },
+    /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis
+    /// here.
+    ReporterStarted {
+        /// Who.
+        reporter: Reporter,
+        /// Of which of its lives.
+        boot: BootId,
+        /// The number of its second that runs now.
+        current_second: u64,
+        /// Its past seconds, oldest first; for an activator, each with the revision.
+        history: Vec<(RevisionId, Sample)>,
+    },
+    /// A reporter's completed second, of one revision. A repeat of the same second replaces.
+    LoadReported {
+        /// Who.
+        reporter: Reporter,
+        /// Of which revision.
+        revision: RevisionId,
+        /// What it measured.
+        sample: Sample,
+    },
+    /// What the app of a pod and everything below it used.
+    UsageReported {
+        /// Which pod.
+        pod: PodId,
+        /// How much.
+        usage: ResourceUsage,
+    },
+    /// What a round of questions brought ([`Command::AskMetrics`]).
+    MetricsAnswered {
+        /// Of which revision.
+        revision: RevisionId,
+        /// Which round.
+        round: u64,
+        /// The place of each metric that was asked for in the document, and what is known of it.
+        answers: Vec<(usize, MetricSamples)>,
+    },
+    /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
+    /// pod's heartbeat, the end of an activator's frame). It is heard.
+    ReporterHeard {
+        /// Who.
+        reporter: Reporter,
+        /// Which second.
+        second: u64,
+    },
+    /// What a reporter holds right now, unasked.
+    PresentReported {
+        /// Who.
+        reporter: Reporter,
+        /// Of which revision.
+        revision: RevisionId,
+        /// How much.
+        count: PresentCount,
+    },
+    /// A link is gone. The reporter's values stay; its silence counts from its last frame.
+    LinkLost {
+        /// Whose.
+        reporter: Reporter,
+    },
+    /// The activators that exist.
+    ActivatorsChanged {
+        /// All of them.
+        activators: Vec<ReplicaId>,
+    },
+    /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot,
+    /// an assignment that routes through it. This is Knative's activator probe, with our own facts.
+    ///
+    /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it
+    /// again when it holds again.
+    PathAcknowledged {
+        /// Whose path.
+        revision: RevisionId,
+        /// Through activators and acknowledged by all.
+        acknowledged: bool,
+    },
+    /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once
+    /// we ordered one.
+    RoutingObserved {
+        /// Whose.
+        revision: RevisionId,
+        /// What is in force.
+        routing: Routing,
+    },
+}
+
+/// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is
+/// a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodFact {
+    /// Which.
+    pub pod: PodId,
+    /// How far its life has come.
+    pub phase: PodPhase,
+    /// Whether it takes requests.
+    pub is_ready: bool,
+}
+
+/// The phases of spec kpa §7.7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PodPhase {
+    /// Not running yet.
+    Pending,
+    /// Runs.
+    Running,
+    /// On its way out; never counted as ready.
+    Terminating,
+}
+
+/// What the edge must do. Drain every command before the next event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Write the replica count.
+    ScaleTo {
+        /// Of which revision.
+        revision: RevisionId,
+        /// To this.
+        count: PodCount,
+        /// The decision that this follows from.
+        because: Arc<Decision>,
+    },
+    /// Put the activators into the request path, or take them out.
+    SetRouting {
+        /// Of which revision.
+        revision: RevisionId,
+        /// To this.
+        routing: Routing,
+    },
+    /// How many activators should serve the revision.
+    SetActivatorCount {
+        /// Which revision.
+        revision: RevisionId,
+        /// At most this many; all if fewer exist.
+        count: PodCount,
+    },
+    /// From which in-flight-plus-queued count on a pod must report at once; `None` turns that off.
+    SetSurgeThreshold {
+        /// The pods of this revision.
+        revision: RevisionId,
+        /// Requests.
+        threshold: Option<u32>,
+    },
+    /// Ask for those metrics of a document that pods do not report themselves
+    /// ([`crate::hpa::MetricSpec::is_asked_for`]), and say [`Event::MetricsAnswered`].
+    AskMetrics {
+        /// Of which revision.
+        revision: RevisionId,
+        /// By which the answers are known.
+        round: u64,
+        /// What the revision goes by.
+        settings: Arc<HpaScaling>,
+    },
+    /// A decision was made: log it, count it, show it.
+    Publish {
+        /// Of which revision.
+        revision: RevisionId,
+        /// The decision.
+        decision: Arc<Decision>,
+    },
+}

@@ -1,0 +1,255 @@
+//! Class hpa of one revision: when are its metrics asked, and what is known of its pods when they have
+//! answered?
+//!
+//! Every sync period each metric gives its values: what pods use comes with their load every second and is at
+//! hand, the deciders of our own metrics have looked a moment ago, and everything else is asked for first
+//! ([`super::Command::AskMetrics`]); the sync waits for those answers, but not for long. What is decided
+//! stands until the next sync, except that requests may raise it in between, and end a way to zero that is
+//! under way.
+
+mod pods;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
+
+pub(super) use self::pods::HpaPodBook;
+use super::beginning::Beginning;
+use super::{PodFact, RevisionOrigin};
+use crate::config::ScalingSpec;
+use crate::decider::Observation;
+use crate::decision::Reason;
+use crate::hpa::{
+    ConditionReason, HpaScaling, MetricFailure, MetricSamples, MetricSpec, MixedDecider, MixedObservation,
+    Rescale, ResourceName, Scale, Selection, metrics_beside_targets,
+};
+
+/// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
+/// delays no sync but its own.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Class hpa of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct HpaScaler {
+    settings: Arc<HpaScaling>,
+    deciders: MixedDecider,
+    pods: HpaPodBook,
+    /// For each metric of the document, what was last answered.
+    answers: Vec<MetricSamples>,
+    desired: Option<PodCount>,
+    reasons: Vec<Reason>,
+    sync: Sync,
+    rounds: u64,
+}
+
+/// Between two syncs, or in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sync {
+    /// The next one begins then.
+    At(Timestamp),
+    /// This round of questions is under way.
+    Asking { until: Timestamp, next: Timestamp },
+}
+
+/// How a sync goes on that has just begun.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SyncStep {
+    /// Everything is known.
+    Decide,
+    /// Somebody else has to be asked first.
+    Ask { round: u64, settings: Arc<HpaScaling> },
+}
+
+impl HpaScaler {
+    pub(super) fn new(spec: &ScalingSpec, beginning: Beginning) -> Self {
+        let settings = spec.hpa.clone().expect("the caller saw that it is class hpa");
+        let now = beginning.now;
+        let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held(), now);
+        if beginning.origin == RevisionOrigin::Found && beginning.wanted == PodCount::ZERO {
+            deciders.note_found_at_zero(&settings.spec, now);
+        }
+        Self {
+            answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
+            sync: Sync::At(now + settings.sync_period),
+            deciders,
+            settings,
+            pods: HpaPodBook::default(),
+            desired: None,
+            reasons: Vec::new(),
+            rounds: 0,
+        }
+    }
+
+    /// Follows changed settings; the next sync is a whole period away, as in Kubernetes.
+    pub(super) fn update(
+        &mut self,
+        spec: &ScalingSpec,
+        settings: &Arc<HpaScaling>,
+        wanted: PodCount,
+        now: Timestamp,
+    ) {
+        if self.settings != *settings {
+            self.answers = vec![MetricSamples::NotAsked; settings.spec.metrics.len()];
+            self.sync = Sync::At(now + settings.sync_period);
+            self.settings = Arc::clone(settings);
+        }
+        self.deciders.update(&settings.spec, spec, wanted, now);
+    }
+
+    pub(super) fn deciders(&self) -> &MixedDecider {
+        &self.deciders
+    }
+
+    pub(super) fn desired(&self) -> Option<PodCount> {
+        self.desired
+    }
+
+    pub(super) fn reasons(&self) -> &[Reason] {
+        &self.reasons
+    }
+
+    pub(super) fn has_own(&self) -> bool {
+        self.settings.spec.has_own()
+    }
+
+    /// Each metric beside its target.
+    pub(super) fn metrics_beside_targets(&self) -> String {
+        metrics_beside_targets(&self.settings.spec, self.deciders.state())
+    }
+
+    pub(super) fn deadline(&self) -> Timestamp {
+        match self.sync {
+            Sync::At(at) => at,
+            Sync::Asking { until, .. } => until,
+        }
+    }
+
+    pub(super) fn pods_changed(&mut self, facts: impl Iterator<Item = PodFact>, now: Timestamp) {
+        self.pods.replace(facts, now);
+    }
+
+    pub(super) fn note_usage(&mut self, pod: PodId, usage: ResourceUsage, now: Timestamp) {
+        self.pods.note_usage(pod, usage, now);
+    }
+
+    /// A look of the own metrics, with what the windows of each say.
+    pub(super) fn look(&mut self, observations: &[Option<Observation>], wanted: PodCount, now: Timestamp) {
+        let rise = self.deciders.look(&self.settings.spec, observations, wanted, now);
+        if let Some(count) = rise {
+            self.desired = Some(count);
+            self.reasons = self.deciders.rise_reasons().to_vec();
+        } else if self.desired < Some(wanted) && self.desired.is_some() && self.deciders.may_need_pods() {
+            // On the way to zero, and somebody came: whatever is there stays until the next sync.
+            self.desired = Some(wanted);
+            self.reasons = self.deciders.rise_reasons().to_vec();
+        }
+    }
+
+    /// Begins a sync if one is due, or ends the wait for answers.
+    pub(super) fn begin_sync(&mut self, now: Timestamp) -> Option<SyncStep> {
+        match self.sync {
+            Sync::At(at) if at <= now => {
+                let mut next = at;
+                // Those that were missed are not made up for; the phase stays.
+                while next <= now {
+                    next += self.settings.sync_period;
+                }
+                if !self.settings.spec.metrics.iter().any(MetricSpec::is_asked_for) {
+                    self.sync = Sync::At(next);
+                    return Some(SyncStep::Decide);
+                }
+                self.rounds += 1;
+                self.answers.fill(unanswered());
+                self.sync = Sync::Asking { until: now + ANSWERS_WITHIN, next };
+                Some(SyncStep::Ask { round: self.rounds, settings: Arc::clone(&self.settings) })
+            }
+            Sync::Asking { until, next } if until <= now => {
+                self.sync = Sync::At(next.max(now));
+                Some(SyncStep::Decide)
+            }
+            Sync::At(_) | Sync::Asking { .. } => None,
+        }
+    }
+
+    /// Takes in the answers to a round of questions, each with the place of its metric; whether the sync goes
+    /// on. Those of an earlier round, and those to another document's questions, are late.
+    pub(super) fn answered(
+        &mut self,
+        round: u64,
+        answers: Vec<(usize, MetricSamples)>,
+        now: Timestamp,
+    ) -> bool {
+        let Sync::Asking { next, .. } = self.sync else { return false };
+        if round != self.rounds {
+            return false;
+        }
+        for (index, answer) in answers {
+            if let Some(known) = self.answers.get_mut(index) {
+                *known = answer;
+            }
+        }
+        self.sync = Sync::At(next.max(now));
+        true
+    }
+
+    /// Every metric has said what it says: decides.
+    pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
+        let scale =
+            Scale { replicas: wanted, status_replicas: self.pods.present(), selection: Selection::Unique };
+        let pods = self.pods.all(&self.settings.requests);
+        let mut samples: Vec<MetricSamples> = self
+            .settings
+            .spec
+            .metrics
+            .iter()
+            .zip(&self.answers)
+            .map(|(metric, answer)| self.samples_of(metric, answer, now))
+            .collect();
+        let observation = MixedObservation { scale, pods: &pods, samples: &mut samples };
+        let outcome = self.deciders.sync(&self.settings.spec, observation, now);
+        self.desired = Some(outcome.desired);
+        self.reasons = self.deciders.state().reasons().to_vec();
+    }
+
+    fn samples_of(&self, metric: &MetricSpec, answer: &MetricSamples, now: Timestamp) -> MetricSamples {
+        let MetricSpec::Resource { resource, container, .. } = metric else { return answer.clone() };
+        let has_container =
+            |name: &str| self.settings.requests.containers.iter().any(|one| *one.name == *name);
+        if let Some(name) = container.as_deref().filter(|name| !has_container(name)) {
+            let words = format!("no container is named {name}");
+            let reason = ConditionReason::FailedGetContainerResourceMetric;
+            return MetricSamples::Failed(MetricFailure { reason, words: words.into() });
+        }
+        match resource {
+            ResourceName::Cpu | ResourceName::Memory => {
+                MetricSamples::PerPod(self.pods.samples(resource, now))
+            }
+            ResourceName::Other(name) => MetricSamples::Failed(MetricFailure {
+                reason: ConditionReason::FailedGetResourceMetric,
+                words: format!("pods report cpu and memory, not {name}").into(),
+            }),
+        }
+    }
+
+    pub(super) fn note_ordered(&mut self, change: Rescale, now: Timestamp) {
+        if change.from != change.to {
+            self.deciders.note_rescale(&self.settings.spec, change, now);
+        }
+    }
+
+    pub(super) fn note_foreign_count(&mut self, count: PodCount) {
+        if self.desired.is_some() {
+            self.desired = Some(count);
+            self.reasons.clear();
+        }
+    }
+}
+
+/// What a metric has until its source has answered.
+fn unanswered() -> MetricSamples {
+    MetricSamples::Failed(MetricFailure {
+        reason: ConditionReason::FailedGetExternalMetric,
+        words: format!("no answer within {}", vocabulary::format_duration(ANSWERS_WITHIN)).into(),
+    })
+}

@@ -1,0 +1,270 @@
+//! A revision of class hpa among its reporters, pods and activators: when it asks, and what it orders.
+
+use std::time::Duration;
+
+use vocabulary::{MilliValue, ResourceUsage};
+
+use super::*;
+use crate::config::{ClusterConfig, RevisionSettings};
+use crate::hpa::reading::HpaDocument;
+use crate::hpa::{
+    ContainerRequests, LabelSelector, MetricIdentifier, MetricSamples, MetricSpec, PodRequests, ResourceName,
+    ResourceRequests, ResourceTarget, TotalTarget,
+};
+
+/// The settings that a document means, on pods that request a core each.
+fn settings(min: u32, max: u32, metrics: Vec<MetricSpec>) -> ScalingSpec {
+    let document = HpaDocument { min: PodCount::new(min), max: PodCount::new(max), metrics, behavior: None };
+    let requests = ResourceRequests { cpu: Some(MilliValue::new(1000)), ..ResourceRequests::default() };
+    let container = ContainerRequests { name: "app".into(), requests };
+    let settings = RevisionSettings {
+        document: Some(Box::new(document)),
+        requests: PodRequests { pod_level: None, containers: vec![container] },
+        ..RevisionSettings::default()
+    };
+    let cluster = ClusterConfig {
+        hpa_downscale_stabilization: Duration::from_secs(30),
+        hpa_cpu_initialization_period: Duration::ZERO,
+        ..ClusterConfig::default()
+    };
+    settings.resolve(&cluster, 0, Duration::from_secs(600))
+}
+
+fn cpu() -> MetricSpec {
+    let target = ResourceTarget::Utilization(50);
+    MetricSpec::Resource { resource: ResourceName::Cpu, container: None, target }
+}
+
+fn concurrency() -> MetricSpec {
+    MetricSpec::Own { metric: crate::Metric::Concurrency, target: MilliValue::new(10_000) }
+}
+
+fn queue() -> MetricSpec {
+    let metric = MetricIdentifier { name: "jobs".into(), selector: LabelSelector::default() };
+    MetricSpec::External { metric, target: TotalTarget::AverageValue(MilliValue::new(10_000)) }
+}
+
+fn milli(value: i64) -> ResourceUsage {
+    ResourceUsage { cpu: MilliValue::new(value), memory: MilliValue::ZERO, window: Duration::from_secs(15) }
+}
+
+impl World {
+    /// Lets seconds pass in which each pod uses this much of a core, and holds this many requests; orders are
+    /// carried out at once.
+    fn busy(&mut self, seconds: u32, milli_cores: i64, in_each: u32) {
+        for _ in 0..seconds {
+            let count = self.status().wanted.value();
+            self.ready(count);
+            self.in_pods = (0..count).map(|pod| (PodId(pod), in_each)).collect();
+            for pod in 0..count {
+                self.handle(Event::UsageReported { pod: PodId(pod), usage: milli(milli_cores) });
+            }
+            self.for_seconds(1);
+        }
+    }
+
+    fn for_seconds(&mut self, seconds: u32) {
+        let passed = self.now.saturating_since(Timestamp::from_secs(1000)).as_secs_f64();
+        self.run_until(passed + f64::from(seconds));
+    }
+
+    fn asked(&self) -> Vec<u64> {
+        let rounds = self.log.iter().filter_map(|(_, command)| match command {
+            Command::AskMetrics { round, .. } => Some(*round),
+            Command::ScaleTo { .. }
+            | Command::SetRouting { .. }
+            | Command::SetActivatorCount { .. }
+            | Command::SetSurgeThreshold { .. }
+            | Command::Publish { .. } => None,
+        });
+        rounds.collect()
+    }
+
+    fn answer(&mut self, round: u64, backlog: i64) -> Vec<Command> {
+        let answers = vec![(0, MetricSamples::Series(vec![MilliValue::new(backlog * 1000)]))];
+        self.handle(Event::MetricsAnswered { revision: REVISION, round, answers })
+    }
+}
+
+#[test]
+fn cpu_alone_scales_out_at_a_sync_and_back_after_the_window() {
+    let mut world = World::new(settings(1, 10, vec![cpu()]));
+    world.create(1);
+    world.activator_starts();
+    // 900 m of a core where 500 are aimed at: two pods, which then each use as much as one did.
+    world.busy(16, 900, 0);
+    assert_eq!(world.scale_orders(), [(15.0, 2)]);
+    world.forget();
+    world.busy(15, 900, 0);
+    assert_eq!(world.scale_orders(), [(30.0, 4)]);
+    world.forget();
+    world.busy(60, 100, 0);
+    assert_eq!(
+        world.scale_orders(),
+        [(75.0, 1)],
+        "at the first sync at which nothing in 30 s asked for more"
+    );
+    assert_eq!(world.multiscaler.metrics_beside_targets(REVISION).as_deref(), Some("cpu 10%/50%"));
+    let decisions: Vec<&Decision> = world.multiscaler.decisions(REVISION).collect();
+    let fell = decisions
+        .iter()
+        .find(|decision| decision.trigger == Trigger::Sync && decision.wanted == Some(PodCount::ONE));
+    let fell = fell.unwrap_or_else(|| panic!("a sync took them away: {decisions:?}"));
+    assert!(fell.reasons.iter().any(|reason| reason.stage == Stage::Metric), "{:?}", fell.reasons);
+}
+
+#[test]
+fn without_an_own_metric_pods_serve_as_soon_as_one_is_ready_and_it_never_reaches_zero() {
+    let mut world = World::new(settings(1, 10, vec![cpu()]));
+    world.create(1);
+    world.activator_starts();
+    world.busy(200, 0, 0);
+    assert_eq!(world.route_orders().last().map(|(_, routing)| *routing), Some(Routing::Direct));
+    assert_eq!(world.scale_orders(), []);
+    world.forget();
+    world.pod_is(PodId(0), PodState::Unready);
+    world.for_seconds(1);
+    assert_eq!(world.route_orders().last().map(|(_, routing)| *routing), Some(Routing::ThroughActivator));
+}
+
+#[test]
+fn requests_raise_the_count_between_two_syncs() {
+    let mut world = World::new(settings(1, 10, vec![cpu(), concurrency()]));
+    world.create(1);
+    world.activator_starts();
+    world.busy(1, 100, 35);
+    world.busy(5, 100, 35);
+    let orders = world.scale_orders();
+    assert!(orders.iter().any(|(second, count)| *second < 15.0 && *count >= 4), "{orders:?}");
+    assert!(orders.windows(2).all(|pair| pair[0].1 < pair[1].1), "it only rises: {orders:?}");
+}
+
+/// Requests end, and with them the CPU use: after the window the last pod goes by the rules of zero, and the
+/// first request brings one back.
+#[test]
+fn requests_and_cpu_together_go_to_zero_and_back() {
+    let mut world = World::new(settings(0, 10, vec![cpu(), concurrency()]));
+    world.create(1);
+    world.activator_starts();
+    world.busy(20, 400, 5);
+    assert_eq!(world.status().wanted, PodCount::ONE);
+    world.forget();
+    for _ in 0..200 {
+        world.busy(1, 10, 0);
+        if world.status().routing == Routing::ThroughActivator {
+            world.acknowledged(true);
+        }
+        if world.status().wanted == PodCount::ZERO {
+            break;
+        }
+    }
+    assert_eq!(world.scale_orders().last().map(|(_, count)| *count), Some(0), "{:?}", last_decision(&world));
+    world.pods(0);
+    world.for_seconds(40);
+    world.forget();
+    assert_eq!(counts(&world.present(3, 3)), [1], "at once");
+    assert_eq!(
+        world.multiscaler.metrics_beside_targets(REVISION).as_deref(),
+        Some("cpu <unknown>/50%, concurrency 0/10")
+    );
+}
+
+/// Between the sync that asked for zero and the rules that let the last pod go somebody comes.
+#[test]
+fn a_way_to_zero_ends_when_requests_come() {
+    let mut world = World::new(settings(0, 10, vec![concurrency()]));
+    world.create(1);
+    world.activator_starts();
+    world.busy(10, 0, 5);
+    for _ in 0..300 {
+        world.busy(1, 0, 0);
+        if world.status().desired == Some(PodCount::ZERO) {
+            break;
+        }
+    }
+    assert_eq!(world.status().desired, Some(PodCount::ZERO));
+    assert_eq!(world.status().wanted, PodCount::ONE);
+    world.acknowledged(true);
+    world.busy(3, 0, 5);
+    assert_eq!(world.status().desired, Some(PodCount::ONE), "before the next sync");
+}
+
+#[test]
+fn a_sync_waits_for_answers_but_not_for_long() {
+    let mut world = World::new(settings(1, 10, vec![queue()]));
+    world.create(1);
+    world.activator_starts();
+    world.busy(15, 0, 0);
+    assert_eq!(world.asked(), [1]);
+    world.busy(2, 0, 0);
+    assert_eq!(world.scale_orders(), [], "nobody has answered");
+    assert_eq!(counts(&world.answer(1, 25)), [3]);
+    assert_eq!(counts(&world.answer(1, 99)), [0; 0], "once is enough");
+    world.busy(13, 0, 0);
+    assert_eq!(world.asked(), [1, 2], "the phase stays");
+    assert_eq!(counts(&world.answer(1, 99)), [0; 0], "of the round before");
+    world.busy(11, 0, 0);
+    let metrics = world.multiscaler.metrics_beside_targets(REVISION);
+    assert_eq!(metrics.as_deref(), Some("jobs <unknown>/10"));
+    assert_eq!(world.status().wanted, PodCount::new(3), "what is not known takes nothing away");
+    assert_eq!(counts(&world.answer(2, 99)), [0; 0], "too late");
+    world.busy(4, 0, 0);
+    assert_eq!(world.asked(), [1, 2, 3]);
+}
+
+#[test]
+fn a_foreign_count_is_what_the_next_sync_goes_on_from() {
+    let mut world = World::new(settings(1, 10, vec![cpu()]));
+    world.create(2);
+    world.activator_starts();
+    world.busy(20, 500, 0);
+    world.forget();
+    world.create(5);
+    world.busy(9, 500, 0);
+    assert_eq!(world.scale_orders(), [], "left alone until then");
+    world.busy(2, 500, 0);
+    assert_eq!(world.status().wanted, PodCount::new(5));
+}
+
+/// Zero pods that somebody else asks for are a pause, as in Kubernetes; with an own metric nobody can mean that.
+#[test]
+fn a_lower_bound_brings_a_revision_back_from_zero_unless_it_is_paused() {
+    let after_foreign_zero = |metrics| {
+        let mut world = World::new(settings(2, 10, metrics));
+        world.create(2);
+        world.activator_starts();
+        world.busy(20, 450, 4);
+        world.forget();
+        world.create(0);
+        world.pods(0);
+        world.for_seconds(20);
+        world.scale_orders().iter().map(|(_, count)| *count).collect::<Vec<_>>()
+    };
+    assert_eq!(after_foreign_zero(vec![concurrency()]), [2]);
+    assert_eq!(after_foreign_zero(vec![cpu()]), [0; 0]);
+}
+
+/// Class kpa took the last pod away; class hpa, which could not have, does not take that for a pause.
+#[test]
+fn another_class_brings_back_what_was_asleep() {
+    let mut world = at_zero(spec());
+    let hpa = settings(1, 10, vec![cpu()]);
+    assert_eq!(counts(&world.edit(|spec| *spec = hpa)), [1]);
+}
+
+#[test]
+fn another_class_begins_with_the_count_that_there_is() {
+    let kpa = ScalingSpec { target_per_pod: 10.0, total_per_pod: 10.0, ..spec() };
+    let mut world = World::new(kpa.clone());
+    world.create(4);
+    world.activator_starts();
+    world.busy(10, 500, 10);
+    world.forget();
+    let hpa = settings(1, 10, vec![cpu()]);
+    world.edit(|spec| *spec = hpa);
+    world.busy(40, 500, 0);
+    assert_eq!(world.scale_orders(), [], "four pods on target stay four");
+    world.edit(|spec| *spec = kpa);
+    world.busy(10, 0, 10);
+    assert_eq!(world.status().wanted, PodCount::new(4));
+}
