@@ -34,6 +34,11 @@ pub(crate) enum Command {
     Restart(RestartOptions),
     /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next written.
     Delete(DeleteOptions),
+    /// Print what makes a Service or workload scale by CPU, as `kubectl autoscale` would.
+    Autoscale(AutoscaleOptions),
+    /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what has
+    /// no equivalent.
+    Import(ImportOptions),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// One pod; started by `ebb up`.
@@ -184,6 +189,28 @@ pub(crate) enum LogStyle {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AutoscaleOptions {
+    /// The Service or workload.
+    pub(crate) name: String,
+    /// The least number of pods.
+    #[arg(long, value_name = "PODS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    pub(crate) min: u32,
+    /// The largest number of pods.
+    #[arg(long, value_name = "PODS", value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    pub(crate) max: u32,
+    /// The CPU use to aim at, in percent of what the pods request.
+    #[arg(long, value_name = "PERCENT", default_value = "80", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cpu_percent: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportOptions {
+    /// What to import; "-" is standard input.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,11 +3,13 @@
 //! One executable plays every part on one machine: `ebb up` supervises, and re-executes itself as `ebb pod` and `ebb queue-proxy` for the
 //! processes of a pod. The other commands ask a running autoscaler, or only read files.
 
+mod autoscale;
 mod cli;
 mod client;
 mod delete;
 mod explain;
 mod get;
+mod import;
 mod lint;
 mod logs;
 mod output;
@@ -43,6 +45,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         Command::Logs(options) => logs::run(&options),
         Command::Delete(options) => delete::run(&options),
         Command::Restart(options) => restart::run(&options),
+        Command::Autoscale(options) => autoscale::run(&options),
+        Command::Import(options) => import::run(&options),
     };
     done.unwrap_or_else(|error| {
         if output::is_reader_gone(&error) {

@@ -29,6 +29,7 @@ mod state;
 mod steps;
 mod tolerance;
 mod totals;
+mod writing;
 
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,7 @@ pub use self::spec::{
     ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
 };
 pub use self::state::{HpaState, HpaWarning, MetricStatus, Rescale};
+pub use self::writing::{spec_of, yaml_of};
 
 use self::limits::{LimitedCount, Limiter};
 use self::measure::Measured;

@@ -1,0 +1,228 @@
+//! `ebb import`: an autoscaler of somebody else's goes in, annotations that mean the same come out, and what
+//! has no equivalent is named.
+
+mod scaled_object;
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use scaling::Problem;
+use scaling::hpa::reading::{self, HpaDocument, Node};
+use scaling::hpa::{spec_of, yaml_of};
+
+use crate::cli::ImportOptions;
+use crate::output;
+
+const CLASS: &str = "autoscaling.knative.dev/class";
+const HPA: &str = "hpa.autoscaling.knative.dev";
+
+/// What one document becomes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Imported {
+    /// What it scales, for people.
+    target: String,
+    /// In the order printed; those whose value has several lines are written as a block.
+    annotations: Vec<(String, String)>,
+    /// What has no equivalent, and what to look at.
+    notes: Vec<String>,
+}
+
+/// Prints what each document of the files becomes. Exit code 2 if something cannot be read.
+pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
+    let mut is_sound = true;
+    for file in &options.files {
+        let text = read(file).with_context(|| format!("reading {}", file.display()))?;
+        let documents: Vec<Node> = serde_saphyr::from_multiple(&text)
+            .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", file.display()))?;
+        for document in documents.iter().filter(|document| **document != Node::Null) {
+            match import(document) {
+                Ok(imported) => output::print_line(imported.text().trim_end())?,
+                Err(problems) => {
+                    is_sound = false;
+                    for problem in problems {
+                        output::print_warning(&format!("{}: {problem}", file.display()));
+                    }
+                }
+            }
+        }
+    }
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    if file.is_dir() {
+        bail!("is a directory; name its files");
+    }
+    Ok(std::fs::read_to_string(file)?)
+}
+
+fn import(document: &Node) -> Result<Imported, Vec<String>> {
+    match text_at(document, &["kind"]) {
+        Some("HorizontalPodAutoscaler") => autoscaler(document),
+        Some("ScaledObject") => scaled_object::import(document),
+        Some("Service") if text_at(document, &["apiVersion"]) == Some("serving.knative.dev/v1") => {
+            Ok(knative_service(document))
+        }
+        Some(kind) => Err(vec![format!(
+            "kind is {kind}; what can be imported is HorizontalPodAutoscaler, ScaledObject and Service of serving.knative.dev/v1"
+        )]),
+        None => Err(vec!["kind is missing; it must say what the document is".to_owned()]),
+    }
+}
+
+fn autoscaler(document: &Node) -> Result<Imported, Vec<String>> {
+    let json = |text: &str| serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string());
+    let checked = reading::read_document(document, json).map_err(messages)?;
+    let (target, document) = checked.value;
+    Ok(Imported {
+        target: format!("{} {}", target.target.kind, target.target.name),
+        annotations: document_annotations(&document),
+        notes: checked.warnings.into_iter().map(|warning| warning.message).collect(),
+    })
+}
+
+/// The class and the document.
+fn document_annotations(document: &HpaDocument) -> Vec<(String, String)> {
+    vec![
+        (CLASS.to_owned(), HPA.to_owned()),
+        (reading::DOCUMENT_ANNOTATION.to_owned(), yaml_of(&spec_of(document))),
+    ]
+}
+
+/// Its annotations mean here what they mean in Knative.
+fn knative_service(document: &Node) -> Imported {
+    let name = text_at(document, &["metadata", "name"]).unwrap_or_default();
+    let annotations = at(document, &["spec", "template", "metadata", "annotations"]);
+    let mut imported = Imported { target: format!("Service {name}"), ..Imported::default() };
+    for (key, value) in fields(annotations) {
+        let Node::Text(value) = value else { continue };
+        if key.starts_with("autoscaling.knative.dev/") {
+            imported.annotations.push((key.clone(), value.clone()));
+        }
+    }
+    if imported.annotations.is_empty() {
+        imported
+            .notes
+            .push("it has no autoscaling annotation: the defaults apply, which are Knative's".to_owned());
+    }
+    imported.notes.push("the manifest can be used as it is: `ebb up -f FILE`".to_owned());
+    imported
+}
+
+fn messages(problems: Vec<Problem>) -> Vec<String> {
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+fn fields(node: Option<&Node>) -> &[(String, Node)] {
+    match node {
+        Some(Node::Map(entries)) => entries,
+        Some(
+            Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) | Node::List(_),
+        )
+        | None => &[],
+    }
+}
+
+fn at<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Node> {
+    path.iter().try_fold(node, |node, name| {
+        fields(Some(node)).iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    })
+}
+
+fn text_at<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
+    if let Some(Node::Text(text)) = at(node, path) { Some(text) } else { None }
+}
+
+impl Imported {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "# {}: these annotations, on one machine in spec.template.metadata.annotations of the Service, on a\n\
+             # cluster in metadata.annotations of the workload.\n",
+            self.target
+        );
+        for (key, value) in &self.annotations {
+            match value.strip_suffix('\n') {
+                Some(block) => {
+                    let _ = writeln!(text, "{key}: |");
+                    for line in block.lines() {
+                        let _ = writeln!(text, "  {line}");
+                    }
+                }
+                None => {
+                    let _ = writeln!(text, "{key}: {value:?}");
+                }
+            }
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "# note: {note}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn imported(yaml: &str) -> Result<Imported, Vec<String>> {
+        import(&serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")))
+    }
+
+    const AUTOSCALER: &str = "\
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 10
+  targetCPUUtilizationPercentage: 50
+";
+
+    #[test]
+    fn an_autoscaler_of_any_version_becomes_a_document_of_the_present_one() {
+        let imported = imported(AUTOSCALER).expect("sound");
+        let text = imported.text();
+        let expected = "\
+autoscaling.knative.dev/class: \"hpa.autoscaling.knative.dev\"
+ebb.dev/hpa: |
+  minReplicas: 1
+  maxReplicas: 10
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target:
+          type: Utilization
+          averageUtilization: 50
+";
+        assert!(text.starts_with("# Deployment web: ") && text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_or_unknown_is_said() {
+        let problems = imported(&AUTOSCALER.replace("maxReplicas: 10", "maxReplicas: 0")).expect_err("none");
+        assert!(problems[0].starts_with("spec.maxReplicas is 0"), "{problems:?}");
+        let problems = imported("kind: Deployment\n").expect_err("nothing to import");
+        assert!(problems[0].contains("kind is Deployment"), "{problems:?}");
+    }
+
+    #[test]
+    fn a_knative_manifest_keeps_its_annotations() {
+        let manifest = "\
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: hello}
+spec: {template: {metadata: {annotations: {autoscaling.knative.dev/target: '7', other: x}}}}
+";
+        let imported = imported(manifest).expect("sound");
+        assert_eq!(imported.annotations, [("autoscaling.knative.dev/target".to_owned(), "7".to_owned())]);
+    }
+}

@@ -1,0 +1,292 @@
+//! A document as `autoscaling/v2` writes it: what [`super::reading`] reads, the other way.
+
+use std::fmt::Write as _;
+
+use vocabulary::MilliValue;
+
+use super::reading::{HpaDocument, Node};
+use super::selector::{LabelCondition, LabelSelector};
+use super::spec::{
+    Behavior, MetricIdentifier, MetricSpec, PolicyAmount, ResourceTarget, RulesOrigin, ScalingRules,
+    SelectPolicy, TotalTarget,
+};
+
+/// The `spec` of a document, without a target to scale.
+pub fn spec_of(document: &HpaDocument) -> Node {
+    let mut fields = vec![
+        ("minReplicas", integer(document.min.value())),
+        ("maxReplicas", integer(document.max.value())),
+        ("metrics", Node::List(document.metrics.iter().map(metric).collect())),
+    ];
+    fields.extend(document.behavior.as_ref().map(|written| ("behavior", behavior(written))));
+    map(fields)
+}
+
+/// Block style, as people write it.
+pub fn yaml_of(node: &Node) -> String {
+    let mut text = String::new();
+    write_block(&mut text, node, 0);
+    text
+}
+
+fn map(fields: Vec<(&str, Node)>) -> Node {
+    Node::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn text(value: &str) -> Node {
+    Node::Text(value.to_owned())
+}
+
+fn integer(value: u32) -> Node {
+    Node::Integer(value.into())
+}
+
+fn metric(metric: &MetricSpec) -> Node {
+    let (kind, field, body) = match metric {
+        MetricSpec::Resource { resource, container: None, target } => (
+            "Resource",
+            "resource",
+            vec![("name", text(resource.name())), ("target", resource_target(*target))],
+        ),
+        MetricSpec::Resource { resource, container: Some(container), target } => (
+            "ContainerResource",
+            "containerResource",
+            vec![
+                ("name", text(resource.name())),
+                ("container", text(container)),
+                ("target", resource_target(*target)),
+            ],
+        ),
+        MetricSpec::Pods { metric, target } => {
+            ("Pods", "pods", vec![("metric", identifier(metric)), ("target", average(*target))])
+        }
+        MetricSpec::Own { target, .. } => {
+            let named = map(vec![("name", text(metric.name()))]);
+            ("Pods", "pods", vec![("metric", named), ("target", average(*target))])
+        }
+        MetricSpec::Object { described, metric, target } => {
+            let mut object = Vec::new();
+            if !described.api_version.is_empty() {
+                object.push(("apiVersion", text(&described.api_version)));
+            }
+            object.extend([("kind", text(&described.kind)), ("name", text(&described.name))]);
+            let body = vec![
+                ("describedObject", map(object)),
+                ("metric", identifier(metric)),
+                ("target", total_target(*target)),
+            ];
+            ("Object", "object", body)
+        }
+        MetricSpec::External { metric, target } => {
+            ("External", "external", vec![("metric", identifier(metric)), ("target", total_target(*target))])
+        }
+    };
+    map(vec![("type", text(kind)), (field, map(body))])
+}
+
+fn average(value: MilliValue) -> Node {
+    map(vec![("type", text("AverageValue")), ("averageValue", text(&value.to_string()))])
+}
+
+fn resource_target(target: ResourceTarget) -> Node {
+    match target {
+        ResourceTarget::Utilization(percent) => {
+            map(vec![("type", text("Utilization")), ("averageUtilization", integer(percent))])
+        }
+        ResourceTarget::AverageValue(value) => average(value),
+    }
+}
+
+fn total_target(target: TotalTarget) -> Node {
+    match target {
+        TotalTarget::Value(value) => map(vec![("type", text("Value")), ("value", text(&value.to_string()))]),
+        TotalTarget::AverageValue(value) => average(value),
+    }
+}
+
+fn identifier(metric: &MetricIdentifier) -> Node {
+    let mut fields = vec![("name", text(&metric.name))];
+    if metric.selector != LabelSelector::default() {
+        fields.push(("selector", selector(&metric.selector)));
+    }
+    map(fields)
+}
+
+fn selector(selector: &LabelSelector) -> Node {
+    let mut labels = Vec::new();
+    let mut expressions = Vec::new();
+    for requirement in selector.requirements() {
+        let values =
+            |values: &[Box<str>]| ("values", Node::List(values.iter().map(|value| text(value)).collect()));
+        let (operator, values) = match &requirement.condition {
+            LabelCondition::Equals(value) => {
+                labels.push((requirement.label.to_string(), text(value)));
+                continue;
+            }
+            LabelCondition::In(any) => ("In", Some(values(any))),
+            LabelCondition::NotIn(none) => ("NotIn", Some(values(none))),
+            LabelCondition::Exists => ("Exists", None),
+            LabelCondition::DoesNotExist => ("DoesNotExist", None),
+        };
+        let mut expression = vec![("key", text(&requirement.label)), ("operator", text(operator))];
+        expression.extend(values);
+        expressions.push(map(expression));
+    }
+    let mut fields = Vec::new();
+    if !labels.is_empty() {
+        fields.push(("matchLabels", Node::Map(labels)));
+    }
+    if !expressions.is_empty() {
+        fields.push(("matchExpressions", Node::List(expressions)));
+    }
+    map(fields)
+}
+
+/// A direction that the document did not write has its defaults without it.
+fn behavior(behavior: &Behavior) -> Node {
+    let directions = [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)];
+    let written = directions.into_iter().filter(|(_, rules)| rules.origin == RulesOrigin::Document);
+    map(written.map(|(name, rules)| (name, direction(rules))).collect())
+}
+
+fn direction(rules: &ScalingRules) -> Node {
+    let mut fields = Vec::new();
+    if let Some(window) = rules.stabilization_window {
+        let seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
+        fields.push(("stabilizationWindowSeconds", integer(seconds)));
+    }
+    let select = match rules.select_policy {
+        SelectPolicy::Max => "Max",
+        SelectPolicy::Min => "Min",
+        SelectPolicy::Disabled => "Disabled",
+    };
+    fields.push(("selectPolicy", text(select)));
+    let policies = rules.policies.iter().map(|policy| {
+        let (kind, value) = match policy.amount {
+            PolicyAmount::Pods(value) => ("Pods", value),
+            PolicyAmount::Percent(value) => ("Percent", value),
+        };
+        let seconds = u32::try_from(policy.period.as_secs()).unwrap_or(u32::MAX);
+        map(vec![("type", text(kind)), ("value", integer(value)), ("periodSeconds", integer(seconds))])
+    });
+    fields.push(("policies", Node::List(policies.collect())));
+    fields.extend(rules.tolerance.map(|tolerance| ("tolerance", text(&tolerance.to_string()))));
+    map(fields)
+}
+
+fn write_block(to: &mut String, node: &Node, depth: usize) {
+    match node {
+        Node::Map(entries) => {
+            for (index, (name, value)) in entries.iter().enumerate() {
+                if index > 0 {
+                    indent(to, depth);
+                }
+                to.push_str(&scalar(&Node::Text(name.clone())));
+                to.push(':');
+                write_value(to, value, depth);
+            }
+        }
+        Node::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    indent(to, depth);
+                }
+                to.push_str("- ");
+                if is_collection(item) {
+                    write_block(to, item, depth + 1);
+                } else {
+                    let _ = writeln!(to, "{}", scalar(item));
+                }
+            }
+        }
+        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => {
+            let _ = writeln!(to, "{}", scalar(node));
+        }
+    }
+}
+
+/// What follows a name: on the same line, or below it.
+fn write_value(to: &mut String, value: &Node, depth: usize) {
+    match value {
+        Node::Map(entries) if entries.is_empty() => to.push_str(" {}\n"),
+        Node::List(items) if items.is_empty() => to.push_str(" []\n"),
+        Node::Map(_) | Node::List(_) => {
+            to.push('\n');
+            indent(to, depth + 1);
+            write_block(to, value, depth + 1);
+        }
+        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => {
+            let _ = writeln!(to, " {}", scalar(value));
+        }
+    }
+}
+
+fn is_collection(node: &Node) -> bool {
+    match node {
+        Node::Map(entries) => !entries.is_empty(),
+        Node::List(items) => !items.is_empty(),
+        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => false,
+    }
+}
+
+fn indent(to: &mut String, depth: usize) {
+    for _ in 0..depth {
+        to.push_str("  ");
+    }
+}
+
+/// A text in quotes unless it can only be a text.
+fn scalar(node: &Node) -> String {
+    /// Plain words that YAML, in one version or another, takes for something else.
+    const TAKEN: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    match node {
+        Node::Null => "null".to_owned(),
+        Node::Boolean(value) => value.to_string(),
+        Node::Integer(value) => value.to_string(),
+        Node::Float(value) => value.to_string(),
+        Node::Map(_) => "{}".to_owned(),
+        Node::List(_) => "[]".to_owned(),
+        Node::Text(text) => {
+            let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+                && text.chars().all(|one| one.is_ascii_alphanumeric() || "._-/".contains(one))
+                && !TAKEN.contains(&text.to_lowercase().as_str());
+            if is_plain { text.clone() } else { format!("{text:?}") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::read_spec;
+    use super::*;
+
+    /// What is written is read as what it was, through YAML.
+    #[test]
+    fn what_is_written_is_read_as_what_it_was() {
+        for document in [
+            "{maxReplicas: 3}",
+            "{minReplicas: 0, maxReplicas: 10, metrics: [\
+             {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 50Mi}}}, \
+             {type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 70}}}, \
+             {type: Pods, pods: {metric: {name: packets, selector: {matchLabels: {a: b, c: 'true'}, \
+             matchExpressions: [{key: d, operator: NotIn, values: ['1', 'y']}, {key: e, operator: Exists}]}}, \
+             target: {type: AverageValue, averageValue: 1500m}}}, \
+             {type: Pods, pods: {metric: {name: ebb.rps}, target: {type: AverageValue, averageValue: 7}}}, \
+             {type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: web}, metric: {name: hits}, \
+             target: {type: Value, value: 2k}}}, \
+             {type: External, external: {metric: {name: jobs}, target: {type: AverageValue, averageValue: 30}}}], \
+             behavior: {scaleDown: {stabilizationWindowSeconds: 60, selectPolicy: Min, tolerance: 0.05, policies: [\
+             {type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 10, periodSeconds: 60}]}}}",
+            "{maxReplicas: 3, behavior: {scaleUp: {selectPolicy: Disabled}}}",
+        ] {
+            let read = |text: &str| {
+                let node: Node =
+                    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+                read_spec(&node, "spec").unwrap_or_else(|problems| panic!("{problems:?}\n{text}")).value
+            };
+            let first = read(document);
+            let written = yaml_of(&spec_of(&first));
+            assert_eq!(read(&written), first, "{written}");
+        }
+    }
+}
