@@ -23,7 +23,8 @@ use tests::bench::process::{Process, cpu_time, memory};
 use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
-use fleet::{autoscaler, pods, shape::Shape};
+use fleet::shape::{FleetClass, Shape};
+use fleet::{autoscaler, pods};
 
 /// Says which part a process plays, and for which shape.
 const ROLE: &str = "FLEET_ROLE";
@@ -60,12 +61,14 @@ fn measure() -> anyhow::Result<()> {
     let mut report = Report::new("fleet", options.quick, rounds);
     let shapes = options.choose(
         [
-            Shape { revisions: 10_000, pods_each: 1, busy_each: 10 },
-            Shape { revisions: 1000, pods_each: 10, busy_each: 1 },
+            Shape { revisions: 10_000, pods_each: 1, busy_each: 10, class: FleetClass::Kpa },
+            Shape { revisions: 1000, pods_each: 10, busy_each: 1, class: FleetClass::Kpa },
+            Shape { revisions: 1000, pods_each: 1, busy_each: 1, class: FleetClass::Hpa },
         ],
         [
-            Shape { revisions: 300, pods_each: 1, busy_each: 10 },
-            Shape { revisions: 30, pods_each: 10, busy_each: 1 },
+            Shape { revisions: 300, pods_each: 1, busy_each: 10, class: FleetClass::Kpa },
+            Shape { revisions: 30, pods_each: 10, busy_each: 1, class: FleetClass::Kpa },
+            Shape { revisions: 100, pods_each: 1, busy_each: 1, class: FleetClass::Hpa },
         ],
     );
     let mut lines = Vec::new();
@@ -248,7 +251,11 @@ impl Seen {
         report.measured(&name, "autoscaler", "RSS MB", &Samples(vec![self.rss]));
         let seconds = self.relinked_after.as_secs_f64();
         report.measured(&name, "autoscaler", "links up after a restart, s", &Samples(vec![seconds]));
-        report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), 0.5));
+        let cores = match shape.class {
+            FleetClass::Kpa => 0.5,
+            FleetClass::Hpa => 0.1,
+        };
+        report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), cores));
         report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, 300.0));
         report.goal(Goal::at_most(&format!("{name}: seconds to all links after a restart"), seconds, 25.0));
         let right = "every count right and unchanged";

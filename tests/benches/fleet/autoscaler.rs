@@ -12,12 +12,16 @@ use orchestration::{
 };
 use platform::{Platform, Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
+use scaling::hpa::reading::HpaDocument;
+use scaling::hpa::{
+    ContainerRequests, MetricSpec, PodRequests, ResourceName, ResourceRequests, ResourceTarget,
+};
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vocabulary::{Epoch, HopKey, Ownership, PodCount, ReplicaName, RequestTimeouts};
+use vocabulary::{Epoch, HopKey, MilliValue, Ownership, PodCount, ReplicaName, RequestTimeouts};
 
-use crate::fleet::shape::Shape;
+use crate::fleet::shape::{FleetClass, Shape};
 
 /// What the process is told.
 pub(crate) struct Settings {
@@ -101,7 +105,11 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyho
         .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
     let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
     let checked = RevisionSettings::parse(&annotations, &cluster);
-    let settings_of_revision = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
+    let of_class_kpa = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
+    let settings_of_revision = match settings.shape.class {
+        FleetClass::Kpa => of_class_kpa,
+        FleetClass::Hpa => settings_of_class_hpa(),
+    };
     let ownership = Ownership::of_everything(Epoch(settings.epoch));
     events.send(PlatformFact::OwnershipChanged(ownership)).await?;
     events.send(PlatformFact::ConfigChanged(Arc::clone(&cluster))).await?;
@@ -122,6 +130,23 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyho
     events.send(PlatformFact::ActivatorsChanged(activators)).await?;
     events.send(PlatformFact::Synced).await?;
     Ok(())
+}
+
+/// 80 % of a tenth of a core, and seven requests in flight.
+fn settings_of_class_hpa() -> RevisionSettings {
+    let target = ResourceTarget::Utilization(80);
+    let metrics = vec![
+        MetricSpec::Resource { resource: ResourceName::Cpu, container: None, target },
+        MetricSpec::Own { metric: scaling::Metric::Concurrency, target: MilliValue::new(7000) },
+    ];
+    let document = HpaDocument { min: PodCount::ONE, max: PodCount::new(100), metrics, behavior: None };
+    let requests = ResourceRequests { cpu: Some(MilliValue::new(100)), ..ResourceRequests::default() };
+    let container = ContainerRequests { name: "app".into(), requests };
+    RevisionSettings {
+        document: Some(Box::new(document)),
+        requests: PodRequests { pod_level: None, containers: vec![container] },
+        ..RevisionSettings::default()
+    }
 }
 
 fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFacts {

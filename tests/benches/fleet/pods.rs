@@ -103,7 +103,7 @@ async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
         tokio::select! {
             order = reader.next() => if !matches!(order, Ok(Some(_))) { return },
             _ = ticks.tick() => {
-                if writer.send(&PodWord::Load { sample: sample(next), usage: None }).await.is_err() {
+                if writer.send(&PodWord::Load { sample: sample(next), usage: shape.usage() }).await.is_err() {
                     return;
                 }
                 next += 1;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::Context;
-use vocabulary::{Concurrency, Load, PodName, RequestRate, RevisionName};
+use vocabulary::{Concurrency, Load, MilliValue, PodName, RequestRate, ResourceUsage, RevisionName};
 
 /// The load of a busy pod wobbles around this: of 7 that are aimed at, so that as many pods are needed as there are.
 const BUSY: f64 = 6.5;
@@ -17,7 +18,20 @@ pub(crate) struct Shape {
     pub(crate) pods_each: u32,
     /// Every how many revisions one has traffic.
     pub(crate) busy_each: u32,
+    pub(crate) class: FleetClass,
 }
+
+/// By which algorithm all revisions are scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FleetClass {
+    /// By requests.
+    Kpa,
+    /// By requests and by what pods use, which they then say every second.
+    Hpa,
+}
+
+/// Follows a shape of class hpa.
+const HPA_SUFFIX: &str = ", class hpa";
 
 impl Shape {
     pub(crate) fn pods(self) -> u32 {
@@ -30,6 +44,18 @@ impl Shape {
 
     pub(crate) fn pod(index: u32) -> PodName {
         PodName::new(&format!("pod-{index:05}"))
+    }
+
+    /// What the app of a pod used: 60 % of what is aimed at.
+    pub(crate) fn usage(self) -> Option<ResourceUsage> {
+        match self.class {
+            FleetClass::Kpa => None,
+            FleetClass::Hpa => Some(ResourceUsage {
+                cpu: MilliValue::new(48),
+                memory: MilliValue::new(20_000_000_000),
+                window: Duration::from_secs(15),
+            }),
+        }
     }
 
     /// 127.1.0.1 and up.
@@ -59,8 +85,14 @@ impl fmt::Display for Shape {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} revisions x {} pods, 1 of {} busy",
-            self.revisions, self.pods_each, self.busy_each
+            "{} revisions x {} pods, 1 of {} busy{}",
+            self.revisions,
+            self.pods_each,
+            self.busy_each,
+            match self.class {
+                FleetClass::Kpa => "",
+                FleetClass::Hpa => HPA_SUFFIX,
+            }
         )
     }
 }
@@ -71,7 +103,9 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let words: Vec<&str> = text.split([' ', ',']).collect();
         let number = |index: usize| words.get(index)?.parse().ok();
-        let shape = || Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)? });
+        let class = if text.ends_with(HPA_SUFFIX) { FleetClass::Hpa } else { FleetClass::Kpa };
+        let shape =
+            || Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)?, class });
         shape().with_context(|| format!("{text:?} is no shape"))
     }
 }
