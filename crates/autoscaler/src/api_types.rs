@@ -64,6 +64,9 @@ pub struct RevisionSummary {
     /// 7.1/10`); absent for class kpa.
     #[serde(default)]
     pub metrics: Option<String>,
+    /// In shadow: how decisions compare with the count that there is; absent where they are carried out.
+    #[serde(default)]
+    pub shadow: Option<ShadowView>,
     /// What is counted: `concurrency` or `rps`.
     pub metric: String,
     /// The average over the stable window, of the whole revision; absent without data.
@@ -100,6 +103,34 @@ pub struct OwnerView {
     pub buckets: u16,
     /// Grows with every change of owner.
     pub epoch: u64,
+}
+
+/// How decisions that are not carried out compare with the count that there is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShadowView {
+    /// For how long they have been compared.
+    pub compared_ms: u64,
+    /// How many were.
+    pub compared: u64,
+    /// How many of them would have been another count.
+    pub differed: u64,
+    /// For how long they have differed without a break; absent while they agree.
+    pub differs_ms: Option<u64>,
+    /// The last difference; absent if there was none.
+    pub last_difference: Option<ShadowDifferenceView>,
+}
+
+/// A decision that would have been another count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShadowDifferenceView {
+    /// How long ago.
+    pub age_ms: u64,
+    /// What was decided here.
+    pub ours: PodCount,
+    /// What there was.
+    pub theirs: PodCount,
+    /// Why ours is what it is.
+    pub why: String,
 }
 
 /// One revision with its pods and its last decisions.

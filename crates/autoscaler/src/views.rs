@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use orchestration::{Orchestrator, PodFailure, PodView as PodStanding, RevisionView};
-use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence};
+use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, OwnerView, PodView, ProblemList,
-    ReasonView, RevisionDetail, RevisionList, RevisionSummary,
+    ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -67,6 +67,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
         class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
         metrics: view.metrics_beside_targets(),
+        shadow: status.shadow.map(|shadow| shadow_view(&shadow, view.now())),
         metric: word(&view.spec().metric),
         stable_value: status.stable_value,
         panic_value: status.panic_value,
@@ -113,6 +114,22 @@ fn pod_view(pod: &PodStanding<'_>, now: Timestamp) -> PodView {
         link: facts.link.map(|link| link.socket),
         trouble: pod.trouble.clone(),
         details: facts.details.clone(),
+    }
+}
+
+fn shadow_view(shadow: &ShadowStatus, now: Timestamp) -> ShadowView {
+    let last = shadow.last.map(|last| ShadowDifferenceView {
+        age_ms: age_ms(last.at, now),
+        ours: last.ours,
+        theirs: last.theirs,
+        why: sentence(last.why).unwrap_or_default(),
+    });
+    ShadowView {
+        compared_ms: age_ms(shadow.since, now),
+        compared: shadow.compared,
+        differed: shadow.differed,
+        differs_ms: shadow.differs_since.map(|since| age_ms(since, now)),
+        last_difference: last,
     }
 }
 

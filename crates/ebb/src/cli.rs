@@ -39,6 +39,9 @@ pub(crate) enum Command {
     /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what has
     /// no equivalent.
     Import(ImportOptions),
+    /// Look at what is decided in shadow and not done.
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// One pod; started by `ebb up`.
@@ -103,6 +106,9 @@ pub(crate) struct UpOptions {
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
+    /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
+    #[arg(long)]
+    pub(crate) shadow: bool,
     /// How many activators take requests, behind the one address: as a cluster has several, each with its share of the slots.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = activators)]
     pub(crate) activators: usize,
@@ -189,6 +195,18 @@ pub(crate) enum LogStyle {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShadowCommand {
+    /// How often, since when and why it differs from the count that there is.
+    Report(ShadowReportOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShadowReportOptions {
+    #[command(flatten)]
+    pub(crate) asking: Asking,
 }
 
 #[derive(Debug, Args)]

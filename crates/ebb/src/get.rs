@@ -116,6 +116,9 @@ pub(crate) fn number(value: Option<f64>) -> String {
 }
 
 #[cfg(test)]
+pub(crate) use columns::tests::summary as summary_for_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

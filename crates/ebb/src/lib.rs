@@ -15,6 +15,7 @@ mod logs;
 mod output;
 mod restart;
 mod sample_app;
+mod shadow;
 mod up;
 
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ use autoscaler::{Autoscaler, AutoscalerConfig};
 use clap::Parser as _;
 use platform::Platform;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, ShadowCommand};
 
 /// How `ebb up` starts an autoscaler: by [`Autoscaler::start`], unless a harness puts something around it.
 pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler;
@@ -47,6 +48,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         Command::Restart(options) => restart::run(&options),
         Command::Autoscale(options) => autoscale::run(&options),
         Command::Import(options) => import::run(&options),
+        Command::Shadow(ShadowCommand::Report(options)) => shadow::report(&options),
     };
     done.unwrap_or_else(|error| {
         if output::is_reader_gone(&error) {

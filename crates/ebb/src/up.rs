@@ -40,6 +40,7 @@ const RESTARTS_WAITING: usize = 4;
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
+    let source = if options.shadow { source.in_shadow() } else { source };
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
         Err(findings) => return Ok(lint::refuse(&findings)),

@@ -64,6 +64,11 @@ impl<'a> RevisionView<'a> {
         self.ownership.buckets
     }
 
+    /// The point in time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// As the platform knows it.
     pub fn facts(&self) -> &'a RevisionFacts {
         &self.record.facts

@@ -23,4 +23,7 @@ pub use collector::{Averages, Collector};
 pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
-pub use multiscaler::{Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus};
+pub use multiscaler::{
+    Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ShadowDifference,
+    ShadowStatus,
+};

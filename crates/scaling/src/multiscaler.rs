@@ -18,6 +18,7 @@ mod pods;
 mod revision;
 mod routing;
 mod schedule;
+mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -26,6 +27,7 @@ use serde::Serialize;
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
 
 pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin};
+pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::Beginning;
 use self::revision::Revision;
@@ -64,6 +66,8 @@ pub struct RevisionStatus {
     pub waiting: u32,
     /// Knative's Active condition: `active`, `activating`, `inactive`.
     pub activity: &'static str,
+    /// In shadow: how decisions compare with the count that there is.
+    pub shadow: Option<ShadowStatus>,
     /// The last sentence of the last decision that changed something; `None` before the first.
     pub last_reason: Option<Sentence>,
     /// Why the count is not zero, in one sentence; `None` when it is.

@@ -158,6 +158,30 @@ async fn a_document_in_the_files_scales_its_service_and_a_disabled_direction_sta
     ebb.until("kept", "its former class", |revision| revision.field("class") == "kpa").await;
 }
 
+/// The load asks for three pods; the one that there is stays, serves, and the report says how often and why it would have been otherwise.
+#[tokio::test]
+async fn in_shadow_everything_is_decided_and_nothing_done() {
+    let document = "{minReplicas: 1, maxReplicas: 5, metrics: [\
+        {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 2}}}]}";
+    let service = with_document(Service::new("watched"), document);
+    let ebb = Ebb::up_with(&[service], &quick(), &["--shadow"]).await;
+    ebb.until_pods("watched", 1).await;
+    let load = ebb.load("watched").path("/?sleep=10000").patience(LONG);
+    let held = tokio::spawn(async move { load.burst(6).await });
+    tests::eventually("the report says three", LONG, || async {
+        let (code, report, errors) = ebb.run(&["shadow", "report"]).await;
+        let is_right = code == 0 && report.contains("watched") && report.contains(" 3 instead of 1: ");
+        if is_right { Ok(()) } else { Err(report + &errors) }
+    })
+    .await;
+    let (_, table, _) = ebb.run(&["get"]).await;
+    assert!(table.contains("in shadow: "), "{table}");
+    held.await.expect("the requests end").assert_all_answered();
+    let revision = ebb.revision("watched").await.expect("ebb answers");
+    assert_eq!((revision.wanted(), revision.pods().len()), (1, 1));
+    assert_eq!(revision.field("routing"), "direct");
+}
+
 /// Both places are named, at once, before anything runs.
 #[tokio::test]
 async fn what_is_said_twice_or_cannot_be_said_is_refused() {

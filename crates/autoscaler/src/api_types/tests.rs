@@ -18,6 +18,18 @@ pub(crate) fn summary() -> RevisionSummary {
         mode: "panic".to_owned(),
         class: "hpa".to_owned(),
         metrics: Some("cpu 45%/80%".to_owned()),
+        shadow: Some(ShadowView {
+            compared_ms: 9000,
+            compared: 4,
+            differed: 1,
+            differs_ms: Some(2000),
+            last_difference: Some(ShadowDifferenceView {
+                age_ms: 2000,
+                ours: PodCount::new(3),
+                theirs: PodCount::ONE,
+                why: "more".to_owned(),
+            }),
+        }),
         metric: "rps".to_owned(),
         stable_value: Some(1.5),
         panic_value: None,

@@ -83,6 +83,7 @@ fn status() -> RevisionStatus {
         routing: Routing::ThroughActivator,
         waiting: 4,
         activity: "active",
+        shadow: None,
         last_reason: None,
         why_not_zero: None,
     }

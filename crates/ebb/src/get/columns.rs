@@ -122,13 +122,13 @@ fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use autoscaler::api_types::OwnerView;
     use vocabulary::{PodCount, RevisionName, Routing};
 
     use super::*;
 
-    pub(in crate::get) fn summary(name: &str) -> RevisionSummary {
+    pub(crate) fn summary(name: &str) -> RevisionSummary {
         RevisionSummary {
             name: RevisionName::parse(name).expect("a name"),
             template: "hello-00001".to_owned(),
@@ -142,6 +142,7 @@ pub(super) mod tests {
             mode: "stable".to_owned(),
             class: "kpa".to_owned(),
             metrics: None,
+            shadow: None,
             metric: "concurrency".to_owned(),
             stable_value: Some(49.873_22),
             panic_value: Some(50.0),

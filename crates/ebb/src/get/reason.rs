@@ -1,12 +1,15 @@
 //! Why is the count what it is *now*? In a few words; `ebb explain` has the rest.
 
-use autoscaler::api_types::RevisionSummary;
+use autoscaler::api_types::{RevisionSummary, ShadowView};
 use vocabulary::PodCount;
 
 /// About the present, never about how it came to be.
 pub(super) fn reason(now: &RevisionSummary) -> String {
     if let Some(why) = &now.why_not_ready {
         return why.clone();
+    }
+    if let Some(shadow) = &now.shadow {
+        return in_shadow(shadow);
     }
     if now.wanted == PodCount::ZERO {
         return asleep(now);
@@ -30,6 +33,15 @@ pub(super) fn reason(now: &RevisionSummary) -> String {
         }
         (Some(desired), _) => format!("{ready} ready, {desired} needed: {}", now.last_reason),
         (None, _) => format!("{ready} ready, no load measured yet"),
+    }
+}
+
+/// Nothing is done, so there is nothing to explain but what would be.
+fn in_shadow(shadow: &ShadowView) -> String {
+    match (&shadow.last_difference, shadow.differs_ms) {
+        (Some(last), Some(_)) => format!("in shadow: {} would be wanted: {}", last.ours, last.why),
+        (_, None) | (None, _) if shadow.compared == 0 => "in shadow: nothing decided yet".to_owned(),
+        (_, None) | (None, _) => "in shadow: as many as would be wanted".to_owned(),
     }
 }
 

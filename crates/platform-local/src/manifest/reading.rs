@@ -111,7 +111,12 @@ impl Reading {
         reading.read_config_maps(of_kind(Kind::ConfigMap));
         let cluster = reading.config_over(last_good).0;
         let autoscalers = reading.read_autoscalers(of_kind(Kind::Autoscaler));
-        let around = Surroundings { cluster: &cluster, domain: &source.domain, autoscalers: &autoscalers };
+        let around = Surroundings {
+            cluster: &cluster,
+            domain: &source.domain,
+            autoscalers: &autoscalers,
+            is_in_shadow: source.is_in_shadow,
+        };
         reading.read_services(of_kind(Kind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
             reading.take(report);

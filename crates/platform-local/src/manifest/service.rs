@@ -71,6 +71,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
     pub(crate) autoscalers: &'a Autoscalers,
+    /// Whether a Service is in shadow that does not say otherwise.
+    pub(crate) is_in_shadow: bool,
 }
 
 /// What a Service's template is read under.
@@ -78,6 +80,7 @@ pub(crate) struct Surroundings<'a> {
 struct Owner<'a> {
     cluster: &'a ClusterConfig,
     autoscaler: Option<&'a PlacedAutoscaler>,
+    is_in_shadow: bool,
 }
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
@@ -138,7 +141,11 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     let name = metadata(&mut fields, report);
     let autoscaler = name.as_ref().and_then(|name| around.autoscalers.of(name));
     let template = if let Some(spec) = fields.mapping("spec", report) {
-        read_spec(spec, Owner { cluster: around.cluster, autoscaler }, report)
+        read_spec(
+            spec,
+            Owner { cluster: around.cluster, autoscaler, is_in_shadow: around.is_in_shadow },
+            report,
+        )
     } else {
         report.refuse(fields.place, "spec is missing: nothing says what to run");
         None
@@ -295,6 +302,7 @@ fn refuse_all(
 /// What annotations say, and the document of class hpa that they or another document of the files hold.
 fn read_settings(annotations: &Annotations<'_>, owner: Owner<'_>, report: &mut Report) -> RevisionSettings {
     let mut settings = parse_annotations(annotations, owner.cluster, report);
+    settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
     let written = annotations.iter().find(|(key, _)| key.text == DOCUMENT_ANNOTATION);
     let annotated = written.and_then(|(key, text)| read_annotation(text, Some(key.place), report));
     if let Some(autoscaler) = owner.autoscaler {

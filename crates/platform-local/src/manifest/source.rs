@@ -20,6 +20,8 @@ pub struct ManifestSource {
     standard_input: Option<String>,
     pub(crate) domain: String,
     pub(crate) foreign: ForeignKinds,
+    /// Whether every Service is in shadow that does not say otherwise.
+    pub(crate) is_in_shadow: bool,
 }
 
 /// What becomes of manifests that mean nothing here, such as a `Deployment`.
@@ -41,7 +43,13 @@ impl ManifestSource {
             io::stdin().lock().take(LARGEST_FILE).read_to_string(&mut text)?;
             standard_input = Some(text);
         }
-        Ok(Self { named, standard_input, domain: domain.to_owned(), foreign })
+        Ok(Self { named, standard_input, domain: domain.to_owned(), foreign, is_in_shadow: false })
+    }
+
+    /// The same, but Services are decided about and not scaled, unless one says that it is not in shadow.
+    #[must_use]
+    pub fn in_shadow(self) -> Self {
+        Self { is_in_shadow: true, ..self }
     }
 
     /// The files that there are now, each once, in the order named; with those that cannot be looked for, and why.

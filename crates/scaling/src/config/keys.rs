@@ -71,6 +71,7 @@ keys! {
     HPA = "ebb.dev/hpa";
     HPA_SYNC_PERIOD = "ebb.dev/hpa-sync-period";
     OWN_STABLE_WINDOW = "ebb.dev/stable-window";
+    SHADOW = "ebb.dev/shadow";
 }
 
 keys! {

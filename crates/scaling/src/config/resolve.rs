@@ -66,6 +66,7 @@ impl RevisionSettings {
             surge_evaluation: self.surge_evaluation.unwrap_or(cluster.surge_evaluation),
             routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
             idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
+            shadow: self.shadow.unwrap_or_default(),
             hpa: None,
         };
         match self.hpa_scaling(cluster) {

@@ -69,6 +69,8 @@ pub struct RevisionSettings {
     pub hpa_sync_period: Option<Duration>,
     /// `ebb.dev/stable-window`, of our own metrics within class hpa: 6 s … 1 h, whole seconds.
     pub own_stable_window: Option<Duration>,
+    /// `ebb.dev/shadow`.
+    pub shadow: Option<bool>,
     /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`), put here by
     /// whoever can read its format; its presence means that class.
     #[serde(skip)]
@@ -164,6 +166,7 @@ impl RevisionSettings {
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
             hpa_sync_period: reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD),
             own_stable_window: reader.duration(&keys::OWN_STABLE_WINDOW, &limits::WINDOW),
+            shadow: reader.boolean(&keys::SHADOW),
             document: None,
             requests: PodRequests::default(),
         }

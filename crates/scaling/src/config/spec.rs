@@ -61,6 +61,8 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`).
+    pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
     #[serde(skip)]

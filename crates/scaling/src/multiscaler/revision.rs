@@ -13,13 +13,14 @@ use super::journal::Journal;
 use super::outcome::Outcome;
 use super::pods::Pods;
 use super::routing::Route;
+use super::shadow::{ShadowDifference, ShadowStatus};
 use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::burst;
 use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{Bound, Mode, Reason, Sentence, Stage, Trigger};
-use crate::hpa::Rescale;
+use crate::hpa::{Rescale, routing_without_own};
 use crate::scale_to_zero::{self, Activity, KeptBy, Path, Plan, Situation};
 use crate::surge;
 
@@ -54,6 +55,8 @@ pub(super) struct Revision {
     has_data: bool,
     activators: Option<PodCount>,
     surge_threshold: Option<u32>,
+    /// `None` while what is decided is done.
+    shadow: Option<ShadowStatus>,
     journal: Journal,
     outcome: Option<Outcome>,
     last_reason: Option<Sentence>,
@@ -83,6 +86,7 @@ impl Revision {
             has_data: false,
             activators: None,
             surge_threshold: None,
+            shadow: spec.shadow.then(|| ShadowStatus::since(now)),
             journal: Journal::default(),
             outcome: None,
             last_reason: None,
@@ -111,7 +115,11 @@ impl Revision {
     ) {
         if wanted != self.wanted {
             // Class hpa takes it for the count to go on from, so there is nothing to order again.
-            self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_));
+            self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
+            if self.shadow.is_some() {
+                // Whoever gives the count, policies look back on its changes.
+                self.algorithm.note_ordered(Rescale { from: self.wanted, to: wanted }, now);
+            }
             self.wanted = wanted;
             self.algorithm.note_foreign_count(wanted);
         }
@@ -124,6 +132,7 @@ impl Revision {
             }
             let tick = self.algorithm.tick();
             self.next_tick = tick.map(|tick| self.next_tick.unwrap_or(now + tick));
+            self.shadow = spec.shadow.then(|| self.shadow.unwrap_or_else(|| ShadowStatus::since(now)));
             self.spec = spec;
             self.reconcile(Trigger::Change, now, commands);
         }
@@ -301,7 +310,11 @@ impl Revision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let settled = self.settle(now);
         let plan = self.held(settled, trigger);
-        let ordered = plan.applied().filter(|&count| count != self.wanted || self.is_wanted_hearsay);
+        self.compare_in_shadow(&plan, trigger, now);
+        let ordered = plan
+            .applied()
+            .filter(|&count| count != self.wanted || self.is_wanted_hearsay)
+            .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(Rescale { from: self.wanted, to: count }, now);
             self.wanted = count;
@@ -318,6 +331,15 @@ impl Revision {
             commands.push_back(Command::ScaleTo { revision: self.id, count, because });
         }
         commands.push_back(Command::Publish { revision: self.id, decision });
+    }
+
+    /// Regular decisions alone: in between the count follows facts that the next of them knows too.
+    fn compare_in_shadow(&mut self, plan: &Plan, trigger: Trigger, now: Timestamp) {
+        let (Some(shadow), Trigger::Tick | Trigger::Sync) = (&mut self.shadow, trigger) else { return };
+        let theirs = self.wanted;
+        let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
+        let why = reasons.last().map(|reason| reason.text);
+        shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
     }
 
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the same or leaves it alone: it
@@ -365,7 +387,12 @@ impl Revision {
 
     /// Who serves, and how many activators. Before the first valid decision both stay as they are.
     fn choose_route(&mut self, plan: &Plan, now: Timestamp, commands: &mut Commands) {
-        let Some(next) = self.algorithm.routing(plan.want, self.pods.counts().ready) else { return };
+        let ready = self.pods.counts().ready;
+        let next = match self.shadow {
+            Some(_) => Some(routing_without_own(ready)),
+            None => self.algorithm.routing(plan.want, ready),
+        };
+        let Some(next) = next else { return };
         let before = self.route.current();
         if let Some(routing) = self.route.follow(next, self.routing_dwell(), now) {
             if before.is_some() {
@@ -383,7 +410,11 @@ impl Revision {
 
     /// Where nothing is known of requests there is no room to wait for: pods serve while one is ready.
     fn routing_dwell(&self) -> Duration {
-        if self.algorithm.counts_requests() { self.spec.routing_dwell } else { Duration::ZERO }
+        if self.algorithm.counts_requests() && self.shadow.is_none() {
+            self.spec.routing_dwell
+        } else {
+            Duration::ZERO
+        }
     }
 
     fn set_surge_threshold(&mut self, commands: &mut Commands) {

@@ -116,6 +116,7 @@ impl Revision {
             routing: self.routing(),
             waiting: self.collectors.first().waiting(),
             activity: self.activity.name(),
+            shadow: self.shadow,
             last_reason: self.last_reason,
             why_not_zero: self.why_not_zero,
         }

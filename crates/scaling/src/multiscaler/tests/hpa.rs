@@ -268,3 +268,29 @@ fn another_class_begins_with_the_count_that_there_is() {
     world.busy(10, 0, 10);
     assert_eq!(world.status().wanted, PodCount::new(4));
 }
+
+/// In shadow nothing is ordered and pods serve; how often the count would have been another is counted, and why.
+#[test]
+fn in_shadow_everything_is_decided_and_nothing_ordered() {
+    let shadow = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu()]) };
+    let mut world = World::new(shadow);
+    world.create(1);
+    world.activator_starts();
+    world.busy(31, 900, 0);
+    assert_eq!(world.scale_orders(), []);
+    assert_eq!(world.route_orders().last().map(|(_, routing)| *routing), Some(Routing::Direct));
+    let seen = world.status().shadow.expect("it is in shadow");
+    assert_eq!((seen.compared, seen.differed), (2, 2));
+    let last = seen.last.expect("they differed");
+    assert_eq!((last.ours, last.theirs), (PodCount::new(2), PodCount::ONE));
+    assert!(last.why.is_some() && seen.differs_since == Some(Timestamp::from_secs(1015)), "{seen:?}");
+    // Somebody else does what was decided here.
+    world.create(2);
+    world.busy(15, 450, 0);
+    let seen = world.status().shadow.expect("it is in shadow");
+    assert_eq!((seen.compared, seen.differed, seen.differs_since), (3, 2, None));
+    world.edit(|spec| spec.shadow = false);
+    assert_eq!(world.status().shadow, None);
+    world.busy(16, 900, 0);
+    assert_eq!(world.scale_orders().len(), 1, "from now on it is done");
+}

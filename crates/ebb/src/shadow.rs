@@ -1,0 +1,89 @@
+//! `ebb shadow report`: how often, since when and why what is decided in shadow differs from the count that there is.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use autoscaler::api_types::{RevisionList, RevisionSummary, ShadowView};
+use vocabulary::format_duration;
+
+use crate::cli::{OutputFormat, ShadowReportOptions};
+use crate::{client, output};
+
+/// One line for each revision in shadow.
+pub(crate) fn report(options: &ShadowReportOptions) -> anyhow::Result<ExitCode> {
+    let url = &options.asking.api.url;
+    let mut list: RevisionList = crate::up::runtime()?.block_on(client::get(url, "/v1/revisions"))?;
+    list.revisions.retain(|revision| revision.shadow.is_some());
+    match options.asking.output {
+        OutputFormat::Json => output::print_json(&list)?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_line(&text(&list.revisions))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(revisions: &[RevisionSummary]) -> String {
+    if revisions.is_empty() {
+        return "nothing is in shadow; ebb.dev/shadow: \"true\" or `ebb up --shadow` puts it there"
+            .to_owned();
+    }
+    let mut table = output::table(&["NAME", "PODS", "DIFFERED", "DIFFERS", "LAST DIFFERENCE"]);
+    for revision in revisions {
+        let Some(shadow) = &revision.shadow else { continue };
+        table.add_row(vec![
+            revision.name.to_string(),
+            revision.wanted.to_string(),
+            share(shadow),
+            shadow.differs_ms.map_or_else(|| "no".to_owned(), |time| format!("for {}", span(time))),
+            last_difference(shadow),
+        ]);
+    }
+    table.to_string()
+}
+
+/// "3 of 40 (7.5%) in 10m".
+fn share(shadow: &ShadowView) -> String {
+    let ShadowView { compared, differed, .. } = shadow;
+    let permille = if *compared == 0 { 0 } else { differed * 1000 / compared };
+    format!("{differed} of {compared} ({}.{}%) in {}", permille / 10, permille % 10, span(shadow.compared_ms))
+}
+
+fn last_difference(shadow: &ShadowView) -> String {
+    let Some(last) = &shadow.last_difference else { return "none".to_owned() };
+    format!("{} ago: {} instead of {}: {}", span(last.age_ms), last.ours, last.theirs, last.why)
+}
+
+fn span(milliseconds: u64) -> String {
+    format_duration(Duration::from_secs(milliseconds / 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use autoscaler::api_types::ShadowDifferenceView;
+    use vocabulary::PodCount;
+
+    use super::*;
+    use crate::get::summary_for_tests;
+
+    #[test]
+    fn the_report_says_how_often_since_when_and_why() {
+        let mut revision = summary_for_tests("default/service/hello");
+        let difference = ShadowDifferenceView {
+            age_ms: 5400,
+            ours: PodCount::new(3),
+            theirs: PodCount::new(8),
+            why: "cpu".to_owned(),
+        };
+        revision.shadow = Some(ShadowView {
+            compared_ms: 600_000,
+            compared: 40,
+            differed: 3,
+            differs_ms: Some(20_000),
+            last_difference: Some(difference),
+        });
+        let text = text(&[revision]);
+        for expected in ["3 of 40 (7.5%) in 10m", "for 20s", "5s ago: 3 instead of 8: cpu"] {
+            assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
+        }
+        assert!(super::text(&[]).starts_with("nothing is in shadow"));
+    }
+}

@@ -1,0 +1,57 @@
+//! In shadow everything is measured and decided, and nothing is written: how often would the count have been another?
+//!
+//! Each regular decision (a tick, a sync) is compared with the count that there is. Who gives that count, a person or another autoscaler, makes no
+//! difference.
+
+use serde::Serialize;
+use vocabulary::{PodCount, Timestamp};
+
+use crate::decision::Sentence;
+
+/// How decisions compare with the count that there was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ShadowStatus {
+    /// Since when they are compared.
+    #[serde(skip)]
+    pub since: Timestamp,
+    /// How many were.
+    pub compared: u64,
+    /// How many of them would have been another count.
+    pub differed: u64,
+    /// Since when they differ without a break; `None` while they agree.
+    #[serde(skip)]
+    pub differs_since: Option<Timestamp>,
+    /// The last difference.
+    pub last: Option<ShadowDifference>,
+}
+
+/// One decision that would have been another count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ShadowDifference {
+    /// When.
+    #[serde(skip)]
+    pub at: Timestamp,
+    /// What was decided here.
+    pub ours: PodCount,
+    /// What there was.
+    pub theirs: PodCount,
+    /// Why ours is what it is.
+    pub why: Option<Sentence>,
+}
+
+impl ShadowStatus {
+    pub(super) fn since(now: Timestamp) -> Self {
+        Self { since: now, compared: 0, differed: 0, differs_since: None, last: None }
+    }
+
+    pub(super) fn compare(&mut self, difference: ShadowDifference) {
+        self.compared += 1;
+        if difference.ours == difference.theirs {
+            self.differs_since = None;
+            return;
+        }
+        self.differed += 1;
+        self.differs_since.get_or_insert(difference.at);
+        self.last = Some(difference);
+    }
+}
