@@ -673,6 +673,14 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
     // It may not have been told, if it was at that moment that everything stood still.
     assert_eq!(world.done(), ["terminate app-00001-0002"]);
     assert_eq!(said(&world.fleet), before);
+    let left = world.fleet.longest_drain() + crate::pod::APP_GRACE;
+    world.pass(left - SECOND);
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(SECOND);
+    assert_eq!(world.done(), ["kill app-00001-0002"], "what is left of its time goes on");
+    world.ends(&pod(1, 2));
+    world.scale(3, &[]);
+    assert_eq!(world.done(), ["start app-00001-0004 one"], "names go on as well");
 }
 
 #[test]
