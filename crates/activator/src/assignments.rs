@@ -26,6 +26,16 @@ pub(crate) enum Outcome {
     Stale,
 }
 
+/// What becomes of a revision that may be forgotten.
+pub(crate) enum Forgetting {
+    /// It is forgotten once it holds nothing.
+    Planned(Arc<Revision>),
+    /// It is not known.
+    Unknown,
+    /// A newer assignment is in force.
+    Stale,
+}
+
 /// All revisions of an activator.
 pub(crate) struct Assignments {
     context: Arc<Context>,
@@ -73,14 +83,18 @@ impl Assignments {
         known.keys().filter(|name| ownership.epoch_of(name).is_some()).cloned().collect()
     }
 
-    /// An owner has told all of its buckets and did not name these: they are dropped.
-    pub(crate) fn drop_unnamed(&self, names: impl Iterator<Item = RevisionName>) {
-        let mut known = self.known.lock();
-        for name in names {
-            self.drop_revision(&mut known, &name);
+    /// An owner has told all of its buckets, and did not name these.
+    pub(crate) fn retire(&self, names: impl Iterator<Item = RevisionName>) {
+        let known = self.known.lock();
+        for revision in names.filter_map(|name| known.get(&name)) {
+            revision.retire();
         }
-        drop(known);
-        self.news.send_modify(|news| news.changes += 1);
+    }
+
+    /// The revisions in some buckets that are known here.
+    pub(crate) fn all_in(&self, ownership: &Ownership) -> Vec<Arc<Revision>> {
+        let known = self.known.lock();
+        known.values().filter(|revision| ownership.epoch_of(&revision.name).is_some()).cloned().collect()
     }
 
     /// All of every bucket was told.
@@ -122,7 +136,27 @@ impl Assignments {
         Outcome::Applied { revision, lost }
     }
 
-    /// Drops a revision, unless an assignment newer than `version` is in force.
+    /// A revision may be forgotten, unless an assignment newer than `version` is in force.
+    pub(crate) fn forget(&self, name: &RevisionName, version: Version) -> Forgetting {
+        let known = self.known.lock();
+        match known.get(name) {
+            Some(revision) if revision.may_be_forgotten(version) => Forgetting::Planned(Arc::clone(revision)),
+            Some(_) => Forgetting::Stale,
+            None => Forgetting::Unknown,
+        }
+    }
+
+    /// A retired revision is not known any more. It takes no request by now, so nobody is refused what another host's would be granted.
+    pub(crate) fn forgotten(&self, revision: &Arc<Revision>) {
+        let mut known = self.known.lock();
+        if known.get(&revision.name).is_some_and(|present| Arc::ptr_eq(present, revision)) {
+            self.drop_revision(&mut known, &revision.name);
+        }
+        drop(known);
+        self.news.send_modify(|news| news.changes += 1);
+    }
+
+    /// Drops a revision that exists no more, unless an assignment newer than `version` is in force.
     pub(crate) fn remove(&self, name: &RevisionName, version: Version) {
         let mut known = self.known.lock();
         let is_newer = known.get(name).is_some_and(|known| known.settings().version < version);

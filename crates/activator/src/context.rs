@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use rand::TryRng;
 use runtime::Clock;
 use throttling::ReporterSeconds;
+use tokio_util::sync::CancellationToken;
 use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 
 use crate::agenda::Agenda;
@@ -29,10 +30,16 @@ pub(crate) struct Context {
     pub(crate) pacing: Agenda,
     /// Revisions that hold more than the autoscaler knows.
     pub(crate) presence: Agenda,
+    /// Retired revisions that held something and do no more.
+    pub(crate) emptied: Agenda,
     /// Revisions with something to report this second.
     pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<Revision>>>,
     /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears of what begins there.
-    is_retiring: AtomicBool,
+    is_leaving: AtomicBool,
+    /// The same, for those who wait for it.
+    pub(crate) leaving: CancellationToken,
+    /// The owners of all buckets have said that no route names this activator any more.
+    pub(crate) released: CancellationToken,
     waiting_in_all: AtomicU32,
     replay_bytes: AtomicUsize,
 }
@@ -49,22 +56,26 @@ impl Context {
             // no request is counted in two of them.
             seconds: ReporterSeconds::since(Timestamp::from_secs(config.clock.now().whole_secs())),
             open_second: AtomicU64::new(0),
-            is_retiring: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+            leaving: CancellationToken::new(),
+            released: CancellationToken::new(),
             pacing: Agenda::default(),
             presence: Agenda::default(),
+            emptied: Agenda::default(),
             active: Mutex::default(),
             waiting_in_all: AtomicU32::new(0),
             replay_bytes: AtomicUsize::new(0),
         }
     }
 
-    /// No further connection is accepted.
-    pub(crate) fn retire(&self) {
-        self.is_retiring.store(true, Ordering::Relaxed);
+    /// The activator is on its way out.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+        self.leaving.cancel();
     }
 
-    pub(crate) fn is_retiring(&self) -> bool {
-        self.is_retiring.load(Ordering::Relaxed)
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// The first second that is not closed yet.

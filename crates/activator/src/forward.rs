@@ -143,22 +143,22 @@ impl Forwarding<'_> {
         if wait.is_zero() {
             return self.next_place(seat);
         }
-        let counted = match seat {
+        let held = match seat {
             Seat::Queue(grant, counted) => {
                 grant.not_started();
-                Some(counted)
+                Ok(counted)
             }
             Seat::Direct(direct) => {
                 direct.not_started();
-                None
+                Err(direct)
             }
         };
         let clock = self.stack.context.clock;
         let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
         resting.map_err(|expired| self.no_ready_pod(expired))?;
-        let again = match counted {
-            Some(counted) => self.revision.wait_again(self.arrived).map(|turn| (counted, turn)),
-            None => self.revision.rejoin(self.arrived),
+        let again = match held {
+            Ok(counted) => self.revision.wait_again(self.arrived).map(|turn| (counted, turn)),
+            Err(_direct) => self.revision.rejoin(self.arrived),
         };
         let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
         Ok(Place::Waits(turn, counted))

@@ -55,21 +55,23 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How an activator ends, step by step.
 #[derive(Clone)]
 struct Ending {
+    /// Clients are told to go elsewhere for their next request.
+    leaving: CancellationToken,
     /// No more connections are accepted.
     accepting: CancellationToken,
     /// Connections that hold nothing are closed.
     closing: CancellationToken,
     /// What is left is cut off.
     given_up: CancellationToken,
-    /// The link ends.
+    /// The links end.
     link: CancellationToken,
 }
 
 impl Ending {
     /// Everything at once when `abandoned` is cancelled.
     fn under(abandoned: &CancellationToken) -> Self {
-        let [accepting, closing, given_up, link] = [(); 4].map(|()| abandoned.child_token());
-        Self { accepting, closing, given_up, link }
+        let [leaving, accepting, closing, given_up, link] = [(); 5].map(|()| abandoned.child_token());
+        Self { leaving, accepting, closing, given_up, link }
     }
 }
 
@@ -134,9 +136,21 @@ impl Activator {
         Holdings::of(&self.assignments)
     }
 
-    /// Accepts no more connections. What is held is served with `Connection: close`; the link stays.
+    /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go elsewhere for their next request.
+    pub fn leave(&self) {
+        self.context.leave();
+        self.ending.leaving.cancel();
+    }
+
+    /// Returns once the owners of all buckets have said that no route names it, after [`Activator::leave`]. Never, if no owner ever said which buckets are
+    /// its own.
+    pub async fn released(&self) {
+        self.context.released.cancelled().await;
+    }
+
+    /// Accepts no more connections. What is held is served with `Connection: close`; the links stay. Calls [`Activator::leave`].
     pub fn stop_accepting(&self) {
-        self.context.retire();
+        self.leave();
         self.ending.accepting.cancel();
     }
 
@@ -182,8 +196,9 @@ impl Worker {
         let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
         let obeying = backends::obey(self.orders, upstreams);
         let obeying = tokio::task::spawn_local(vital("the connections of the activator", obeying));
-        self.ending.accepting.cancelled().await;
+        self.ending.leaving.cancelled().await;
         drain.begin();
+        self.ending.accepting.cancelled().await;
         drain.stop_accepting();
         self.ending.closing.cancelled().await;
         tokio::select! {

@@ -24,11 +24,11 @@ use vocabulary::{
     Version,
 };
 
-use crate::assignments::{Assignments, Outcome};
+use crate::assignments::{Assignments, Forgetting, Outcome};
 use crate::backends::Backends;
 use crate::context::Context;
 use crate::metering::Metering;
-use crate::revision::Revision;
+use crate::revision::{Remains, Revision};
 
 use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
@@ -95,6 +95,7 @@ impl LinkEnd {
                 // How it ended was said by itself.
                 Some(_) = conversations.join_next() => {}
                 revision = self.context.presence.next(&self.context.clock) => self.tell_present(&revision),
+                revision = self.context.emptied.next(&self.context.clock) => self.see_what_remains(&revision),
             }
         }
     }
@@ -173,10 +174,15 @@ impl LinkEnd {
                 }
                 self.assign(&assignment);
             }
-            ActivatorOrder::Remove { revision, version } | ActivatorOrder::Forget { revision, version } => {
+            ActivatorOrder::Remove { revision, version } => {
                 if !self.is_late(&revision, version) {
                     self.assignments.remove(&revision, version);
                     self.acknowledge(&revision, version);
+                }
+            }
+            ActivatorOrder::Forget { revision, version } => {
+                if !self.is_late(&revision, version) {
+                    self.forget(&revision, version);
                 }
             }
             ActivatorOrder::SyncEnd => {
@@ -184,7 +190,12 @@ impl LinkEnd {
                     self.sync_end(conversation.link, sync);
                 }
             }
-            ActivatorOrder::Released { .. } | ActivatorOrder::Heartbeat => {}
+            ActivatorOrder::Released { buckets } => {
+                if self.claims.borrow_mut().released(conversation.link, &buckets) {
+                    self.context.released.cancel();
+                }
+            }
+            ActivatorOrder::Heartbeat => {}
         }
     }
 
@@ -198,16 +209,41 @@ impl LinkEnd {
         SyncUnderWay { claimed, unnamed }
     }
 
-    /// What an owner did not name is gone, as far as it is still the one to say so.
+    /// What an owner did not name others serve, as far as it is still the one to say so. What is retired and holds nothing it hears of (again).
     fn sync_end(&self, link: LinkNumber, sync: SyncUnderWay) {
         let mut claims = self.claims.borrow_mut();
         let told = claims.told_all(link, sync.claimed);
         let is_everything = claims.is_everything_synced();
         drop(claims);
         let unnamed = sync.unnamed.into_iter().filter(|name| told.epoch_of(name).is_some());
-        self.assignments.drop_unnamed(unnamed);
+        self.assignments.retire(unnamed);
         if is_everything {
             self.assignments.note_synced();
+        }
+        for revision in self.assignments.all_in(&told) {
+            self.see_what_remains(&revision);
+        }
+    }
+
+    fn forget(&self, name: &RevisionName, version: Version) {
+        match self.assignments.forget(name, version) {
+            Forgetting::Planned(revision) => self.see_what_remains(&revision),
+            Forgetting::Unknown => self.acknowledge(name, version),
+            Forgetting::Stale => {}
+        }
+    }
+
+    /// A retired revision that holds nothing is told of, or forgotten.
+    fn see_what_remains(&self, revision: &Arc<Revision>) {
+        match revision.remains() {
+            Remains::Something => {}
+            Remains::Nothing => {
+                self.tell(&revision.name, |mailbox| mailbox.emptied(&revision.name));
+            }
+            Remains::NoMemory(version) => {
+                self.assignments.forgotten(revision);
+                self.acknowledge(&revision.name, version);
+            }
         }
     }
 
@@ -226,8 +262,10 @@ impl LinkEnd {
                 if let Some(version) = revision.acted_upon() {
                     self.acknowledge(&revision.name, version);
                 }
+                self.see_what_remains(&revision);
             }
             Outcome::Applied { revision, lost } => {
+                self.see_what_remains(&revision);
                 let this = Rc::clone(self);
                 // Ends when every worker has answered; at most one such task per assignment that takes a pod away.
                 tokio::task::spawn_local(async move {
@@ -238,9 +276,11 @@ impl LinkEnd {
                 });
             }
             Outcome::Repeated(revision) => {
+                revision.repeated(assignment.standing);
                 if let Some(version) = revision.acted_upon() {
                     self.acknowledge(&revision.name, version);
                 }
+                self.see_what_remains(&revision);
             }
             Outcome::Stale => {}
         }
@@ -276,8 +316,13 @@ impl LinkEnd {
         let mut closings = self.metering.closings();
         let mut next_second = self.metering.open_second();
         writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
+        let mut has_said_goodbye = false;
         loop {
             tokio::select! {
+                () = self.context.leaving.cancelled(), if !has_said_goodbye => {
+                    has_said_goodbye = true;
+                    writer.send(&ActivatorWord::Draining).await?;
+                }
                 () = mailbox.changed() => {
                     while let Some(words) = mailbox.next() {
                         for word in words {

@@ -16,7 +16,7 @@ use runtime::{
     Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, in_plain_text, metrics_router,
     print_error, refuse_foreign, start_logs,
 };
-use vocabulary::{LinkToken, ReplicaName};
+use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
 
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 
@@ -26,6 +26,11 @@ const EXIT_BAD_CONFIG: u8 = 2;
 const EXIT_FAILED: u8 = 1;
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
+
+/// How long it waits for the owners' word that no route names it any more: longer than a bucket may be without an owner.
+const RELEASE_MAX: Duration = Duration::from_secs(30);
+/// How long it accepts connections after that word: as long as a node may take to hear of a change of addresses.
+const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(RELEASE_MAX);
 
 /// What the environment says.
 #[derive(Debug, PartialEq, Eq)]
@@ -183,11 +188,29 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         () = async { activator.synced().await; is_ready.store(true, Ordering::Relaxed); std::future::pending().await } => {}
         _ = stop_requests.next() => {}
     }
-    is_ready.store(false, Ordering::Relaxed);
     tracing::info!("draining");
+    let draining = async {
+        // Who was never told everything is in nobody's route.
+        if is_ready.load(Ordering::Relaxed) {
+            activator.leave();
+            left_alone(&activator).await;
+        }
+        is_ready.store(false, Ordering::Relaxed);
+        activator.drained(DRAIN_PATIENCE).await;
+    };
     tokio::select! {
-        () = activator.drained(DRAIN_PATIENCE) => Ok(()),
+        () = draining => Ok(()),
         _ = stop_requests.next() => anyhow::bail!("asked twice to stop; what was held is cut off"),
+    }
+}
+
+/// Returns once nobody is sent here any more, as far as anybody can tell.
+async fn left_alone(activator: &Activator) {
+    tokio::select! {
+        () = activator.released() => tokio::time::sleep(RELEASED_LINGER).await,
+        () = tokio::time::sleep(RELEASE_MAX) => {
+            tracing::warn!("not every owner has said in time that no route names this activator; it accepts nothing more");
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! whoever frees something hands it on under the same lock, so no wake-up is lost and nobody competes.
 
 mod grant;
+mod retiring;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use crate::held::HeldRequests;
 use crate::metrics::RevisionMetrics;
 
 pub(crate) use grant::{Counted, Direct, Grant, Turn, Waiting};
+pub(crate) use retiring::Remains;
+use retiring::Retirement;
 pub(crate) use settings::Settings;
 
 /// The least time between two early reports of one revision.
@@ -37,7 +40,7 @@ pub(crate) enum Refused {
     ActivatorQueueFull { limit: u32 },
     /// No pod is ready, and the autoscaler says that a wait would not help.
     Held,
-    /// The autoscaler took the revision away.
+    /// The revision exists no more, or is not known here any more.
     Gone,
 }
 
@@ -74,6 +77,7 @@ struct State {
     /// How many tasks still close connections to pods that an earlier version took away.
     closing: u32,
     waits: Waits,
+    retirement: Retirement,
     is_gone: bool,
 }
 
@@ -126,6 +130,7 @@ impl Revision {
                 shown: 0.0,
                 closing: 0,
                 waits: Waits::under(assignment.hold.as_deref()),
+                retirement: Retirement::default(),
                 is_gone: false,
             }),
             metrics: context.metrics.of_revision(&assignment.revision),
@@ -150,6 +155,7 @@ impl Revision {
             state.closing += 1;
         }
         state.waits = Waits::under(new.hold.as_deref());
+        state.retirement.assigned(assignment.standing, assignment.version);
         self.settings.store(Arc::new(new));
         self.pump(&mut state, now);
         if state.holds() {
@@ -172,7 +178,7 @@ impl Revision {
         (state.closing == 0).then(|| self.settings.load().version)
     }
 
-    /// The autoscaler took the revision away: what waits is refused.
+    /// The revision exists no more: what waits is refused.
     pub(crate) fn remove(&self) {
         let mut state = self.state.lock();
         state.is_gone = true;

@@ -3,7 +3,7 @@
 //! Several autoscalers may hold a link each, and one that has lost a bucket may not know it yet. So a bucket's epoch only grows: what an earlier owner
 //! still says is late, whether its link stands or not. Nothing that was said loses its force when a link ends; only nobody speaks for the bucket then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{Bucket, Epoch, Ownership, ReplicaName, RevisionName, Version};
 
@@ -29,6 +29,8 @@ struct Claim {
     link: Option<LinkNumber>,
     /// Whether all of it was told once in this boot.
     is_synced: bool,
+    /// Whether its owner has said that no route names this activator.
+    is_released: bool,
 }
 
 impl Claims {
@@ -70,7 +72,10 @@ impl Claims {
             let is_late = known.is_some_and(|known| epoch < known.epoch);
             if !is_late {
                 let is_synced = known.is_some_and(|known| known.is_synced);
-                self.by_bucket.insert(bucket, Claim { epoch, link: Some(link), is_synced });
+                // A later owner may have found routes that name this activator.
+                let is_released = known.is_some_and(|known| known.is_released && known.epoch == epoch);
+                let claim = Claim { epoch, link: Some(link), is_synced, is_released };
+                self.by_bucket.insert(bucket, claim);
             }
             !is_late
         });
@@ -94,6 +99,15 @@ impl Claims {
     pub(crate) fn is_everything_synced(&self) -> bool {
         let synced = self.by_bucket.values().filter(|claim| claim.is_synced).count();
         self.buckets > 0 && synced >= usize::from(self.buckets)
+    }
+
+    /// An owner says that no route of these buckets names this activator. Returns whether that holds for all buckets now.
+    pub(crate) fn released(&mut self, link: LinkNumber, buckets: &BTreeSet<Bucket>) -> bool {
+        for (_, claim) in self.by_bucket.iter_mut().filter(|(bucket, _)| buckets.contains(bucket)) {
+            claim.is_released |= claim.link == Some(link);
+        }
+        let released = self.by_bucket.values().filter(|claim| claim.is_released).count();
+        self.buckets > 0 && released >= usize::from(self.buckets)
     }
 
     /// Whether a later owner has claimed the revision's bucket than the one that said this.

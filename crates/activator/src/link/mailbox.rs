@@ -23,6 +23,8 @@ struct News {
     present: Option<Arc<Revision>>,
     /// The newest version that is acted upon.
     acknowledged: Option<Version>,
+    /// Others serve it, and it holds nothing any more.
+    is_emptied: bool,
 }
 
 impl Mailbox {
@@ -32,6 +34,10 @@ impl Mailbox {
 
     pub(super) fn acknowledged(&self, revision: &RevisionName, version: Version) {
         self.add(revision, |news| news.acknowledged = news.acknowledged.max(Some(version)));
+    }
+
+    pub(super) fn emptied(&self, revision: &RevisionName) {
+        self.add(revision, |news| news.is_emptied = true);
     }
 
     /// Waits until something was added. Cancel-safe; what is added while nobody waits is kept.
@@ -49,7 +55,9 @@ impl Mailbox {
         let acknowledged = news
             .acknowledged
             .map(|version| ActivatorWord::Acknowledged { revision: revision.clone(), version });
-        Some([present, acknowledged].into_iter().flatten().collect())
+        // After the rest: the owner goes by the last word.
+        let emptied = news.is_emptied.then_some(ActivatorWord::Emptied { revision });
+        Some([present, acknowledged, emptied].into_iter().flatten().collect())
     }
 
     fn add(&self, revision: &RevisionName, add: impl FnOnce(&mut News)) {

@@ -33,9 +33,10 @@ impl Drop for Counted {
         let now = self.0.context.clock.now();
         let mut state = self.0.state.lock();
         state.meter.finished(Origin::Direct, now);
-        if self.0.context.is_retiring() {
+        if self.0.context.is_leaving() {
             self.0.tell_of_fall(&mut state, now);
         }
+        self.0.note_end(&mut state);
     }
 }
 
@@ -201,8 +202,8 @@ impl Direct {
         }
     }
 
-    /// The pod never started the request.
-    pub(crate) fn not_started(self) {
+    /// The pod never started the request. Until that waits elsewhere it is this that shows that the revision holds it.
+    pub(crate) fn not_started(&self) {
         let now = self.revision.context.clock.now();
         self.revision.state.lock().throttler.note_not_started(self.pick.pod, now);
     }
@@ -210,6 +211,8 @@ impl Direct {
 
 impl Drop for Direct {
     fn drop(&mut self) {
-        self.revision.state.lock().throttler.finish_direct(self.pick.pod);
+        let mut state = self.revision.state.lock();
+        state.throttler.finish_direct(self.pick.pod);
+        self.revision.note_end(&mut state);
     }
 }

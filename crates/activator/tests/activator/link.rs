@@ -147,21 +147,6 @@ async fn only_greater_versions_are_accepted_and_a_repeat_is_acknowledged_again()
 }
 
 #[tokio::test]
-async fn what_a_sync_does_not_name_is_dropped_and_what_waits_there_refused() {
-    let world = World::start();
-    let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
-    let caller = Caller::http1(&world);
-    let waiting = caller.start("/");
-    until("it waits", || world.metric("activator_waiting_requests") > 0.0).await;
-    autoscaler.sync(&[]).await;
-    let got = waiting.await.unwrap();
-    assert_eq!(got.status, 404);
-    assert!(got.header("ebb-error").starts_with("no-such-revision"), "{got:?}");
-    assert_eq!(caller.get("/").await.status, 404);
-    assert_eq!(world.metric("activator_assigned_revisions"), 0.0);
-}
-
-#[tokio::test]
 async fn a_removal_counts_only_if_it_is_newer() {
     let (world, pod) = (World::start(), Pod::start().await);
     let ready = assignment(5, &[("a", pod.address, PodState::Ready)]);

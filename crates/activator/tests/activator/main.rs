@@ -6,6 +6,7 @@ mod hops;
 mod link;
 mod owners;
 mod requests;
+mod retiring;
 mod retries;
 mod streams;
 mod world;

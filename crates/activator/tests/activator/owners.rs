@@ -103,13 +103,19 @@ async fn each_owner_tells_its_own_buckets_and_hears_of_them_alone() {
 }
 
 #[tokio::test]
-async fn what_one_owner_does_not_name_of_anothers_bucket_stays() {
+async fn what_an_owner_does_not_name_of_its_buckets_is_retired_and_of_others_is_not() {
     let mut two = Two::start().await;
-    let (_, bucket) = hello(5, 1, &two.pods[0]);
+    let (hello, bucket) = hello(5, 1, &two.pods[0]);
     two.owners[0].sync_of("one", owns(bucket, 5), &[]).await;
-    until("its own is dropped", || two.world.metric("activator_assigned_revisions") == 1.0).await;
+    let emptied = ActivatorWord::Emptied { revision: hello.revision.clone() };
+    two.owners[0].report("that it holds nothing", |word| (*word == emptied).then_some(())).await;
+    assert_eq!(two.seen_after_one_more().await, [1, 1], "what still comes is served");
+    let version = Version { epoch: Epoch(5), counter: 2 };
+    two.owners[0].send(ActivatorOrder::Forget { revision: hello.revision.clone(), version }).await;
+    two.owners[0].acknowledged(&hello.revision, version).await;
     assert_eq!(two.caller.to(OTHER_HOST).get("/").await.status, 200);
     assert_eq!(two.caller.get("/").await.status, 404);
+    assert!(!two.owners[1].reports().iter().any(|word| matches!(word, ActivatorWord::Emptied { .. })));
 }
 
 #[tokio::test]

@@ -121,16 +121,18 @@ impl World {
     }
 }
 
-/// The autoscaler's end of a link. Reports are collected as they come.
+/// The autoscaler's end of a link. Reports are collected as they come, and from its first order on it is never silent for long.
 pub(crate) struct Autoscaler {
-    pub(crate) writer: Writer<ActivatorOrder>,
+    writer: Arc<tokio::sync::Mutex<Writer<ActivatorOrder>>>,
     reports: Arc<Mutex<Vec<ActivatorWord>>>,
     reading: tokio::task::JoinHandle<()>,
+    beating: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Drop for Autoscaler {
     fn drop(&mut self) {
         self.reading.abort();
+        self.beating.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
 
@@ -139,7 +141,7 @@ impl Autoscaler {
         let (reader, writer) = ::link::dial(address).await.unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let reading = tokio::spawn(collect(reader, Arc::clone(&reports)));
-        Self { writer, reports, reading }
+        Self { writer: Arc::new(writer.into()), reports, reading, beating: None }
     }
 
     /// Waits until the activator has closed the connection.
@@ -148,7 +150,9 @@ impl Autoscaler {
     }
 
     pub(crate) async fn send(&mut self, order: ActivatorOrder) {
-        self.writer.send(&order).await.unwrap();
+        self.writer.lock().await.send(&order).await.unwrap();
+        let writer = &self.writer;
+        self.beating.get_or_insert_with(|| tokio::spawn(beat(Arc::clone(writer))));
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -195,6 +199,16 @@ impl Autoscaler {
 
     pub(crate) fn reports(&self) -> Vec<ActivatorWord> {
         self.reports.lock().unwrap().clone()
+    }
+}
+
+/// Until the activator hangs up.
+async fn beat(writer: Arc<tokio::sync::Mutex<Writer<ActivatorOrder>>>) {
+    loop {
+        tokio::time::sleep(::link::HEARTBEAT_EVERY).await;
+        if writer.lock().await.send(&ActivatorOrder::Heartbeat).await.is_err() {
+            return;
+        }
     }
 }
 
