@@ -65,7 +65,7 @@ pub(crate) enum HoldingState {
     Retired,
     /// The same, and it holds nothing: it may forget it, at that time, unless a route names it.
     Emptied { forget_at: Option<Timestamp> },
-    /// It was told to forget it. It may still serve what came meanwhile, until it acknowledges.
+    /// It was told to forget it. It may still serve what came meanwhile, until it acknowledges; any newer assignment takes the word back.
     Forgetting { version: Version },
 }
 
@@ -156,9 +156,10 @@ impl Activators {
         if record.boot != Some(boot) {
             record.boot = Some(boot);
             record.is_draining = false;
-            record.released.clear();
             record.holdings.clear();
         }
+        // Said again: the word may have been lost with the link.
+        record.released.clear();
         record.reach = Reach::Unsynced;
         for &revision in known {
             record.holdings.entry(revision).or_default();

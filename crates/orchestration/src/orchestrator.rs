@@ -199,6 +199,11 @@ impl Orchestrator {
         named.is_some_and(|(_, record)| record.epoch.is_some() && record.routing.is_some())
     }
 
+    /// What activators are to know of a revision, undivided.
+    pub(crate) fn assignment(&self, revision: &RevisionName) -> Option<&vocabulary::Assignment> {
+        self.state.registry.named(revision)?.1.assignment.as_deref()
+    }
+
     pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {
         self.state.registry.named(revision).is_some_and(|(_, record)| record.has_ready_pod())
     }

@@ -42,36 +42,46 @@ pub(crate) fn route(
     activators: &Activators,
 ) -> Option<RouteInForce> {
     let wanted = record.routing?;
-    let living = living(record, activators);
-    let since = match wanted {
-        Routing::ThroughActivator => record.through_since,
-        Routing::Direct => Some(Version::default()),
-    };
-    let has = |member: &ReplicaId| {
-        let version = since.unwrap_or_default();
-        activators.get(*member).is_some_and(|record| record.has(id, version))
-    };
-    let proven: Vec<ReplicaId> = living.iter().copied().filter(has).collect();
-    if proven.is_empty()
-        && let Some(kept) = still_good(record, activators, wanted)
-    {
-        return Some(kept);
+    let latest = named_last(record, activators, wanted);
+    if let Some(proven) = proven(id, record, activators, &latest) {
+        return Some(RouteInForce { routing: wanted, activators: activators.names(proven) });
+    }
+    // After a restart nobody has acknowledged anything to us yet, and what serves is left alone.
+    if !latest.is_empty() {
+        return Some(RouteInForce { routing: wanted, activators: activators.names(latest) });
     }
     let routing = match wanted {
-        Routing::ThroughActivator if proven.is_empty() && record.has_ready_pod() => Routing::Direct,
+        Routing::ThroughActivator if record.has_ready_pod() => Routing::Direct,
         Routing::ThroughActivator | Routing::Direct => wanted,
     };
-    let serving = if proven.is_empty() { living } else { proven };
-    Some(RouteInForce { routing, activators: activators.names(serving) })
+    Some(RouteInForce { routing, activators: activators.names(living(record, activators)) })
 }
 
-/// The latest route, as far as it is on the side that is wanted and those in it live: after a restart nobody has acknowledged anything to us yet, and
-/// what serves is left alone.
-fn still_good(record: &RevisionRecord, activators: &Activators, wanted: Routing) -> Option<RouteInForce> {
-    let latest = record.route.latest().filter(|latest| latest.routing == wanted)?;
-    let lives = |name: &&ReplicaName| activators.id(name).is_some_and(|id| activators.lives(id));
-    let living: Vec<ReplicaName> = latest.activators.iter().filter(lives).cloned().collect();
-    (!living.is_empty()).then_some(RouteInForce { routing: wanted, activators: living })
+/// Those that live and have acknowledged the side that is wanted: the members, else those that served last, else any other.
+fn proven(
+    id: RevisionId,
+    record: &RevisionRecord,
+    activators: &Activators,
+    latest: &[ReplicaId],
+) -> Option<Vec<ReplicaId>> {
+    let since = match record.routing() {
+        Routing::ThroughActivator => record.through_since?,
+        Routing::Direct => Version::default(),
+    };
+    let is_proven = |id_of: &ReplicaId| {
+        activators.lives(*id_of) && activators.get(*id_of).is_some_and(|known| known.has(id, since))
+    };
+    let all = activators.ids();
+    let preferred = [record.members.as_slice(), latest, &all];
+    let proven = preferred.map(|ids| ids.iter().copied().filter(is_proven).collect::<Vec<_>>());
+    proven.into_iter().find(|proven| !proven.is_empty())
+}
+
+/// Those that the latest route names and that live, as far as it is on the side that is wanted.
+fn named_last(record: &RevisionRecord, activators: &Activators, wanted: Routing) -> Vec<ReplicaId> {
+    let latest = record.route.latest().filter(|latest| latest.routing == wanted);
+    let named = latest.into_iter().flat_map(|latest| &latest.activators);
+    named.filter_map(|name| activators.id(name)).filter(|id| activators.lives(*id)).collect()
 }
 
 /// The members that live; if none does, whoever else does; if nobody does, the members.

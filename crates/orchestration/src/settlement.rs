@@ -153,6 +153,9 @@ impl Settlement<'_> {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let known = record.holdings.get(&id).map(|holding| holding.standing);
         let Some(standing) = standing_to_tell(is_member, known) else { return };
+        if matches!(known, Some(HoldingState::Forgetting { .. })) && !is_member && news.is_none() {
+            return;
+        }
         if let Some(holding) = record.holdings.get_mut(&id) {
             holding.standing = standing;
         }
@@ -168,21 +171,35 @@ impl Settlement<'_> {
         self.state.commands.push_back(Command::Assign { activator: link, assignment, urgency });
     }
 
-    /// Tells an activator everything that it must know, within our buckets.
+    /// Tells an activator everything that it must know, within our buckets, and repeats what it is to know no more.
     fn sync(&mut self, activator: ReplicaId) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
-        let mut assignments = Vec::new();
+        let (mut assignments, mut forgotten) = (Vec::new(), Vec::new());
         for (&id, revision) in &self.state.registry.revisions {
             let Some(whole) = &revision.assignment else { continue };
             let is_member = revision.members.contains(&activator);
             let known = record.holdings.get(&id).map(|holding| holding.standing);
+            if let Some(HoldingState::Forgetting { version }) = known
+                && !is_member
+            {
+                forgotten.push((revision.facts.name.clone(), version, Unassignment::Forgotten));
+                continue;
+            }
             let Some(standing) = standing_to_tell(is_member, known) else { continue };
             record.holdings.entry(id).or_default().standing = standing;
             assignments.push(part(whole, &revision.members, activator, standing));
         }
+        let removed = self.state.removed.iter().filter(|(name, removed)| {
+            removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
+        });
+        forgotten
+            .extend(removed.map(|(name, removed)| (name.clone(), removed.version, Unassignment::Removed)));
         record.reach = Reach::Synced;
-        let (link, ownership) = (record.link, self.state.ownership.clone());
-        self.state.commands.push_back(Command::Sync { activator: link, ownership, assignments });
+        let (activator, ownership) = (record.link, self.state.ownership.clone());
+        self.state.commands.push_back(Command::Sync { activator, ownership, assignments });
+        for (revision, version, how) in forgotten {
+            self.state.commands.push_back(Command::Unassign { activator, revision, version, how });
+        }
     }
 
     /// What acknowledgements allow: pods may end, activators may forget, entrances may be given away, and the path may be proven.
@@ -332,7 +349,8 @@ impl Settlement<'_> {
         let (name, epoch) = (revision.facts.name.clone(), revision.epoch);
         let (Some(epoch), Some(record)) = (epoch, self.state.activators.get_mut(activator)) else { return };
         let Some(holding) = record.holdings.get_mut(&id) else { return };
-        if !matches!(holding.standing, HoldingState::Emptied { .. }) {
+        // It may have served, or got something, and have emptied again since this was planned.
+        if !matches!(holding.standing, HoldingState::Emptied { forget_at: Some(at) } if at <= self.now) {
             return;
         }
         let version = self.state.versions.next(epoch);
@@ -384,13 +402,17 @@ impl Settlement<'_> {
     }
 }
 
-/// What an activator is told that it is to a revision, given whether it serves it and what it was to it before. `None` if it is told nothing: it never
-/// knew the revision, or it holds nothing of it any more and is about to forget it.
+/// What an activator is told that it is to a revision, given whether it serves it and what it was to it before. `None` if it is told nothing, because it
+/// never knew the revision. One that holds nothing is told on as long as it may be sent something; and one that is about to forget hears of news, for it
+/// may have got something before it heard that it should.
 fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
     match (is_member, known) {
         (true, _) => Some(HoldingState::Assigned),
-        (false, None | Some(HoldingState::Emptied { .. } | HoldingState::Forgetting { .. })) => None,
-        (false, Some(HoldingState::Assigned | HoldingState::Retired)) => Some(HoldingState::Retired),
+        (false, None) => None,
+        (false, Some(HoldingState::Emptied { forget_at })) => Some(HoldingState::Emptied { forget_at }),
+        (false, Some(HoldingState::Assigned | HoldingState::Retired | HoldingState::Forgetting { .. })) => {
+            Some(HoldingState::Retired)
+        }
     }
 }
 

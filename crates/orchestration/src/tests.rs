@@ -1,5 +1,6 @@
 //! The control loop in a made-up world: what it says to whom, event by event, and laws over worlds that chance makes.
 
+mod activator;
 mod laws;
 mod world;
 
@@ -94,6 +95,69 @@ fn a_retired_revision_is_forgotten_thirty_seconds_after_it_is_empty_and_no_route
     world.pass(Duration::from_secs(2));
     assert_eq!(world.forgotten("old"), 1);
     assert_eq!(world.forgotten("new"), 0);
+}
+
+#[test]
+fn one_that_holds_nothing_hears_of_pods_until_it_has_forgotten() {
+    let mut world = World::with_activators(&["old", "new"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.life("old", ActivatorLife::Terminating);
+    world.acknowledge_all();
+    world.empty("old");
+    world.leave("p");
+    let told = world.told("old").expect("something may still come to it");
+    assert_eq!((told.standing, told.pods[0].state), (Standing::Retired, PodState::Draining));
+    world.acknowledge_all();
+    assert_eq!(world.releases(), [("p".to_owned(), ReleaseProof::Acknowledged)]);
+}
+
+#[test]
+fn what_came_after_all_is_served_before_the_revision_is_forgotten() {
+    let mut world = World::with_activators(&["old", "new"]);
+    world.life("old", ActivatorLife::Terminating);
+    world.acknowledge_all();
+    world.empty("old");
+    world.pass(Duration::from_secs(20));
+    world.hold("old", PresentCount { in_flight: 1, waiting: 1 });
+    world.pass(Duration::from_secs(60));
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    assert_eq!(world.forgotten("old"), 0);
+    assert_eq!(world.told("old").expect("it waits for a pod").pods.len(), 1);
+    world.empty("old");
+    world.pass(Duration::from_secs(29));
+    assert_eq!(world.forgotten("old"), 0);
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.forgotten("old"), 1);
+}
+
+#[test]
+fn what_a_lost_link_did_not_bring_is_said_again() {
+    let mut world = World::with_activators(&["a", "b"]);
+    world.routed();
+    world.acknowledge_all();
+    world.link_of_activator("b", LinkNews::Lost);
+    world.link("b");
+    world.activator("b", vocabulary::ActivatorWord::Draining);
+    world.acknowledge_all();
+    assert_eq!(world.released_activators(), ["b"]);
+    world.empty("b");
+    world.link_of_activator("b", LinkNews::Lost);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.forgotten("b"), 0, "it does not hear it");
+    world.link("b");
+    assert_eq!(world.forgotten("b"), 1);
+    assert_eq!(world.released_activators(), ["b"]);
+    world.link_of_activator("a", LinkNews::Lost);
+    world.remove();
+    assert!(world.told("a").is_some());
+    world.link("a");
+    assert_eq!(world.told("a"), None, "what waits there is refused");
+    world.acknowledge_removal("a");
+    assert_eq!(world.entrances(), []);
+    world.acknowledge_removal("b");
+    assert_eq!(world.entrances(), [Entrance::Host("one".to_owned())]);
 }
 
 #[test]
@@ -241,6 +305,23 @@ fn pods_of_a_revision_are_told_their_settings_before_anything_else() {
     let told = world.settings("p").expect("it is told");
     assert_eq!(told.departure, vocabulary::Departure::Leaving { within: Duration::from_secs(40) });
     assert!(told.version > settings.version);
+}
+
+/// On a cluster a pod accepts until it hears that neither an assignment nor a route names it.
+#[test]
+fn a_pod_hears_that_it_is_released_when_nobody_sends_to_it_and_the_platform_has_seen_to_it() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    let departure = |world: &World| world.settings("p").expect("it is linked").departure;
+    let within = Duration::from_secs(40);
+    let leaving = PodFacts { leaving: true, ends_in: Some(within), ..pod("p") };
+    world.fact(PlatformFact::PodsChanged { revision: name(), pods: vec![leaving] });
+    assert_eq!(departure(&world), vocabulary::Departure::Leaving { within });
+    world.acknowledge_all();
+    assert_eq!(world.releases(), [("p".to_owned(), ReleaseProof::Acknowledged)]);
+    assert_eq!(departure(&world), vocabulary::Departure::Released);
 }
 
 #[test]

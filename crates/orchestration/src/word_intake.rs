@@ -226,7 +226,22 @@ impl WordIntake<'_> {
         self.touch_all();
     }
 
+    /// Something came to an activator that had said that it held nothing: it says so again once that is over.
+    fn note_refilled(&mut self, activator: ReplicaId, revision: RevisionId) {
+        let Some(record) = self.state.activators.get_mut(activator) else { return };
+        let Some(holding) = record.holdings.get_mut(&revision) else { return };
+        if let HoldingState::Emptied { forget_at } = holding.standing {
+            holding.standing = HoldingState::Retired;
+            if let Some(at) = forget_at {
+                self.state.deadlines.remove(&(at, Deadline::Forget(revision, activator)));
+            }
+        }
+    }
+
     fn activator_holds(&mut self, activator: ReplicaId, revision: RevisionId, count: PresentCount) {
+        if count.in_flight > 0 {
+            self.note_refilled(activator, revision);
+        }
         let reporter = Reporter::Activator(activator);
         self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
     }

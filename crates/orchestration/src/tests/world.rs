@@ -1,6 +1,6 @@
 //! A platform, activators and pods as the tests play them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodHello,
     PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName,
-    Timestamp, Version,
+    Routing, Standing, Timestamp, Version,
 };
 
+use super::activator::{FakeActivator, Told};
 use crate::*;
 
 pub(super) fn name() -> RevisionName {
@@ -49,29 +50,17 @@ pub(super) fn hello(pod: &str, state: PodState) -> PodHello {
     }
 }
 
-/// What an activator does with what it is told.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FakeActivator {
-    pub(super) life: ActivatorLife,
-    pub(super) boot: u64,
-    pub(super) is_linked: bool,
-    pub(super) is_stalled: bool,
-    /// What it acts upon.
-    pub(super) applied: Option<Arc<Assignment>>,
-    /// What it was told while it was stalled.
-    pub(super) unread: VecDeque<Option<Arc<Assignment>>>,
-    pub(super) forgotten: usize,
-    /// What waits and runs there.
-    pub(super) holds: Option<PresentCount>,
-    pub(super) last_version: Version,
-}
-
 pub(super) struct World {
     pub(super) orchestrator: Orchestrator,
     pub(super) now: Timestamp,
+    choice: ActivatorChoice,
     limit: u32,
     hosts: Vec<String>,
     wanted: u32,
+    /// Whether the revision does.
+    exists: bool,
+    /// The first version of the present owner's since which all that was told routes through activators.
+    pub(super) through_since: Option<Version>,
     pub(super) pods: BTreeMap<String, PodFacts>,
     pub(super) activators: BTreeMap<String, FakeActivator>,
     links: BTreeMap<LinkId, (String, bool)>,
@@ -93,9 +82,12 @@ impl World {
         Self {
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             now: Timestamp::from_secs(1000),
+            choice: ActivatorChoice::default(),
             limit,
             hosts: vec!["one".to_owned()],
             wanted: 0,
+            exists: true,
+            through_since: None,
             pods: BTreeMap::new(),
             activators: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -131,6 +123,15 @@ impl World {
         let route = RouteInForce { routing, activators };
         self.fact(PlatformFact::RouteFound { revision: name(), route });
         self.begin(names);
+    }
+
+    /// With activators that are linked, chosen like that.
+    pub(super) fn choosing(choice: ActivatorChoice, names: &[&str]) -> Self {
+        let mut world = Self::new(0);
+        let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
+        (world.orchestrator, world.choice) = (Orchestrator::new(settings), choice);
+        world.begin(names);
+        world
     }
 
     pub(super) fn begin(&mut self, names: &[&str]) {
@@ -220,19 +221,16 @@ impl World {
                 Command::OpenLink { link, peer, .. } => self.open(link, peer),
                 Command::CloseLink { link } => drop(self.links.remove(&link)),
                 Command::Sync { activator, assignments, .. } => {
-                    self.tell(activator, assignments.first().cloned());
+                    self.tell(activator, Told::Everything(assignments.first().cloned()));
                 }
-                Command::Assign { activator, assignment, .. } => self.tell(activator, Some(assignment)),
+                Command::Assign { activator, assignment, .. } => {
+                    self.tell(activator, Told::Assignment(assignment));
+                }
                 Command::Unassign { activator, version, how, .. } => {
-                    let Some((name, _)) = self.links.get(&activator) else { continue };
-                    let Some(known) = self.activators.get_mut(name) else { continue };
-                    if version <= known.last_version {
-                        self.breaches.push(format!("{version} after {}", known.last_version));
+                    if how == Unassignment::Removed && self.exists {
+                        self.breaches.push("what waits is refused although the revision exists".to_owned());
                     }
-                    known.last_version = version;
-                    if how == Unassignment::Forgotten {
-                        known.forgotten += 1;
-                    }
+                    self.tell(activator, Told::Unassigned(version, how));
                 }
                 Command::TellPod { pod, settings } => {
                     if let Some((name, _)) = self.links.get(&pod) {
@@ -266,19 +264,30 @@ impl World {
         }
     }
 
-    fn tell(&mut self, link: LinkId, assignment: Option<Arc<Assignment>>) {
+    fn tell(&mut self, link: LinkId, told: Told) {
         let Some((name, _)) = self.links.get(&link) else { return };
         let Some(known) = self.activators.get_mut(name).filter(|known| known.is_linked) else { return };
-        if let Some(assignment) = &assignment {
-            if assignment.version < known.last_version {
-                self.breaches.push(format!("{} after {}", assignment.version, known.last_version));
+        let version = match &told {
+            Told::Everything(assignment) => assignment.as_ref().map(|assignment| assignment.version),
+            Told::Assignment(assignment) => Some(assignment.version),
+            Told::Unassigned(version, _) => Some(*version),
+        };
+        if let Some(version) = version {
+            if version < known.last_version {
+                self.breaches.push(format!("{version} after {}", known.last_version));
             }
-            known.last_version = assignment.version;
+            known.last_version = version;
+        }
+        if let Told::Everything(Some(assignment)) | Told::Assignment(assignment) = &told {
+            self.through_since = match assignment.routing {
+                Routing::Direct => None,
+                Routing::ThroughActivator => self.through_since.or(Some(assignment.version)),
+            };
         }
         if known.is_stalled {
-            known.unread.push_back(assignment);
-        } else if assignment.is_some() {
-            known.applied = assignment;
+            known.unread.push_back(told);
+        } else {
+            known.read(told);
         }
     }
 
@@ -347,6 +356,14 @@ impl World {
         self.event(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
     }
 
+    /// An activator is killed, with all that it holds, and comes back.
+    pub(super) fn restart(&mut self, name: &str) {
+        let Some(known) = self.activators.get_mut(name) else { return };
+        *known = FakeActivator { life: known.life, boot: known.boot + 1, ..FakeActivator::default() };
+        self.link_of_activator(name, LinkNews::Lost);
+        self.link(name);
+    }
+
     pub(super) fn activator(&mut self, name: &str, word: ActivatorWord) {
         if let Some(link) = self.link_id(name, false) {
             self.event(Event::ActivatorSpoke { link, word });
@@ -403,6 +420,7 @@ impl World {
     }
 
     pub(super) fn remove(&mut self) {
+        self.exists = false;
         self.fact(PlatformFact::RevisionRemoved(name()));
     }
 
@@ -413,8 +431,8 @@ impl World {
     pub(super) fn resume(&mut self, name: &str) {
         let known = self.activators.get_mut(name).expect("it is there");
         known.is_stalled = false;
-        for assignment in known.unread.drain(..).flatten() {
-            known.applied = Some(assignment);
+        for told in std::mem::take(&mut known.unread) {
+            known.read(told);
         }
     }
 
@@ -426,13 +444,59 @@ impl World {
     }
 
     pub(super) fn acknowledge(&mut self, name: &str) {
-        let known = &self.activators[name];
-        if known.is_linked
-            && !known.is_stalled
-            && let Some(applied) = &known.applied
-        {
-            let (revision, version) = (applied.revision.clone(), applied.version);
-            self.activator(name, ActivatorWord::Acknowledged { revision, version });
+        let known = self.activators.get_mut(name).expect("it is there");
+        if !known.is_linked || known.is_stalled {
+            return;
+        }
+        let applied = known.applied.as_ref().map(|applied| applied.version);
+        known.acknowledged = applied;
+        if let Some(version) = known.forgot.take().or(applied) {
+            self.activator(name, ActivatorWord::Acknowledged { revision: self::name(), version });
+        }
+    }
+
+    /// What an activator held is over. Of a retired revision it says so.
+    pub(super) fn empty(&mut self, name: &str) {
+        let known = self.activators.get_mut(name).expect("it is there");
+        known.holds = None;
+        known.forget_if_empty();
+        let is_retired = known.applied.as_ref().is_some_and(|applied| applied.standing == Standing::Retired);
+        if is_retired && known.is_linked && !known.is_stalled {
+            self.activator(name, ActivatorWord::Emptied { revision: self::name() });
+        }
+    }
+
+    /// Another owner, who knows nothing but what the platform states and the activators that are linked say. The former one is silent.
+    pub(super) fn replace_owner(&mut self, epoch: Epoch) {
+        let linked: Vec<String> = self
+            .activators
+            .iter()
+            .filter(|(_, known)| known.is_linked)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let settings = OrchestratorSettings { choice: self.choice, ..OrchestratorSettings::default() };
+        self.orchestrator = Orchestrator::new(settings);
+        self.links.clear();
+        self.owner_changed();
+        self.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(epoch)));
+        self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
+        self.state_revision();
+        if let Some(route) = self.written.clone() {
+            self.fact(PlatformFact::RouteFound { revision: name(), route });
+        }
+        self.state_pods();
+        self.state_activators();
+        self.fact(PlatformFact::Synced);
+        for name in linked {
+            self.link(&name);
+        }
+    }
+
+    /// Nobody has acknowledged anything to the present owner.
+    pub(super) fn owner_changed(&mut self) {
+        self.through_since = None;
+        for known in self.activators.values_mut() {
+            known.acknowledged = None;
         }
     }
 
