@@ -7,7 +7,7 @@ use dataplane::{
     Body, ClientUpgrade, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers, Upstreams,
     names,
 };
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Response, StatusCode};
 use vocabulary::{Routing, Slice, Timestamp, format_duration};
 
 use crate::app_refusals::AppRefusals;
@@ -219,7 +219,11 @@ impl Forwarding<'_> {
         }
     }
 
-    fn respond(self, mut response: Response<Body>, guard: Guard) -> Result<Response<AnswerBody>, Refusal> {
+    fn respond(
+        self,
+        mut response: Response<Body>,
+        mut guard: Guard,
+    ) -> Result<Response<AnswerBody>, Refusal> {
         if self.has_waited {
             let waited = guard.granted_at().saturating_since(self.arrived);
             let milliseconds = waited.as_secs_f64() * 1000.0;
@@ -227,6 +231,7 @@ impl Forwarding<'_> {
                 response.headers_mut().append(names::SERVER_TIMING, value);
             }
         }
+        guard.answer = Some((response.status(), self.arrived));
         let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: &self.stack.drain };
         hop.respond(response, guard)
     }
@@ -302,6 +307,8 @@ pub(crate) struct Guard {
     seat: Option<Seat>,
     address: SocketAddr,
     granted_at: Timestamp,
+    /// The status of its answer, and when the request arrived.
+    answer: Option<(StatusCode, Timestamp)>,
     revision: Arc<Revision>,
     upstreams: Upstreams,
 }
@@ -311,6 +318,7 @@ impl Guard {
         Self {
             address: seat.address(),
             granted_at: revision.now(),
+            answer: None,
             seat: Some(seat),
             revision: Arc::clone(revision),
             upstreams: upstreams.clone(),
@@ -335,6 +343,9 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.seat.take());
+        if let Some((status, arrived)) = self.answer {
+            self.revision.answered(status, arrived);
+        }
         if !self.revision.keeps(self.address) {
             self.upstreams.close_idle(self.address);
         }

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use ::link::RefusedLinks;
-use dataplane::{ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason};
+use dataplane::{
+    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, status_class,
+};
+use http::StatusCode;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,12 +17,39 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use runtime::MetricsRegistry;
+use runtime::{DurationHistogram, MetricsRegistry};
 use vocabulary::RevisionName;
 
 /// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
 const WAIT_BOUNDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
+
+/// The bounds of whole requests: Knative's for its queue-proxy, and the default request timeout.
+const DURATION_BOUNDS: [Duration; 15] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(75),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_millis(750),
+    Duration::from_millis(1000),
+    Duration::from_millis(2500),
+    Duration::from_millis(5000),
+    Duration::from_millis(7500),
+    Duration::from_millis(10_000),
+    Duration::from_millis(300_000),
+];
+
+/// Answers of one kind for a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResponseLabels {
+    namespace: String,
+    revision: String,
+    class: &'static str,
+}
 
 /// Of which revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -55,6 +86,8 @@ pub struct Metrics {
     in_flight: Family<RevisionLabels, Gauge>,
     load: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
     waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
+    responses: Family<ResponseLabels, Counter>,
+    durations: Family<RevisionLabels, DurationHistogram, fn() -> DurationHistogram>,
     /// How many activators of this process serve each revision; the series of one end with the last of them.
     holders: Arc<Mutex<BTreeMap<RevisionLabels, usize>>>,
 }
@@ -82,6 +115,8 @@ impl Metrics {
             in_flight: Family::default(),
             load: Family::default(),
             waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
+            responses: Family::default(),
+            durations: Family::new_with_constructor(|| DurationHistogram::new(&DURATION_BOUNDS)),
             holders: Arc::default(),
         };
         registry.with(|registry| metrics.add_to(registry));
@@ -187,6 +222,17 @@ impl Metrics {
             Unit::Seconds,
             self.waits.clone(),
         );
+        registry.register(
+            "activator_responses",
+            "Answers of a revision's pods, by the class of their status",
+            self.responses.clone(),
+        );
+        registry.register_with_unit(
+            "activator_request_duration",
+            "From the arrival of a request to the end of its answer, waiting included",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
     }
 
     /// The connections that clients of a process with so many descriptors may have. Made once per process: all its activators share them.
@@ -217,6 +263,9 @@ impl Metrics {
             in_flight: self.in_flight.get_or_create_owned(&labels),
             concurrency: self.load.get_or_create_owned(&labels),
             waits: self.waits.get_or_create_owned(&labels),
+            responses: STATUS_CLASSES
+                .map(|class| self.responses.get_or_create_owned(&ResponseLabels::new(&labels, class))),
+            durations: self.durations.get_or_create_owned(&labels),
             all: self.clone(),
             labels,
         }
@@ -232,8 +281,28 @@ pub(crate) struct RevisionMetrics {
     pub(crate) in_flight: Gauge,
     pub(crate) concurrency: Gauge<f64, AtomicU64>,
     pub(crate) waits: Histogram,
+    /// In the order of [`STATUS_CLASSES`].
+    responses: [Counter; STATUS_CLASSES.len()],
+    durations: DurationHistogram,
     all: Metrics,
     labels: RevisionLabels,
+}
+
+impl RevisionMetrics {
+    /// An answer of a pod is out, or was broken off.
+    pub(crate) fn answered(&self, status: StatusCode, after: Duration) {
+        self.responses[status_class(status)].inc();
+        // How long somebody speaks another protocol with the app says nothing about how long it takes to answer.
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            self.durations.observe(after);
+        }
+    }
+}
+
+impl ResponseLabels {
+    fn new(of: &RevisionLabels, class: &'static str) -> Self {
+        Self { namespace: of.namespace.clone(), revision: of.revision.clone(), class }
+    }
 }
 
 /// The series of a revision end when no activator of the process serves it any more. Their handles may be made anew meanwhile, so both happen under the
@@ -259,6 +328,10 @@ impl Metrics {
         self.in_flight.remove(labels);
         self.load.remove(labels);
         self.waits.remove(labels);
+        self.durations.remove(labels);
+        for class in STATUS_CLASSES {
+            self.responses.remove(&ResponseLabels::new(labels, class));
+        }
     }
 }
 
@@ -285,7 +358,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 20);
+        assert_eq!(count, 22);
     }
 
     #[test]

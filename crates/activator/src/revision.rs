@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::StatusCode;
 use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
@@ -296,6 +297,11 @@ impl Revision {
     /// Why nobody may wait, for people.
     pub(crate) fn held_because(&self) -> String {
         self.settings.load().hold.clone().unwrap_or_else(|| self.waits_for())
+    }
+
+    /// A request that arrived then was answered with this status, and the answer is over.
+    pub(crate) fn answered(&self, status: StatusCode, arrived: Timestamp) {
+        self.metrics.answered(status, self.now().saturating_since(arrived));
     }
 
     /// What a waiting request waits for, for people.

@@ -22,6 +22,7 @@ mod refusal;
 mod server;
 mod small_writes;
 mod socket_options;
+mod status_class;
 mod stream;
 mod timers;
 mod upgrade;
@@ -51,6 +52,7 @@ pub use pieces::BodyPieces;
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};
+pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, Expired, Timers};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{

@@ -5,25 +5,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::link::RefusedLinks;
-use dataplane::{ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason};
+use dataplane::{
+    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, status_class,
+};
+use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use runtime::MetricsRegistry;
+use runtime::{DurationHistogram, MetricsRegistry};
 use vocabulary::PodState;
 
-/// Knative's buckets for durations, in seconds.
-const DURATION_BUCKETS: [f64; 14] =
-    [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+/// Knative's buckets for durations.
+const DURATION_BUCKETS: [Duration; 14] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(75),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_millis(750),
+    Duration::from_millis(1000),
+    Duration::from_millis(2500),
+    Duration::from_millis(5000),
+    Duration::from_millis(7500),
+    Duration::from_millis(10_000),
+];
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// With an answer of the app.
-    Answered,
+    /// With an answer of the app that has this status.
+    Answered(StatusCode),
     /// With a refusal of ours.
     Refused(Reason),
     /// The client left before there was an answer.
@@ -39,7 +55,9 @@ pub(crate) struct Metrics {
     refused_links: RefusedLinks,
     /// In the order of [`Reason::ALL`].
     refused: Vec<Counter>,
-    durations: Histogram,
+    /// In the order of [`STATUS_CLASSES`].
+    responses: Vec<Counter>,
+    durations: DurationHistogram,
     in_flight: Gauge,
     waiting: Gauge,
     connections: Gauge,
@@ -67,8 +85,18 @@ struct OutcomeLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabel {
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabel {
     reason: &'static str,
+}
+
+/// A counter for each class of statuses, in their order.
+fn by_class(family: &Family<ClassLabel, Counter>) -> Vec<Counter> {
+    STATUS_CLASSES.iter().map(|&class| family.get_or_create(&ClassLabel { class }).clone()).collect()
 }
 
 impl Metrics {
@@ -76,6 +104,7 @@ impl Metrics {
         let registry = MetricsRegistry::default();
         let outcomes = Family::<OutcomeLabel, Counter>::default();
         let reasons = Family::<ReasonLabel, Counter>::default();
+        let classes = Family::<ClassLabel, Counter>::default();
         let outcome = |outcome| outcomes.get_or_create(&OutcomeLabel { outcome }).clone();
         let metrics = Self {
             registry: registry.clone(),
@@ -87,7 +116,8 @@ impl Metrics {
                 .iter()
                 .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
                 .collect(),
-            durations: Histogram::new(DURATION_BUCKETS),
+            responses: by_class(&classes),
+            durations: DurationHistogram::new(&DURATION_BUCKETS),
             in_flight: Gauge::default(),
             waiting: Gauge::default(),
             connections: Gauge::default(),
@@ -104,6 +134,7 @@ impl Metrics {
             let registry = registry.sub_registry_with_prefix("queue_proxy");
             registry.register("requests", "Requests that ended, by how", outcomes);
             registry.register("refused_requests", "Requests that this proxy refused, by reason", reasons);
+            registry.register("responses", "Answers of the app, by the class of their status", classes);
             metrics.refused_links.register(registry, "refused_links");
             metrics.closed_idle_connections.register(registry, "closed_idle_connections");
             registry.register(
@@ -154,11 +185,14 @@ impl Metrics {
 
     pub(crate) fn ended(&self, outcome: Outcome, after: Duration) {
         match outcome {
-            Outcome::Answered => self.answered.inc(),
+            Outcome::Answered(status) => {
+                self.responses[status_class(status)].inc();
+                self.answered.inc()
+            }
             Outcome::Cancelled => self.cancelled.inc(),
             Outcome::Refused(reason) => self.refuse(reason),
         };
-        self.durations.observe(after.as_secs_f64());
+        self.durations.observe(after);
     }
 
     /// A refusal, also of something that never counted as a request in flight.

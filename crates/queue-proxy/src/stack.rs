@@ -190,7 +190,7 @@ impl Stack {
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
             let failure = match answered {
                 Ok(mut response) => {
-                    in_flight.outcome = Outcome::Answered;
+                    in_flight.outcome = Outcome::Answered(response.status());
                     // An app that said "not started" would have its request sent elsewhere again and again.
                     strip_refusal(response.headers_mut());
                     match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {

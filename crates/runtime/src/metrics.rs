@@ -1,14 +1,18 @@
 //! A process's metrics and the page that shows them.
 
+mod format;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::routing::get;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::runtime::Handle;
+
+pub use format::MetricsFormat;
 
 /// The metrics of one process. Cheap to clone; components register what they count and keep their own handles, so nothing is looked
 /// up per request.
@@ -48,11 +52,14 @@ impl MetricsRegistry {
 
 /// `GET /metrics`, for Prometheus.
 pub fn metrics_router(registry: MetricsRegistry) -> Router {
-    Router::new().route("/metrics", get(move || async move { metrics_page(&registry) }))
-}
-
-fn metrics_page(registry: &MetricsRegistry) -> impl IntoResponse + use<> {
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], registry.encode())
+    Router::new().route(
+        "/metrics",
+        get(move |headers: HeaderMap| async move {
+            let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+            let format = MetricsFormat::asked_for(accept);
+            ([(CONTENT_TYPE, format.content_type())], format.of_page(registry.encode()))
+        }),
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Before programs that others wrote: both proxies before h2spec and grpc-go at full speed, and class hpa
+//! Before programs that others wrote: both proxies before h2spec and grpc-go at full speed, their metrics before promtool, and class hpa
 //! before Prometheus.
 //!
 //! `cargo test -p tests --features peers --test peers`. It needs Go 1.19 or newer, and builds what it runs from `tests/interop`, whose `go.sum` pins every
@@ -9,3 +9,4 @@ mod grpc_go;
 mod h2spec;
 mod programs;
 mod prometheus;
+mod promtool;
