@@ -7,6 +7,7 @@
 mod api;
 mod logs;
 mod parts;
+mod scraping;
 mod service_manager;
 mod shutdown;
 mod take_over;

@@ -8,6 +8,7 @@ mod hpa;
 mod lifecycle;
 mod logs;
 mod main_job;
+mod metrics;
 mod no_lost_request;
 mod owners;
 mod slots;

@@ -7,18 +7,19 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use platform_local::{Deletion, LocalPlatform};
-use runtime::TrustedHosts;
+use runtime::{MetricsFormat, TrustedHosts};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 use vocabulary::RevisionName;
 
-use super::logs;
+use super::{logs, scraping};
 use crate::cli::Part;
 
 /// A person wants a part rebuilt.
@@ -40,6 +41,10 @@ pub(super) struct CurrentRouter(Arc<ArcSwap<Router>>);
 impl CurrentRouter {
     pub(super) fn new(router: Router) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(router)))
+    }
+
+    fn router(&self) -> Router {
+        Router::clone(&self.0.load())
     }
 
     pub(super) fn replace(&self, router: Router) {
@@ -74,6 +79,8 @@ fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Rout
         )
         .route("/v1/restart/{part}", post(restart))
         .with_state(orders.restarts)
+        .route("/metrics", get(metrics))
+        .route("/v1/http-sd", get(http_sd))
         .fallback(forward)
         .with_state(front);
     runtime::refuse_foreign(router, trusted, |status, error| {
@@ -88,14 +95,29 @@ struct Front {
     platform: Arc<LocalPlatform>,
 }
 
+/// What this process and all its pods count.
+async fn metrics(State(front): State<Front>, headers: HeaderMap) -> Response {
+    let router = front.current.router();
+    let Some(own) = scraping::text(&router, "/metrics").await else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the autoscaler is being rebuilt\n").into_response();
+    };
+    let page = scraping::page(own, scraping::pods(&router).await).await;
+    let format = MetricsFormat::asked_for(headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()));
+    ([(CONTENT_TYPE, format.content_type())], format.of_page(page)).into_response()
+}
+
+/// Where each pod's own page is, as Prometheus wants to be told.
+async fn http_sd(State(front): State<Front>) -> Response {
+    Json(scraping::targets(&scraping::pods(&front.current.router()).await)).into_response()
+}
+
 /// For the autoscaler, but the order to remove what it tells about. (Not a route with parameters: they would add up with those of its own routes.)
 async fn forward(State(front): State<Front>, request: Request) -> Response {
     let name = request.uri().path().strip_prefix("/v1/revisions/");
     if let Some(name) = name.filter(|_| request.method() == Method::DELETE) {
         return delete_service(name, &front.platform).await.into_response();
     }
-    let router = Router::clone(&front.current.0.load());
-    router.oneshot(request).await.into_response()
+    front.current.router().oneshot(request).await.into_response()
 }
 
 async fn delete_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {

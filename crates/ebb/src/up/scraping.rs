@@ -1,0 +1,129 @@
+//! The metrics of every pod of this machine, for a Prometheus that knows of one address: as a part of our own page, and as a list of where to ask
+//! (`http_sd_configs`).
+//!
+//! A queue-proxy's port is another at each start, and a pod's page does not name the pod. Here both are known.
+
+mod merging;
+
+use std::time::Duration;
+
+use autoscaler::api_types::{RevisionDetail, RevisionList};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use futures_util::StreamExt;
+use futures_util::stream;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tower::ServiceExt as _;
+use vocabulary::{PodName, RevisionName};
+
+use crate::client;
+use merging::Merged;
+
+/// How many pods are asked for one page: each has about a hundred series.
+const PODS_MAX: usize = 200;
+/// How many are asked at once.
+const AT_ONCE: usize = 16;
+/// How long one may take. It answers from memory; one that is ending does not answer at all.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// No answer of ours is longer.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Where a pod's metrics are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ScrapedPod {
+    revision: RevisionName,
+    pod: PodName,
+    port: u16,
+}
+
+/// One entry of Prometheus' HTTP service discovery.
+#[derive(Debug, Serialize)]
+pub(super) struct TargetGroup {
+    targets: [String; 1],
+    labels: TargetLabels,
+}
+
+#[derive(Debug, Serialize)]
+struct TargetLabels {
+    namespace: String,
+    revision: String,
+    pod: String,
+}
+
+/// The pods that the autoscaler behind `api` knows of, in the order of their names.
+pub(super) async fn pods(api: &Router) -> Vec<ScrapedPod> {
+    let Some(list) = answer::<RevisionList>(api, "/v1/revisions").await else { return Vec::new() };
+    let mut pods = Vec::new();
+    for revision in list.revisions {
+        // It may be gone by now.
+        let path = format!("/v1/revisions/{}", revision.name);
+        let Some(detail) = answer::<RevisionDetail>(api, &path).await else { continue };
+        pods.extend(detail.pods.into_iter().filter_map(|pod| {
+            let port = pod.details.get("metrics_port")?.parse().ok()?;
+            Some(ScrapedPod { revision: revision.name.clone(), pod: pod.name, port })
+        }));
+    }
+    pods
+}
+
+/// What Prometheus is told of where to ask.
+pub(super) fn targets(pods: &[ScrapedPod]) -> Vec<TargetGroup> {
+    let target = |scraped: &ScrapedPod| TargetGroup {
+        targets: [format!("127.0.0.1:{}", scraped.port)],
+        labels: TargetLabels {
+            namespace: scraped.revision.namespace().to_owned(),
+            revision: format!("{}/{}", scraped.revision.kind(), scraped.revision.name()),
+            pod: scraped.pod.to_string(),
+        },
+    };
+    pods.iter().map(target).collect()
+}
+
+/// Our own page, and behind it what the pods' pages say, each line with its pod's name.
+pub(super) async fn page(own: String, pods: Vec<ScrapedPod>) -> String {
+    if pods.is_empty() {
+        return own;
+    }
+    let mut left_out = pods.len().saturating_sub(PODS_MAX);
+    let asked = pods.into_iter().take(PODS_MAX).map(|pod| async move {
+        let page = ask(&pod).await;
+        (pod, page)
+    });
+    let mut answers = stream::iter(asked).buffered(AT_ONCE);
+    let mut merged = Merged::default();
+    while let Some((pod, page)) = answers.next().await {
+        match page {
+            Some(page) => merged.add(&pod, &page),
+            None => left_out += 1,
+        }
+    }
+    merged.behind(own, left_out)
+}
+
+async fn ask(pod: &ScrapedPod) -> Option<String> {
+    let address = format!("127.0.0.1:{}", pod.port);
+    let asking = client::ask(&address, http::Method::GET, "/metrics");
+    let bytes = tokio::time::timeout(PATIENCE, asking).await.ok()?.ok()?;
+    String::from_utf8(bytes.into()).ok()
+}
+
+/// What the API answers itself.
+async fn answer<Answer: DeserializeOwned>(api: &Router, path: &str) -> Option<Answer> {
+    serde_json::from_slice(&body(api, path).await?).ok()
+}
+
+/// The text of a page of the API; `None` if there is none.
+pub(super) async fn text(api: &Router, path: &str) -> Option<String> {
+    String::from_utf8(body(api, path).await?).ok()
+}
+
+async fn body(api: &Router, path: &str) -> Option<Vec<u8>> {
+    let request = Request::get(path).body(Body::empty()).ok()?;
+    let response = api.clone().oneshot(request).await.ok()?;
+    if response.status() != StatusCode::OK {
+        return None;
+    }
+    Some(to_bytes(response.into_body(), ANSWER_BYTES_MAX).await.ok()?.into())
+}
