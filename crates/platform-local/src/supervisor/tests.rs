@@ -674,7 +674,7 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
     assert_eq!(world.done(), ["terminate app-00001-0002"]);
     assert_eq!(said(&world.fleet), before);
     let left = world.fleet.longest_drain() + crate::pod::APP_GRACE;
-    world.pass(left - SECOND);
+    world.pass(left.saturating_sub(SECOND));
     assert_eq!(world.done(), [""; 0]);
     world.pass(SECOND);
     assert_eq!(world.done(), ["kill app-00001-0002"], "what is left of its time goes on");
