@@ -1,6 +1,6 @@
 //! A test's grip on the autoscalers of an `ebb up`: it holds one still in the middle of an order, lets it go, or kills it.
 //!
-//! In `harnessed-ebb` each autoscaler has a thread of its own, as it has a process on a cluster, and gives its orders through a [`GrippedPlatform`], which
+//! In `harnessed-ebb` each autoscaler has a thread of its own, as it has a process on a cluster, and gives its orders through a `GrippedPlatform`, which
 //! stops that thread and so everything that the autoscaler does. The test and the program speak over a connection, a line each way at a time:
 //! `hold autoscaler-1` is answered with `held autoscaler-1` once the next order to scale stands still.
 
