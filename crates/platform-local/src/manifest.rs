@@ -1,14 +1,17 @@
 //! What do the files say? Knative `Service` manifests, documents of kind `HorizontalPodAutoscaler` and the
-//! ConfigMap `config-autoscaler`, every problem at once.
+//! ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables from; every
+//! problem at once.
 //!
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in another file: first all files
-//! become trees of YAML, then the ConfigMap is read, then the autoscalers' documents, then the Services.
+//! become trees of YAML, then the ConfigMap is read, then the autoscalers' documents and what holds data, then the Services.
 //! [`load`] wants all of it flawless; while ebb runs,
 //! [`Reading::over`] takes what is flawless and keeps the last good rest.
 
 mod autoscalers;
 mod config_map;
 mod container;
+mod data;
+mod env;
 mod existence;
 mod fields;
 mod probe;
@@ -31,6 +34,7 @@ use std::sync::Arc;
 use scaling::ClusterConfig;
 use vocabulary::RevisionName;
 
+use crate::manifest::data::DataDocuments;
 pub(crate) use crate::manifest::reading::{Item, Reading};
 pub(crate) use crate::manifest::service::Service;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};
@@ -67,6 +71,8 @@ pub struct Loaded {
     pub warnings: Vec<Trouble>,
     /// Commands and directories that this machine does not have: their pods will fail.
     pub absences: Vec<Trouble>,
+    /// What environment variables may be taken from.
+    pub(crate) data: DataDocuments,
     /// The Services, each with the file that it stands in.
     pub(crate) services: BTreeMap<RevisionName, Placed>,
 }

@@ -35,11 +35,9 @@ use vocabulary::Timestamp;
 
 use crate::lines::Lines;
 pub(crate) use messages::{LONGEST_LINE, PodMessage};
-pub(crate) use spec::{PodSpec, Probes, Template};
+pub(crate) use spec::{Container, EnvValue, PodFact, PodSpec, Probes, Template};
 use usage::UsageMeter;
 
-/// What the app has from TERM to KILL, once its queue-proxy holds no request any more.
-pub(crate) const APP_GRACE: Duration = Duration::from_secs(10);
 /// What a queue-proxy has to answer its requests when its app is gone.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
@@ -95,6 +93,7 @@ fn run() -> anyhow::Result<ExitCode> {
         queue_proxy: Process::running(QUEUE_PROXY, queue_proxy),
         told_to_end: false,
         failed: false,
+        app_grace: spec.template.app_grace(),
         usage: UsageReporter::to(usage_pipe.into(), queue_proxy)?,
     };
     pod.run(&signals, relays)
@@ -181,6 +180,8 @@ struct Pod {
     queue_proxy: Process,
     told_to_end: bool,
     failed: bool,
+    /// What the app has from TERM to KILL.
+    app_grace: Duration,
     usage: UsageReporter,
 }
 
@@ -300,7 +301,7 @@ impl Pod {
                 self.queue_proxy.end_within(Duration::MAX, now);
             }
             (true, true) | (false, false) => {}
-            (true, false) => self.app.end_within(APP_GRACE, now),
+            (true, false) => self.app.end_within(self.app_grace, now),
             (false, true) => self.queue_proxy.end_within(ORPHAN_GRACE, now),
         }
         self.app.kill_if_due(now);

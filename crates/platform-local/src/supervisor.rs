@@ -43,7 +43,7 @@ use vocabulary::{HopKey, PodCount, PodName, PodState, ReplicaName, RevisionName,
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
-use crate::pod::{APP_GRACE, PodSpec};
+use crate::pod::PodSpec;
 use crate::watch::Watched;
 use audience::Audience;
 use cores::Cores;
@@ -347,7 +347,7 @@ impl Supervisor {
 
     fn drain(&mut self, now: Timestamp) {
         if !self.fleet.is_ending() && !self.processes.is_empty() {
-            let limit = vocabulary::format_duration(self.fleet.longest_drain() + APP_GRACE);
+            let limit = vocabulary::format_duration(self.fleet.longest_end());
             tracing::info!(
                 pods = self.processes.len(),
                 "pods end; whichever has not within {limit} is killed"

@@ -68,11 +68,11 @@ impl Watched {
             if is_due {
                 is_due = false;
                 let before = std::mem::replace(&mut seen, self.settled().await);
-                let mut reading = self.read().await;
+                let mut reading = self.read(&missing).await;
                 if !reading.empty.is_empty() {
                     tokio::time::sleep(EMPTY_QUIET).await;
                     seen = self.look().await;
-                    reading = self.read().await;
+                    reading = self.read(&missing).await;
                     reading.refuse_empty();
                 }
                 reading.written = written(&before, &seen);
@@ -92,10 +92,9 @@ impl Watched {
         for item in gone {
             missing.entry(item).or_insert(now);
         }
-        let is_removed = |since: Timestamp| now.saturating_since(since) >= REMOVED_AFTER;
-        reading.removed =
-            missing.iter().filter(|(_, since)| is_removed(**since)).map(|(item, _)| item.clone()).collect();
-        missing.retain(|_, since| !is_removed(*since));
+        let removed = missing.iter().filter(|(_, since)| is_removed(**since, now));
+        reading.removed = removed.map(|(item, _)| item.clone()).collect();
+        missing.retain(|_, since| !is_removed(*since, now));
     }
 
     /// The files' metadata once they have not changed for a moment.
@@ -120,11 +119,20 @@ impl Watched {
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
-    async fn read(&self) -> Reading {
+    async fn read(&self, missing: &Missing) -> Reading {
         let source = Arc::clone(&self.source);
         let last_good = self.last_good.borrow().clone();
-        tokio::task::spawn_blocking(move || Reading::of(&source, &last_good)).await.unwrap_or_default()
+        let now = self.clock.now();
+        let gone = missing.iter().filter(|(_, since)| is_removed(**since, now));
+        let gone: BTreeSet<Item> = gone.map(|(item, _)| item.clone()).collect();
+        let read = move || Reading::without(&source, &last_good, &gone);
+        tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
+}
+
+/// Whether what has been missing for so long counts as removed.
+fn is_removed(since: Timestamp, now: Timestamp) -> bool {
+    now.saturating_since(since) >= REMOVED_AFTER
 }
 
 type Looks = BTreeMap<PathBuf, Seen>;

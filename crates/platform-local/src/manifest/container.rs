@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use vocabulary::AppProtocol;
 
+use crate::manifest::env::Shelf;
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::resources::{self, Resources};
-use crate::manifest::yaml::Node;
-use crate::manifest::{existence, security};
-use crate::pod::{Probes, Template};
+use crate::manifest::{env, existence, security};
+use crate::pod::{Container, Probes, Template};
 
 const REFUSED: &[Refusal] = &[
-    ("envFrom", "write the variables under env, with their values"),
     ("lifecycle", "the pod drains by itself"),
     ("restartPolicy", "a pod that fails is always replaced"),
     ("resizePolicy", "processes share the machine"),
@@ -26,18 +25,15 @@ const REFUSED: &[Refusal] = &[
     ("volumeMounts", "the app sees this machine's files"),
 ];
 
-/// Variables that ebb sets for the app, as Knative does.
-const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
-
 /// Reads the container into `template`; returns what it says of resources.
-pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &mut Report) -> Resources {
+pub(crate) fn read(
+    mut container: Fields<'_>,
+    shelf: Shelf<'_>,
+    template: &mut Template,
+    report: &mut Report,
+) -> Resources {
     let name = container.text("name", report);
-    template.command = command(&mut container, report);
-    template.env = env(&mut container, report);
-    template.directory = directory(&mut container, report);
-    if let Some(written) = container.take("command") {
-        existence::look_for_command(template, written.place, report);
-    }
+    template.app = program(&mut container, shelf, report);
     security::read(&mut container, report);
     let app = ports(&mut container, report);
     template.protocol = app.name.and_then(|name| name.parse().ok()).unwrap_or_default();
@@ -53,6 +49,18 @@ pub(crate) fn read(mut container: Fields<'_>, template: &mut Template, report: &
     container.warn_of("imagePullPolicy", "no image is run", report);
     container.finish(REFUSED, report);
     resources
+}
+
+fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Container {
+    let program = Container {
+        command: command(container, report),
+        env: env::read(container, shelf, report),
+        directory: directory(container, report),
+    };
+    if let Some(written) = container.take("command") {
+        existence::look_for_command(&program, written.place, report);
+    }
+    program
 }
 
 fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
@@ -82,39 +90,6 @@ fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
     }
     command.extend(arguments);
     command
-}
-
-fn env(container: &mut Fields<'_>, report: &mut Report) -> Vec<(String, String)> {
-    let mut variables: Vec<(String, String)> = Vec::new();
-    for (path, item) in container.list("env", report).unwrap_or_default() {
-        let Some((name, value)) = variable(item, path, report) else { continue };
-        if variables.iter().any(|(known, _)| *known == name) {
-            let path = container.path_of("env");
-            report.refuse(item.place, format!("{path} names {name} twice; keep one"));
-        }
-        variables.push((name, value));
-    }
-    variables
-}
-
-fn variable(item: &Node, path: String, report: &mut Report) -> Option<(String, String)> {
-    let mut fields = Fields::of(item, path, report)?;
-    let place = fields.place;
-    let name = fields.text("name", report).map(str::to_owned);
-    let value = fields.text("value", report).unwrap_or_default().to_owned();
-    let path = fields.path_of("name");
-    match name.as_deref() {
-        None if fields.take("name").is_none() => report.refuse(place, format!("{path} is missing")),
-        Some(name) if name.is_empty() || name.contains(['=', '\0']) => {
-            report.refuse(place, format!("{path} is {name:?}, which cannot name an environment variable"));
-        }
-        Some(name) if RESERVED.contains(&name) => {
-            report.refuse(place, format!("{path} is {name}, which ebb sets itself; remove it"));
-        }
-        None | Some(_) => {}
-    }
-    fields.finish(&[("valueFrom", "write the value itself under value")], report);
-    Some((name?, value))
 }
 
 /// Everything relative is beside the manifest, so that a manifest works from wherever `ebb` is started: the directory that is written, or, if none

@@ -3,22 +3,22 @@
 //! A manifest may be written before its command is built, or for another machine, so this is no reason to refuse it; but whoever mistyped a path wants
 //! to hear of it before the first request does.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::Place;
-use crate::pod::Template;
+use crate::pod::{Container, EnvValue};
 
 /// Notes a command that cannot be started.
-pub(crate) fn look_for_command(template: &Template, place: Place, report: &mut Report) {
-    let Some(program) = template.command.first() else { return };
+pub(crate) fn look_for_command(container: &Container, place: Place, report: &mut Report) {
+    let Some(program) = container.command.first() else { return };
     // `ebb` means this executable, and what a variable holds is known only when the pod starts.
     if program == "ebb" || program.contains("$(") {
         return;
     }
-    let directory = template.directory.as_deref().unwrap_or(Path::new("."));
+    let directory = container.directory.as_deref().unwrap_or(Path::new("."));
     if program.contains('/') {
         let path = directory.join(program);
         if !path.exists() {
@@ -31,20 +31,19 @@ pub(crate) fn look_for_command(template: &Template, place: Place, report: &mut R
         }
         return;
     }
-    let searched = search_path(template);
+    let searched = search_path(container);
     if !std::env::split_paths(&searched).any(|folder| is_executable(&directory.join(folder).join(program))) {
         let advice = format!("write ./{program} for one beside the manifest");
         report.miss(place, format!("the command {program:?} is not in PATH; {advice}"));
     }
 }
 
-fn search_path(template: &Template) -> OsString {
-    let own = template
-        .env
-        .iter()
-        .rev()
-        .find(|(name, _)| name == "PATH")
-        .map(|(_, value)| OsStr::new(value).to_owned());
+fn search_path(container: &Container) -> OsString {
+    let own =
+        container.env.iter().rev().find(|(name, _)| name == "PATH").and_then(|(_, value)| match value {
+            EnvValue::Written(path) | EnvValue::Literal { literal: path } => Some(OsString::from(path)),
+            EnvValue::Fact { .. } => None,
+        });
     own.or_else(|| std::env::var_os("PATH")).unwrap_or_default()
 }
 

@@ -1,8 +1,10 @@
 //! Reading a mapping field by field, noting everything that is wrong instead of stopping at the first.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::manifest::Trouble;
+use crate::manifest::data::DataName;
 use crate::manifest::yaml::{Key, Node, Place, Value};
 
 /// Collects what is to be said about one file.
@@ -15,12 +17,20 @@ pub(crate) struct Report {
     pub(crate) warnings: Vec<Trouble>,
     /// Commands and directories that this machine does not have.
     pub(crate) absences: Vec<Trouble>,
+    /// Documents from which environment variables are taken, whether they are there or not.
+    pub(crate) uses: BTreeSet<DataName>,
 }
 
 impl Report {
     /// About this file, as the user named it.
     pub(crate) fn about(file: &Path) -> Self {
-        Self { file: file.to_owned(), troubles: Vec::new(), warnings: Vec::new(), absences: Vec::new() }
+        Self {
+            file: file.to_owned(),
+            troubles: Vec::new(),
+            warnings: Vec::new(),
+            absences: Vec::new(),
+            uses: BTreeSet::new(),
+        }
     }
 
     /// Notes a refusal.
@@ -81,6 +91,11 @@ impl<'n> Fields<'n> {
         }
     }
 
+    /// Where it is, as a person would write it; empty at the top.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The full path of one of its fields.
     pub(crate) fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
@@ -136,6 +151,17 @@ impl<'n> Fields<'n> {
             report.refuse(node.place, format!("{path} is {found}; write {allowed}"));
         }
         number
+    }
+
+    /// A field that must be true or false.
+    pub(crate) fn switch(&mut self, name: &'static str, report: &mut Report) -> Option<bool> {
+        let node = self.take(name)?;
+        if let Value::Bool(value) = node.value {
+            return Some(value);
+        }
+        let (path, found) = (self.path_of(name), shown(&node.value));
+        report.refuse(node.place, format!("{path} is {found}; write true or false"));
+        None
     }
 
     /// A field that must be a mapping; its reader.

@@ -10,6 +10,7 @@ use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::RevisionName;
 
 use crate::manifest::autoscalers::Autoscalers;
+use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
 use crate::manifest::fields::{Report, did_you_mean};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
@@ -41,6 +42,9 @@ pub(crate) struct Reading {
     /// Files with parts of which nobody can say what they are about.
     unclear: BTreeSet<PathBuf>,
     config: ConfigMap,
+    data: DataReading,
+    /// Of what holds data: what Services refer to.
+    uses: BTreeSet<DataName>,
 }
 
 /// Something that stands in a file.
@@ -52,6 +56,8 @@ pub(crate) enum Item {
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
     Autoscaler(RevisionName),
+    /// What environment variables may be taken from.
+    Data(DataName),
 }
 
 impl fmt::Display for Item {
@@ -60,6 +66,7 @@ impl fmt::Display for Item {
             Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
             Self::Service(name) => write!(formatter, "the Service {name}"),
             Self::Autoscaler(name) => write!(formatter, "the HorizontalPodAutoscaler of {name}"),
+            Self::Data(name) => name.fmt(formatter),
         }
     }
 }
@@ -88,6 +95,7 @@ enum Kind {
     Service,
     Autoscaler,
     ConfigMap,
+    Data(DataKind),
     /// Something for a cluster, skipped.
     Foreign,
     Unknown,
@@ -96,6 +104,11 @@ enum Kind {
 impl Reading {
     /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of `last_good`.
     pub(crate) fn of(source: &ManifestSource, last_good: &Loaded) -> Self {
+        Self::without(source, last_good, &BTreeSet::new())
+    }
+
+    /// The same, when what is `gone` will count as removed if it still stands in no file: whatever refers to it is read without it.
+    pub(crate) fn without(source: &ManifestSource, last_good: &Loaded, gone: &BTreeSet<Item>) -> Self {
         let mut reading = Self::default();
         let (files, failures) = source.files();
         for (directory, error) in failures {
@@ -111,16 +124,22 @@ impl Reading {
         reading.read_config_maps(of_kind(Kind::ConfigMap));
         let cluster = reading.config_over(last_good).0;
         let autoscalers = reading.read_autoscalers(of_kind(Kind::Autoscaler));
+        for kind in [DataKind::ConfigMap, DataKind::Secret] {
+            reading.read_data(kind, of_kind(Kind::Data(kind)));
+        }
+        let data = reading.data_over(last_good, gone);
         let around = Surroundings {
             cluster: &cluster,
             domain: &source.domain,
             autoscalers: &autoscalers,
+            data: &data,
             is_in_shadow: source.is_in_shadow,
         };
         reading.read_services(of_kind(Kind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
             reading.take(report);
         }
+        reading.warn_of_unused_data();
         reading
     }
 
@@ -155,15 +174,19 @@ impl Reading {
         });
         let config = last_good.cluster_file.as_ref();
         let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
+        let data = last_good.data.iter();
+        let data = data.filter(|(name, placed)| !self.data.stands(name) && !is_unclear(&placed.file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
         let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
-        config.map(|_| Item::ConfigMap).into_iter().chain(services).chain(lost).collect()
+        let data = data.map(|(name, _)| Item::Data(name.clone()));
+        config.map(|_| Item::ConfigMap).into_iter().chain(services).chain(lost).chain(data).collect()
     }
 
     /// What applies from now on: everything flawless, and the last good version of what is not. What stood in a file is gone only when it
     /// counts as removed.
     pub(crate) fn over(self, last_good: &Loaded) -> Loaded {
         let (cluster, cluster_file) = self.config_over(last_good);
+        let data = self.data_over(last_good, &self.removed);
         let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, Placed> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
@@ -176,7 +199,12 @@ impl Reading {
                 services.insert(name.clone(), placed.clone());
             }
         }
-        Loaded { cluster, cluster_file, warnings: self.warnings, absences: self.absences, services }
+        Loaded { cluster, cluster_file, warnings: self.warnings, absences: self.absences, data, services }
+    }
+
+    /// What holds data. A document that is in no file for a moment may be being written anew.
+    fn data_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> DataDocuments {
+        self.data.over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
@@ -225,7 +253,12 @@ impl Reading {
     fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> Kind {
         let mut report = Report::about(document.file);
         let kind = kind_of(&document.node, foreign, &mut report);
-        if kind == Kind::Unknown || (kind == Kind::Service && service::name_of(&document.node).is_none()) {
+        let is_nameless = match kind {
+            Kind::Service => service::name_of(&document.node).is_none(),
+            Kind::Data(kind) => data::name_of(kind, &document.node).is_none(),
+            Kind::Autoscaler | Kind::ConfigMap | Kind::Foreign | Kind::Unknown => false,
+        };
+        if kind == Kind::Unknown || is_nameless {
             self.unclear.insert(document.file.to_owned());
         }
         self.take(report);
@@ -267,6 +300,27 @@ impl Reading {
         }
         self.refused.extend(autoscalers.refused().cloned());
         autoscalers
+    }
+
+    fn read_data<'d>(&mut self, kind: DataKind, documents: impl Iterator<Item = &'d Document<'d>>) {
+        for document in documents {
+            let mut report = Report::about(document.file);
+            self.data.read(kind, &document.node, &mut report);
+            self.take(report);
+        }
+    }
+
+    /// Whoever misspelt a name wants to hear of it, here or where it is used.
+    fn warn_of_unused_data(&mut self) {
+        let unused = self.data.found.iter().filter(|(name, _)| !self.uses.contains(*name));
+        let warnings = unused.map(|(name, placed)| {
+            let near = did_you_mean(&name.name, [CONFIG_MAP_NAME].into_iter());
+            let near = if name.kind == DataKind::ConfigMap { near.as_str() } else { "" };
+            let message = format!("{name} has no effect: no Service there refers to it{near}");
+            Trouble { file: placed.file.clone(), place: Some(placed.place), message }
+        });
+        let warnings: Vec<Trouble> = warnings.collect();
+        self.warnings.extend(warnings);
     }
 
     fn stands(&self, service: &RevisionName) -> bool {
@@ -313,6 +367,7 @@ impl Reading {
         self.troubles.extend(report.troubles);
         self.warnings.extend(report.warnings);
         self.absences.extend(report.absences);
+        self.uses.extend(report.uses);
     }
 }
 
@@ -361,9 +416,9 @@ fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind 
         {
             Kind::Autoscaler
         }
-        ("v1", "ConfigMap") if foreign == ForeignKinds::Refused || name_of() == Some(CONFIG_MAP_NAME) => {
-            Kind::ConfigMap
-        }
+        ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => Kind::ConfigMap,
+        ("v1", "ConfigMap") => Kind::Data(DataKind::ConfigMap),
+        ("v1", "Secret") => Kind::Data(DataKind::Secret),
         _ if foreign == ForeignKinds::Skipped => {
             let name = name_of().unwrap_or("without a name");
             report.warn(document.place, format!("{kind} {name} of {version} is skipped"));
@@ -391,13 +446,13 @@ fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Repor
         );
         return;
     }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "HorizontalPodAutoscaler"].into_iter());
+    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"].into_iter());
     let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
     report.refuse(
         place_of("kind"),
         format!(
             "kind is {kind} of {version}; what can be read is Service of {SERVICES}, \
-             HorizontalPodAutoscaler of autoscaling/v2 and ConfigMap of v1{advice}"
+             HorizontalPodAutoscaler of autoscaling/v2, ConfigMap and Secret of v1{advice}"
         ),
     );
 }

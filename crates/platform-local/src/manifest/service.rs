@@ -13,6 +13,8 @@ use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{RequestTimeouts, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler, read_annotation};
+use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
+use crate::manifest::env::Shelf;
 use crate::manifest::fields::{Fields, Refusal, Report};
 use crate::manifest::resources::Resources;
 use crate::manifest::yaml::{Key, Node, Place, Value};
@@ -36,7 +38,6 @@ pub(crate) struct Service {
 
 /// Every name below this one means this machine, for browsers and curl without any set-up (RFC 6761).
 const LOCAL_DOMAIN: &str = "localhost";
-const DEFAULT_NAMESPACE: &str = "default";
 
 impl Service {
     /// Under which it is reached: its host, and names that need no set-up on this machine.
@@ -71,6 +72,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
     pub(crate) autoscalers: &'a Autoscalers,
+    /// What environment variables may be taken from.
+    pub(crate) data: &'a DataDocuments,
     /// Whether a Service is in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
 }
@@ -80,6 +83,7 @@ pub(crate) struct Surroundings<'a> {
 struct Owner<'a> {
     cluster: &'a ClusterConfig,
     autoscaler: Option<&'a PlacedAutoscaler>,
+    shelf: Shelf<'a>,
     is_in_shadow: bool,
 }
 
@@ -120,7 +124,6 @@ const POD_REFUSED: &[Refusal] = &[
     ("restartPolicy", "a pod that fails is always replaced"),
     ("runtimeClassName", "no container is run"),
     ("schedulerName", "there is one machine"),
-    ("terminationGracePeriodSeconds", "a pod drains for as long as its requests may take"),
     ("tolerations", "there is one machine"),
     ("topologySpreadConstraints", "there is one machine"),
     ("volumes", "the app sees this machine's files"),
@@ -129,7 +132,7 @@ const POD_REFUSED: &[Refusal] = &[
 /// The Service's name, if so much of the document can be read.
 pub(crate) fn name_of(document: &Node) -> Option<RevisionName> {
     let metadata = document.field("metadata")?;
-    let namespace = metadata.field("namespace").and_then(Node::text).unwrap_or("default");
+    let namespace = metadata.field("namespace").and_then(Node::text).unwrap_or(DEFAULT_NAMESPACE);
     RevisionName::new(namespace, "service", metadata.field("name")?.text()?).ok()
 }
 
@@ -140,12 +143,15 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     fields.ignore(&["apiVersion", "kind", "status"]);
     let name = metadata(&mut fields, report);
     let autoscaler = name.as_ref().and_then(|name| around.autoscalers.of(name));
+    let namespace = name.as_ref().map_or(DEFAULT_NAMESPACE, RevisionName::namespace);
+    let owner = Owner {
+        cluster: around.cluster,
+        autoscaler,
+        shelf: Shelf { namespace, documents: around.data },
+        is_in_shadow: around.is_in_shadow,
+    };
     let template = if let Some(spec) = fields.mapping("spec", report) {
-        read_spec(
-            spec,
-            Owner { cluster: around.cluster, autoscaler, is_in_shadow: around.is_in_shadow },
-            report,
-        )
+        read_spec(spec, owner, report)
     } else {
         report.refuse(fields.place, "spec is missing: nothing says what to run");
         None
@@ -177,7 +183,7 @@ fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionNa
     let annotations = fields.text_map("annotations", report);
     refuse_all(misplaced_annotations(&as_map(&annotations)), &annotations, report);
     fields.finish(&[("generateName", "give it a name")], report);
-    RevisionName::new(namespace.unwrap_or("default"), "service", name?).ok()
+    RevisionName::new(namespace.unwrap_or(DEFAULT_NAMESPACE), "service", name?).ok()
 }
 
 /// A name that can be part of a host.
@@ -261,7 +267,7 @@ fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) 
     }
     match fields.mapping("spec", report) {
         Some(spec) => {
-            let resources = pod_spec(spec, &mut template, report);
+            let resources = pod_spec(spec, owner.shelf, &mut template, report);
             settings.requests = resources.requests.clone();
             let spec = settings.resolve(owner.cluster, template.container_concurrency, deadline);
             resources.warn_unless_needed(spec.hpa.as_deref(), report);
@@ -371,11 +377,19 @@ fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) ->
     }
 }
 
-fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) -> Resources {
+fn pod_spec(
+    mut spec: Fields<'_>,
+    shelf: Shelf<'_>,
+    template: &mut Template,
+    report: &mut Report,
+) -> Resources {
     let mut resources = Resources::default();
     template.container_concurrency =
         spec.integer("containerConcurrency", 0..=MOST_CONTAINER_CONCURRENCY, report).unwrap_or(0);
     template.timeouts = timeouts(&mut spec, report);
+    template.termination_grace = spec
+        .integer("terminationGracePeriodSeconds", 0..=MOST_TIMEOUT_SECONDS, report)
+        .map(|seconds| Duration::from_secs(seconds.into()));
     spec.warn_of("serviceAccountName", "there are no service accounts", report);
     // Knative writes `false` into every Service.
     if spec.take("enableServiceLinks").is_some_and(|node| node.value != Value::Bool(false)) {
@@ -386,7 +400,7 @@ fn pod_spec(mut spec: Fields<'_>, template: &mut Template, report: &mut Report) 
     match containers.as_deref() {
         Some([(path, one)]) => {
             if let Some(container) = Fields::of(one, path.clone(), report) {
-                resources = container::read(container, template, report);
+                resources = container::read(container, shelf, template, report);
             }
         }
         Some([_, (path, second), ..]) => {

@@ -10,19 +10,22 @@ use serde_json::{Value as Json, json};
 use vocabulary::format_duration;
 
 use crate::executable::this_executable;
-use crate::pod::{APP_GRACE, PodSpec, Probes};
+use crate::pod::{EnvValue, PodFact, PodSpec, Probes};
+
+/// Where every pod's app is reached.
+const POD_ADDRESS: &str = "127.0.0.1";
 
 /// Starts the app. Its outputs are ours, which the supervisor reads.
 pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
     let variables = app_variables(spec, port);
-    let words: Vec<String> = spec.template.command.iter().map(|word| expand(word, &variables)).collect();
+    let words: Vec<String> = spec.template.app.command.iter().map(|word| expand(word, &variables)).collect();
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command_of(program);
     command.args(arguments).envs(variables).stdin(Stdio::null());
     enter_directory(&mut command, spec);
     command.spawn().map_err(|error| {
         let is_relative = program.contains('/') && !program.starts_with('/');
-        let directory = spec.template.directory.as_ref().filter(|_| is_relative);
+        let directory = spec.template.app.directory.as_ref().filter(|_| is_relative);
         let place = directory.map(|path| format!(" in {}", path.display()));
         io::Error::other(format!("{program:?}{}: {error}", place.unwrap_or_default()))
     })
@@ -66,7 +69,7 @@ fn is_foreign_setting(name: &OsStr) -> bool {
 }
 
 fn enter_directory(command: &mut Command, spec: &PodSpec) {
-    if let Some(directory) = &spec.template.directory {
+    if let Some(directory) = &spec.template.app.directory {
         command.current_dir(directory);
     }
 }
@@ -82,11 +85,23 @@ fn app_variables(spec: &PodSpec, port: u16) -> Variables {
         ("K_REVISION", spec.revision.clone()),
     ];
     let mut variables: Variables = ours.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    for (name, value) in &spec.template.env {
-        let value = expand(value, &variables);
+    for (name, value) in &spec.template.app.env {
+        let value = match value {
+            EnvValue::Written(text) => expand(text, &variables),
+            EnvValue::Literal { literal } => literal.clone(),
+            EnvValue::Fact { fact } => fact_about(spec, *fact),
+        };
         variables.insert(name.clone(), value);
     }
     variables
+}
+
+fn fact_about(spec: &PodSpec, fact: PodFact) -> String {
+    match fact {
+        PodFact::Name => spec.pod.clone(),
+        PodFact::Namespace => spec.namespace.clone(),
+        PodFact::Address => POD_ADDRESS.to_owned(),
+    }
 }
 
 /// Kubernetes' `$(NAME)` in commands, arguments and values: a known name is replaced, an unknown one stays, `$$` is a dollar sign.
@@ -136,14 +151,14 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
         ("SERVING_CONFIGURATION", spec.service.clone()),
         ("SERVING_REVISION", spec.revision.clone()),
         ("SERVING_POD", spec.pod.clone()),
-        ("SERVING_POD_IP", "127.0.0.1".to_owned()),
+        ("SERVING_POD_IP", POD_ADDRESS.to_owned()),
         ("SERVING_LOGGING_CONFIG", String::new()),
         ("SERVING_LOGGING_LEVEL", String::new()),
         ("SERVING_READINESS_PROBE", probe(readiness)),
         ("EBB_LIVENESS_PROBE", probe(liveness)),
         ("EBB_STARTUP_PROBE", probe(startup)),
         ("EBB_DRAIN_LIMIT", format_duration(spec.drain_limit)),
-        ("EBB_APP_GRACE", format_duration(APP_GRACE)),
+        ("EBB_APP_GRACE", format_duration(template.app_grace())),
         ("EBB_ANNOUNCE", "stdout".to_owned()),
         ("EBB_USAGE", "stdin".to_owned()),
         ("EBB_ADMIN_PORT", "0".to_owned()),
@@ -189,18 +204,42 @@ mod tests {
             drain_limit: std::time::Duration::from_secs(90),
             descriptors: None,
         };
-        spec.template.env = vec![("GREETING".to_owned(), "port $(PORT)".to_owned())];
+        let greeting = EnvValue::Written("port $(PORT)".to_owned());
+        spec.template.app.env = vec![("GREETING".to_owned(), greeting)];
         spec.template.probes.readiness = Some(probe);
         spec
     }
 
     #[test]
     fn the_queue_proxy_is_told_how_long_an_end_may_take() {
-        let variables = queue_proxy_variables(&spec(json!({})), 20_001);
+        let mut spec = spec(json!({}));
+        spec.template.termination_grace = Some(std::time::Duration::from_secs(25));
+        let variables = queue_proxy_variables(&spec, 20_001);
         let of = |wanted: &str| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
         };
-        assert_eq!((of("EBB_DRAIN_LIMIT"), of("EBB_APP_GRACE")), (Some("1m30s"), Some("10s")));
+        assert_eq!((of("EBB_DRAIN_LIMIT"), of("EBB_APP_GRACE")), (Some("1m30s"), Some("25s")));
+    }
+
+    #[test]
+    fn only_what_is_written_in_the_manifest_speaks_of_other_variables() {
+        let mut spec = spec(json!({}));
+        let literal = EnvValue::Literal { literal: "$(PORT) $$".to_owned() };
+        let fact = |fact| EnvValue::Fact { fact };
+        for (name, value) in [
+            ("PASSWORD", literal),
+            ("URL", EnvValue::Written("http://x:$(PASSWORD)@y".to_owned())),
+            ("POD", fact(PodFact::Name)),
+            ("NAMESPACE", fact(PodFact::Namespace)),
+            ("ADDRESS", fact(PodFact::Address)),
+        ] {
+            spec.template.app.env.push((name.to_owned(), value));
+        }
+        let variables = app_variables(&spec, 20_001);
+        let of = |name: &str| variables.get(name).map(String::as_str);
+        assert_eq!((of("PASSWORD"), of("URL")), (Some("$(PORT) $$"), Some("http://x:$(PORT) $$@y")));
+        let facts = (of("POD"), of("NAMESPACE"), of("ADDRESS"));
+        assert_eq!(facts, (Some("hello-00001-0001"), Some("default"), Some("127.0.0.1")));
     }
 
     #[test]

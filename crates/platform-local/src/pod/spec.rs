@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocabulary::{AppProtocol, RequestTimeouts, RevisionName};
 
+/// What an app has from TERM to KILL if its manifest does not say.
+const APP_GRACE: Duration = Duration::from_secs(10);
+
 /// Everything `ebb pod` needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PodSpec {
@@ -49,17 +52,67 @@ pub(crate) struct Template {
     pub(crate) container_concurrency: u32,
     /// The request timeouts.
     pub(crate) timeouts: RequestTimeouts,
-    /// Command and arguments. A first word `ebb` means the `ebb` executable.
-    pub(crate) command: Vec<String>,
-    /// Environment variables in the order written.
-    pub(crate) env: Vec<(String, String)>,
-    /// Where the app starts; `None` means where `ebb` was started.
-    pub(crate) directory: Option<PathBuf>,
+    /// The container that requests reach.
+    #[serde(flatten)]
+    pub(crate) app: Container,
     /// What the app speaks.
     #[serde(default)]
     pub(crate) protocol: AppProtocol,
     /// Its probes.
     pub(crate) probes: Probes,
+    /// What the app has from TERM to KILL, if the manifest says so.
+    #[serde(default)]
+    pub(crate) termination_grace: Option<Duration>,
+}
+
+impl Template {
+    /// What the app has from TERM to KILL, once its queue-proxy holds no request any more.
+    pub(crate) fn app_grace(&self) -> Duration {
+        self.termination_grace.unwrap_or(APP_GRACE)
+    }
+}
+
+/// One program of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Container {
+    /// Command and arguments. A first word `ebb` means the `ebb` executable.
+    pub(crate) command: Vec<String>,
+    /// Environment variables; a later one may speak of an earlier one, and takes its place if it has the same name.
+    pub(crate) env: Vec<(String, EnvValue)>,
+    /// Where it starts; `None` means where `ebb` was started.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// What an environment variable holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum EnvValue {
+    /// A text in which `$(NAME)` means another variable.
+    Written(String),
+    /// What a `ConfigMap` or a `Secret` holds, as it stands there.
+    Literal {
+        /// The text.
+        literal: String,
+    },
+    /// Something about the pod.
+    Fact {
+        /// What.
+        fact: PodFact,
+    },
+}
+
+/// What an app can be told about its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PodFact {
+    /// The pod's name.
+    #[serde(rename = "metadata.name")]
+    Name,
+    /// The Service's namespace.
+    #[serde(rename = "metadata.namespace")]
+    Namespace,
+    /// Where its port is reached.
+    #[serde(rename = "status.podIP")]
+    Address,
 }
 
 /// Kubernetes probe objects. A handler without a port means the app's port, which is known only when the pod starts.

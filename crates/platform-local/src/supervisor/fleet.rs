@@ -279,6 +279,11 @@ impl Fleet {
         self.revisions.values().map(Revision::longest_drain).max().unwrap_or_default()
     }
 
+    /// The longest that the end of a pod may take: its drain, and what its app has after that.
+    pub(crate) fn longest_end(&self) -> Duration {
+        self.revisions.values().map(Revision::longest_end).max().unwrap_or_default()
+    }
+
     /// Whether everything was told to end at once.
     pub(crate) fn is_killed(&self) -> bool {
         self.ending == Ending::Killed

@@ -8,7 +8,7 @@ use orchestration::PodFacts;
 use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
-use crate::pod::{APP_GRACE, PodMessage};
+use crate::pod::{PodMessage, Template};
 use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{PodRecord, StageRecord};
 use crate::supervisor::restarts::Life;
@@ -31,6 +31,8 @@ pub(crate) struct Pod {
     pub(crate) trouble: Option<String>,
     /// How long its queue-proxy may drain.
     pub(crate) drain_limit: Duration,
+    /// What its app has from TERM to KILL.
+    app_grace: Duration,
     /// Why it is started.
     pub(crate) cause: Option<StartCause>,
     started: Timestamp,
@@ -74,6 +76,7 @@ impl Pod {
             ready_since: None,
             trouble: None,
             drain_limit: Duration::ZERO,
+            app_grace: Duration::ZERO,
             cause: None,
             started: until,
             waits: None,
@@ -98,6 +101,7 @@ impl Pod {
             ready_for: self.ready_since.map(|since| now.saturating_since(since)),
             trouble: self.trouble.clone(),
             drain_limit: self.drain_limit,
+            app_grace: Some(self.app_grace),
             announced: self.announced,
             details: self.details.clone(),
         })
@@ -116,6 +120,7 @@ impl Pod {
             ready_since: record.ready_for.map(|span| now - span),
             trouble: record.trouble,
             drain_limit: record.drain_limit,
+            app_grace: record.app_grace.unwrap_or_else(|| Template::default().app_grace()),
             cause: None,
             started: now - record.started_before,
             waits: None,
@@ -146,16 +151,22 @@ impl Pod {
         true
     }
 
-    /// Its process was started, with a queue-proxy that may drain for so long.
-    pub(crate) fn note_start(&mut self, now: Timestamp, drain_limit: Duration) {
+    /// Its process was started. Requests without a timeout may take `without_timeout` once it is to end.
+    pub(crate) fn note_start(&mut self, now: Timestamp, template: &Template, without_timeout: Duration) {
         self.started = now;
-        self.drain_limit = drain_limit;
+        self.drain_limit = template.timeouts.drain_limit(without_timeout);
+        self.app_grace = template.app_grace();
         self.stage = Stage::Serving;
     }
 
-    /// When it is killed if it is told to end now: its queue-proxy drains, then its app ends.
+    /// When it is killed if it is told to end now.
     pub(crate) fn killed_at(&self, now: Timestamp) -> Timestamp {
-        now + self.drain_limit + APP_GRACE
+        now + self.longest_end()
+    }
+
+    /// How long its end may take: its queue-proxy drains, then its app ends.
+    pub(crate) fn longest_end(&self) -> Duration {
+        self.drain_limit + self.app_grace
     }
 
     /// What its process said of itself.

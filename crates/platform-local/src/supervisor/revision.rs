@@ -380,6 +380,11 @@ impl Revision {
         self.pods.values().map(|pod| pod.drain_limit).fold(next, Duration::max)
     }
 
+    /// The longest that the end of one of its pods may take.
+    pub(crate) fn longest_end(&self) -> Duration {
+        self.pods.values().map(Pod::longest_end).max().unwrap_or_default()
+    }
+
     fn keep_deadlines(&mut self, around: &mut Surroundings<'_>) {
         let now = around.now;
         let due: Vec<PodName> = self
@@ -428,7 +433,7 @@ impl Revision {
         let siblings = self.pods.values().filter(|pod| pod.stage == Stage::Serving).count();
         let pod = self.pods.get_mut(name).expect("only called for pods that are there");
         let template = pod.template;
-        pod.note_start(around.now, self.templates[&template].timeouts.drain_limit(self.drain_limit));
+        pod.note_start(around.now, &self.templates[&template], self.drain_limit);
         let spec = PodSpec {
             pod: name.as_str().to_owned(),
             namespace: self.service.name.namespace().to_owned(),

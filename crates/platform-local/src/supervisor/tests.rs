@@ -9,7 +9,7 @@ use vocabulary::{Bucket, Epoch, Ownership, PodCount, PodState, QueueProxyAnnounc
 use super::outbox::Outbox;
 use super::*;
 use crate::manifest::{Placed, Service};
-use crate::pod::{PodMessage, Template};
+use crate::pod::{Container, PodMessage, Template};
 
 struct World {
     fleet: Fleet,
@@ -30,7 +30,7 @@ fn service(name: &str, command: &str) -> Service {
         settings: scaling::RevisionSettings::default(),
         progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
         template: Template {
-            command: vec![command.to_owned()],
+            app: Container { command: vec![command.to_owned()], ..Container::default() },
             timeouts: vocabulary::RequestTimeouts {
                 request: Some(Duration::from_secs(60)),
                 ..Default::default()
@@ -133,7 +133,7 @@ impl World {
         for action in self.fleet.take_actions() {
             self.log.push(match action {
                 Action::Start { pod, spec, siblings: _ } => {
-                    format!("start {pod} {}", spec.template.command[0])
+                    format!("start {pod} {}", spec.template.app.command[0])
                 }
                 Action::Terminate(pod) => format!("terminate {pod}"),
                 Action::Kill(pod) => format!("kill {pod}"),
@@ -673,7 +673,7 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
     // It may not have been told, if it was at that moment that everything stood still.
     assert_eq!(world.done(), ["terminate app-00001-0002"]);
     assert_eq!(said(&world.fleet), before);
-    let left = world.fleet.longest_drain() + crate::pod::APP_GRACE;
+    let left = world.fleet.longest_end();
     world.pass(left.saturating_sub(SECOND));
     assert_eq!(world.done(), [""; 0]);
     world.pass(SECOND);
@@ -681,6 +681,32 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
     world.ends(&pod(1, 2));
     world.scale(3, &[]);
     assert_eq!(world.done(), ["start app-00001-0004 one"], "names go on as well");
+}
+
+#[test]
+fn what_an_app_has_from_term_to_kill_is_as_its_manifest_says_before_and_after_a_take_over() {
+    let mut patient = service("app", "one");
+    patient.template.termination_grace = Some(100 * SECOND);
+    let mut world = World::with_pods(1);
+    world.edit(std::slice::from_ref(&patient));
+    assert_eq!(world.done(), ["start app-00002-0002 one"]);
+    world.announced(&pod(2, 2));
+    world.ready(&pod(2, 2));
+    world.release(&pod(1, 1));
+    world.done();
+    world.ends(&pod(1, 1));
+    let mut world = handed_over(world);
+    world.edit(&[patient]);
+    world.scale(0, &[]);
+    world.release(&pod(2, 2));
+    assert_eq!(world.done(), ["terminate app-00002-0002"]);
+    // The request timeout of 60 s and 15 s more, then the app's own.
+    let left = world.fleet.longest_end();
+    assert_eq!(left, world.fleet.longest_drain() + 100 * SECOND);
+    world.pass(left.saturating_sub(SECOND));
+    assert_eq!(world.done(), [""; 0]);
+    world.pass(SECOND);
+    assert_eq!(world.done(), ["kill app-00002-0002"]);
 }
 
 #[test]

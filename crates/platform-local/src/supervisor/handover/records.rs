@@ -73,6 +73,9 @@ pub(crate) struct PodRecord {
     pub(crate) ready_for: Option<Duration>,
     pub(crate) trouble: Option<String>,
     pub(crate) drain_limit: Duration,
+    /// `None`: as nobody says otherwise.
+    #[serde(default)]
+    pub(crate) app_grace: Option<Duration>,
     pub(crate) announced: Option<QueueProxyAnnouncement>,
     pub(crate) details: BTreeMap<String, String>,
 }
