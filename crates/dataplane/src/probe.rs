@@ -11,6 +11,7 @@ mod parse;
 
 use std::time::Duration;
 
+use runtime::Clock;
 use thiserror::Error;
 use vocabulary::AppProtocol;
 
@@ -105,9 +106,10 @@ impl Probe {
     }
 
     /// Asks once. Must run where local tasks can be spawned.
-    pub async fn ask(&self) -> Result<(), ProbeFailure> {
+    pub async fn ask(&self, clock: Clock) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
-        match tokio::time::timeout(limit, check::ask(&self.check)).await {
+        let prober = check::Prober { clock, timeout: limit };
+        match tokio::time::timeout(limit, prober.ask(&self.check)).await {
             Ok(answer) => answer,
             Err(_elapsed) => Err(ProbeFailure(format!("no answer within {limit:?}"))),
         }

@@ -21,6 +21,7 @@ use http::{Method, Request, Response, Version};
 use runtime::Clock;
 use vocabulary::Timestamp;
 
+pub(crate) use dial::dial;
 pub use error::{SendError, SendErrorKind, Started};
 pub(crate) use http1::Incoming;
 pub use http1::on_continue;
@@ -327,16 +328,6 @@ fn is_idempotent(request: &Request<Body>) -> bool {
         || *method == Method::PUT
         || *method == Method::DELETE;
     is_promised && !request.headers().contains_key(http::header::UPGRADE)
-}
-
-/// Runs hyper's tasks on the current thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LocalExecutor;
-
-impl<Task: Future<Output = ()> + 'static> hyper::rt::Executor<Task> for LocalExecutor {
-    fn execute(&self, task: Task) {
-        tokio::task::spawn_local(task);
-    }
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl Health {
         let deadline = clock.now() + limit;
         let mut pace = ProbePace::new(probe);
         loop {
-            let Err(failure) = probe.ask().await else { return Ok(()) };
+            let Err(failure) = probe.ask(clock).await else { return Ok(()) };
             if clock.now() >= deadline {
                 return Err(Unhealthy::Startup { limit, last: failure.0 });
             }
@@ -142,7 +142,7 @@ impl Health {
         let period = probe.period.unwrap_or(Duration::from_secs(1));
         let mut failures = 0;
         loop {
-            match probe.ask().await {
+            match probe.ask(clock).await {
                 Ok(()) => failures = 0,
                 Err(failure) => {
                     failures += 1;
@@ -165,7 +165,7 @@ impl Health {
         // Only the answers that contradict the present state are counted.
         let mut contradictions = 0;
         loop {
-            let answer = probe.ask().await;
+            let answer = probe.ask(clock).await;
             let is_ready = self.is_ready();
             contradictions = if answer.is_ok() == is_ready { 0 } else { contradictions + 1 };
             match answer {

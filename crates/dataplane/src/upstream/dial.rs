@@ -11,8 +11,11 @@ use tokio::net::TcpStream;
 use super::SendErrorKind;
 use crate::socket_options::set_options;
 
-pub(super) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
+pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
     let connected = connect(to, limit).await.and_then(|stream| {
+        if is_own(&stream, to) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
         set_options(&stream)?;
         Ok(stream)
     });
@@ -47,9 +50,35 @@ async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// Whether a connection within this machine leads to itself: the kernel may choose, as our end of it, the very port that nobody listens on. Who held it would
+/// keep the app from listening there.
+fn is_own(stream: &TcpStream, to: SocketAddr) -> bool {
+    to.ip().is_loopback() && stream.local_addr().is_ok_and(|own| own == to)
+}
+
 fn is_established(socket: &Socket) -> io::Result<bool> {
     match socket.take_error()? {
         Some(error) => Err(error),
         None => Ok(socket.peer_addr().is_ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_to_itself_is_known() {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        let itself = socket.local_addr().expect("bound");
+        let stream = socket.connect(itself).await.expect("the kernel connects a socket with itself");
+        assert!(is_own(&stream, itself));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let other = listener.local_addr().expect("bound");
+        let stream = TcpStream::connect(other).await.expect("a connection");
+        assert!(!is_own(&stream, other));
     }
 }

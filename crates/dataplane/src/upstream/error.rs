@@ -71,6 +71,26 @@ pub enum SendErrorKind {
     RequestBody,
 }
 
+impl SendErrorKind {
+    /// Whether there was not even a connection.
+    pub(crate) fn is_without_connection(&self) -> bool {
+        match self {
+            Self::ConnectRefused
+            | Self::ConnectTimedOut
+            | Self::ConnectFailed(_)
+            | Self::TooManyConnections { .. } => true,
+            Self::Closed
+            | Self::StreamRefused
+            | Self::StreamReset(_)
+            | Self::MalformedAnswer(_)
+            | Self::NotHttp2
+            | Self::Malformed
+            | Self::MalformedRequest(_)
+            | Self::RequestBody => false,
+        }
+    }
+}
+
 impl SendError {
     /// A failure before anything was written.
     pub(super) fn not_started(kind: SendErrorKind, request: Box<Request<Body>>) -> Self {

@@ -258,7 +258,7 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option
 
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
-    let stream = dial::dial(to, pool.limits.connect).await?;
+    let stream = dial(to, pool.limits.connect).await?;
     let wire = Rc::new(Wire::new(stream, opened));
     Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false })
 }

@@ -267,7 +267,7 @@ impl Dialing {
             Some(opened) => opened,
             None => self.pool.open(self.to)?.0,
         };
-        let socket = dial::dial(self.to, self.pool.limits.connect).await?;
+        let socket = dial(self.to, self.pool.limits.connect).await?;
         let limits = SessionLimits {
             streams: 0,
             stream_window: self.pool.limits.unread_window,

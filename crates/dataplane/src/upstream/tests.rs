@@ -370,3 +370,13 @@ fn a_request_whose_body_breaks_off_is_never_sent_again() {
         }
     });
 }
+
+/// Runs hyper's tasks on the current thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct LocalExecutor;
+
+impl<Task: Future<Output = ()> + 'static> hyper::rt::Executor<Task> for LocalExecutor {
+    fn execute(&self, task: Task) {
+        tokio::task::spawn_local(task);
+    }
+}
