@@ -16,6 +16,7 @@ mod link;
 mod metering;
 mod metrics;
 mod outgoing;
+mod pages;
 mod program;
 mod replay;
 mod revision;

@@ -1,23 +1,23 @@
 //! `ebb-activator`: the activator as a program of its own, configured by its environment.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::Router;
-use axum::http::StatusCode;
-use axum::routing::get;
-use dataplane::MemoryBudget;
-use runtime::{
-    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, in_plain_text, metrics_router,
-    print_error, refuse_foreign, start_logs,
+use dataplane::{
+    ClosedIdleConnections, ConnectionBudget, Drain, MemoryBudget, PAGE_CONNECTIONS_MAX, ServerLimits, Service,
 };
+use runtime::{
+    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, print_error, start_logs, vital,
+};
+use tokio::runtime::{Builder, LocalOptions};
 use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
 
+use crate::pages::{AdminPages, MetricsPages};
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 
 /// The configuration is unusable.
@@ -148,10 +148,10 @@ pub fn main_from_env() -> ExitCode {
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {
     start_logs(LogFormat::Text, &config.log, Colours::Off)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = Builder::new_current_thread()
         .enable_all()
         .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
-        .build()?;
+        .build_local(LocalOptions::default())?;
     runtime.block_on(serve(config))
 }
 
@@ -161,41 +161,34 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
     let listeners = Listeners { requests, link, link_token: config.link_token };
     let metrics = Metrics::register(&registry);
+    let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {
         name: config.name,
         workers: config.workers,
-        limits: Limits {
-            http2_memory: MemoryBudget::of_process(runtime::memory_limit()),
-            ..Limits::default()
-        },
+        limits: Limits { http2_memory: memory, ..Limits::default() },
         clock: Clock::start(),
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
-    let is_ready = Arc::new(AtomicBool::new(false));
-    let pages = [
-        (config.admin, admin_router(Arc::clone(&is_ready), config.trusted)),
-        (config.metrics, metrics_router(registry)),
-    ];
-    for (address, router) in pages {
-        let listener = tokio::net::TcpListener::bind(address).await;
-        let listener = listener.with_context(|| format!("listening on {address}"))?;
-        // Ends with the process, after everything else.
-        tokio::spawn(async move { axum::serve(listener, router).await });
-    }
+    let is_ready = Rc::new(Cell::new(false));
+    let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
+    let beside = Drain::within(pages);
+    let admin = AdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
+    serve_pages(bind(config.admin)?, admin, &beside, memory);
+    serve_pages(bind(config.metrics)?, MetricsPages(registry), &beside, memory);
     tokio::select! {
-        () = async { activator.synced().await; is_ready.store(true, Ordering::Relaxed); std::future::pending().await } => {}
+        () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
         _ = stop_requests.next() => {}
     }
     tracing::info!("draining");
     let draining = async {
         // Who was never told everything is in nobody's route.
-        if is_ready.load(Ordering::Relaxed) {
+        if is_ready.get() {
             activator.leave();
             left_alone(&activator).await;
         }
-        is_ready.store(false, Ordering::Relaxed);
+        is_ready.set(false);
         activator.drained(DRAIN_PATIENCE).await;
     };
     tokio::select! {
@@ -214,18 +207,14 @@ async fn left_alone(activator: &Activator) {
     }
 }
 
-/// Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could not tell an unknown
-/// host from one it has not heard of.
-fn admin_router(is_ready: Arc<AtomicBool>, trusted: TrustedHosts) -> Router {
-    let ready = move || async move {
-        if is_ready.load(Ordering::Relaxed) {
-            (StatusCode::OK, "ready\n")
-        } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining\n")
+/// Ends with the process, after everything else.
+fn serve_pages<S: Service>(listener: TcpListener, service: S, beside: &Drain, memory: &'static MemoryBudget) {
+    let (drain, limits) = (beside.clone(), ServerLimits { memory, ..ServerLimits::default() });
+    tokio::task::spawn_local(vital("a page of the activator", async move {
+        if let Err(error) = dataplane::serve(listener, Rc::new(service), drain, limits).await {
+            tracing::error!(%error, "a listener could not be served");
         }
-    };
-    let router = Router::new().route("/healthz", get(|| async { "ok\n" })).route("/ready", get(ready));
-    refuse_foreign(router, trusted, in_plain_text)
+    }));
 }
 
 fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

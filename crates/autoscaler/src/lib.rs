@@ -12,6 +12,7 @@ mod event_loop;
 mod links;
 mod metric_sources;
 mod metrics;
+mod pages;
 mod views;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use vocabulary::ReplicaName;
 use crate::api::ApiHandle;
 use crate::event_loop::EventLoop;
 pub use crate::metrics::Metrics;
+pub use crate::pages::{metrics_router, refuse_foreign};
 
 /// What an autoscaler needs to know before it knows anything.
 #[derive(Clone, Debug)]

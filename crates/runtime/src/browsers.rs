@@ -8,14 +8,9 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
-use axum::http::{StatusCode, Uri};
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use http::Uri;
+use http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
 
 /// Pages that change nothing and tell nothing that a stranger may not know.
 const OPEN_PAGES: [&str; 4] = ["/healthz", "/ready", "/wait-for-drain", "/metrics"];
@@ -198,30 +193,6 @@ fn matches(pattern: &str, host: &str) -> bool {
         }
         None => host.eq_ignore_ascii_case(pattern),
     }
-}
-
-/// The same pages, of which those that are not open refuse foreign requests with 403. `explain` makes an answer of the reason, in the form that these pages
-/// give to errors.
-pub fn refuse_foreign(
-    router: Router,
-    trusted: TrustedHosts,
-    explain: fn(StatusCode, String) -> Response,
-) -> Router {
-    let trusted = Arc::new(trusted);
-    router.layer(from_fn(move |request: Request, next: Next| {
-        let checked = trusted.check(request.uri(), request.headers());
-        async move {
-            match checked {
-                Ok(()) => next.run(request).await,
-                Err(foreign) => explain(StatusCode::FORBIDDEN, foreign.to_string()),
-            }
-        }
-    }))
-}
-
-/// An answer of one line, for [`refuse_foreign`].
-pub fn in_plain_text(status: StatusCode, reason: String) -> Response {
-    (status, reason + "\n").into_response()
 }
 
 #[cfg(test)]

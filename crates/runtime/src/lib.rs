@@ -1,5 +1,5 @@
-//! What every process needs, whatever it does: a clock, chance, logs, metrics and the page that shows them, signals, listening sockets, and
-//! patience between attempts.
+//! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals, listening sockets, and patience between
+//! attempts. It has no server: the proxies use their own, which counts microseconds, and the autoscaler `axum`, which does not.
 //!
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
@@ -18,7 +18,7 @@ mod signals;
 mod vital;
 
 pub use backoff::Backoff;
-pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts, in_plain_text, refuse_foreign};
+pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
 pub use chance::new_link_token;
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
@@ -27,6 +27,6 @@ pub use histogram::DurationHistogram;
 pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
 pub use memory::memory_limit;
-pub use metrics::{MetricsFormat, MetricsRegistry, metrics_router};
+pub use metrics::{MetricsFormat, MetricsRegistry};
 pub use signals::{StopRequest, StopRequests};
 pub use vital::{EXIT_PART_FAILED, vital};

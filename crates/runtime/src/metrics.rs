@@ -1,13 +1,9 @@
-//! A process's metrics and the page that shows them.
+//! A process's metrics, and the text of the page that shows them. Who serves that page is another's question: the proxies do it over their own stack.
 
 mod format;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
-use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::routing::get;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::runtime::Handle;
@@ -48,18 +44,6 @@ impl MetricsRegistry {
             .expect("writing to a string does not fail");
         text
     }
-}
-
-/// `GET /metrics`, for Prometheus.
-pub fn metrics_router(registry: MetricsRegistry) -> Router {
-    Router::new().route(
-        "/metrics",
-        get(move |headers: HeaderMap| async move {
-            let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
-            let format = MetricsFormat::asked_for(accept);
-            ([(CONTENT_TYPE, format.content_type())], format.of_page(registry.encode()))
-        }),
-    )
 }
 
 #[cfg(test)]

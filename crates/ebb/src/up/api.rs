@@ -83,7 +83,7 @@ fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Rout
         .route("/v1/http-sd", get(http_sd))
         .fallback(forward)
         .with_state(front);
-    runtime::refuse_foreign(router, trusted, |status, error| {
+    autoscaler::refuse_foreign(router, trusted, |status, error| {
         (status, Json(ApiError { version: API_VERSION, error })).into_response()
     })
 }

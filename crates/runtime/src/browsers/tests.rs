@@ -1,4 +1,4 @@
-use axum::http::HeaderValue;
+use http::HeaderValue;
 
 use super::*;
 

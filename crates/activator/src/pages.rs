@@ -1,0 +1,127 @@
+//! The small servers beside the requests' port: health and readiness, and Prometheus' page.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use dataplane::{Abort, Body, Connection, Service};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use runtime::{MetricsFormat, MetricsRegistry, TrustedHosts};
+
+/// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could
+/// not tell an unknown host from one it has not heard of.
+pub(crate) struct AdminPages {
+    pub(crate) is_ready: Rc<Cell<bool>>,
+    pub(crate) trusted: TrustedHosts,
+}
+
+impl Service for AdminPages {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Body>,
+        _: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        Ok(self.answer(&request))
+    }
+}
+
+impl AdminPages {
+    fn answer(&self, request: &Request<Body>) -> Response<Body> {
+        if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
+            return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
+        }
+        match (is_read(request), request.uri().path()) {
+            (true, "/healthz") => text(StatusCode::OK, "ok\n"),
+            (true, "/ready") if self.is_ready.get() => text(StatusCode::OK, "ready\n"),
+            (true, "/ready") => text(StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining\n"),
+            (false, "/healthz" | "/ready") => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n")
+            }
+            (_, _) => text(StatusCode::NOT_FOUND, "no such page\n"),
+        }
+    }
+}
+
+/// `GET /metrics` for Prometheus.
+pub(crate) struct MetricsPages(pub(crate) MetricsRegistry);
+
+impl Service for MetricsPages {
+    type Body = Body;
+
+    async fn call(
+        self: Rc<Self>,
+        request: Request<Body>,
+        _: Rc<Connection>,
+    ) -> Result<Response<Body>, Abort> {
+        Ok(self.answer(&request))
+    }
+}
+
+impl MetricsPages {
+    fn answer(&self, request: &Request<Body>) -> Response<Body> {
+        if request.uri().path() != "/metrics" {
+            return text(StatusCode::NOT_FOUND, "no such page\n");
+        }
+        if !is_read(request) {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n");
+        }
+        let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+        let format = MetricsFormat::asked_for(accept);
+        let mut response = Response::new(Body::full(format.of_page(self.0.encode())));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+        response
+    }
+}
+
+fn is_read(request: &Request<Body>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(response: Response<Body>) -> (u16, String) {
+        let (head, body) = response.into_parts();
+        let body = http_body_util::BodyExt::collect(body).await.expect("whole").to_bytes();
+        (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[tokio::test]
+    async fn readiness_follows_the_sync_and_strangers_see_open_pages_only() {
+        let is_ready = Rc::new(Cell::new(false));
+        let pages = AdminPages { is_ready: Rc::clone(&is_ready), trusted: TrustedHosts::default() };
+        let get =
+            |path| Request::get(path).header("host", "evil.example").body(Body::empty()).expect("legal");
+        assert_eq!(read(pages.answer(&get("/healthz"))).await, (200, "ok\n".to_owned()));
+        assert_eq!(read(pages.answer(&get("/ready"))).await.0, 503);
+        is_ready.set(true);
+        assert_eq!(read(pages.answer(&get("/ready"))).await, (200, "ready\n".to_owned()));
+        let (status, why) = read(pages.answer(&get("/elsewhere"))).await;
+        assert!(status == 403 && why.contains("EBB_TRUSTED_HOSTS"), "{status} {why}");
+        let own = Request::get("/elsewhere").header("host", "10.0.0.1:8022").body(Body::empty());
+        assert_eq!(read(pages.answer(&own.expect("legal"))).await.0, 404);
+        let post = Request::post("/ready").body(Body::empty()).expect("legal");
+        assert_eq!(read(pages.answer(&post)).await.0, 405);
+    }
+
+    #[tokio::test]
+    async fn the_page_of_metrics_has_the_form_that_is_asked_for() {
+        let pages = MetricsPages(MetricsRegistry::default());
+        let get =
+            |accept| Request::get("/metrics").header(ACCEPT, accept).body(Body::empty()).expect("legal");
+        let (status, page) = read(pages.answer(&get("application/openmetrics-text"))).await;
+        assert!(status == 200 && page.ends_with("# EOF\n"), "{page}");
+        let (status, page) = read(pages.answer(&get("text/plain"))).await;
+        assert!(status == 200 && page.contains("runtime_tasks") && !page.contains("# EOF"), "{page}");
+    }
+}
