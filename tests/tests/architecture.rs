@@ -11,6 +11,7 @@ const EVERYTHING: &[&str] = &[
     "scaling",
     "orchestration",
     "throttling",
+    "protocol",
     "link",
     "runtime",
     "dataplane",
@@ -28,13 +29,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("scaling", &["vocabulary"]),
     ("orchestration", &["vocabulary", "scaling"]),
     ("throttling", &["vocabulary"]),
+    ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
-    ("dataplane", &["vocabulary", "throttling", "runtime"]),
+    ("dataplane", &["vocabulary", "throttling", "protocol", "runtime"]),
     ("platform", &["vocabulary", "scaling", "orchestration"]),
     ("platform-local", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
-    ("queue-proxy", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
-    ("activator", &["vocabulary", "throttling", "link", "dataplane", "runtime"]),
+    ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
+    ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("autoscaler", &["vocabulary", "scaling", "orchestration", "link", "runtime", "platform"]),
     ("ebb", EVERYTHING),
     // Whatever the product is made of: `harnessed-ebb` is the product.
@@ -42,7 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
-const PURE: &[&str] = &["vocabulary", "scaling", "throttling", "orchestration"];
+const PURE: &[&str] = &["vocabulary", "scaling", "throttling", "protocol", "orchestration"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::time::SystemTime;
 
 use httpdate::HttpDate;
+use protocol::http1::Date;
 
 /// Long enough for `Sun, 06 Nov 1994 08:49:37 GMT`.
-const DATE_BYTES: usize = 29;
+const DATE_BYTES: usize = size_of::<Date>();
 
 thread_local! {
     /// The second that was written last, and how it is written.
@@ -14,7 +15,7 @@ thread_local! {
 }
 
 /// The present.
-pub(crate) fn now() -> [u8; DATE_BYTES] {
+pub(crate) fn now() -> Date {
     let now = runtime::wall_time();
     let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (mut known, mut text) = WRITTEN.get();

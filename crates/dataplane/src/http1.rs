@@ -1,99 +1,21 @@
-//! What both sides of HTTP/1.1 share, our server and our connections to apps: how headers are read and written, where a body ends, how a message is
-//! written out, and the buffer that everything is read into.
+//! What both sides of HTTP/1.1 share, our server and our connections to apps, beside the protocol itself: the buffer that everything is read into, and how
+//! what is to be written reaches a socket.
 
-mod decoder;
-mod framing;
-mod headers;
-mod outgoing;
-mod partial_head;
+mod flushing;
 mod reading;
-#[cfg(test)]
-pub(crate) mod strict;
 
 use std::io;
 use std::time::Duration;
 
+use protocol::http1::Malformed;
 use thiserror::Error;
 
-pub(crate) use decoder::{Decoded, Decoder};
-pub(crate) use framing::{Framing, Said, TransferCoding, Words, number};
-pub(crate) use headers::{read_headers, write_header, write_length};
-pub(crate) use outgoing::{Outgoing, WrongLength, spare_buffer};
-pub(crate) use partial_head::PartialHead;
-pub(crate) use reading::{COPIED_BYTES_MAX, READ_BYTES, poll_read, poll_read_in_place};
-
-/// As long as the head of a request may be, or that of a response.
-const HEAD_BYTES_MAX: usize = 256 * 1024;
-
-/// As many headers as a message may have.
-const HEADERS_MAX: usize = 100;
-
-/// As many as one of our proxies adds: to a request `Host`, `X-Forwarded-For`, `Forwarded`, `Expect`, `ebb-expect`, `ebb-hop-key` and `K-Proxy-Request`, to a
-/// response `Date`, `Connection`, and a length or `Transfer-Encoding`; and room for more of that kind.
-const HOP_ADDED_HEADERS: usize = 16;
-
-/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own), the sender's address, the hop's key, a length, a date,
-/// and for each header a blank that the peer may have left out.
-const HOP_ADDED_BYTES: usize = 32 * 1024;
-
-/// The limits of the head of a message. Over HTTP/2 a head counts with all that its fields cost (RFC 9113 §10.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeadLimits {
-    /// The largest head, in bytes. It is also the most that one connection buffers.
-    pub bytes: usize,
-    /// The most headers.
-    pub headers: usize,
-}
-
-impl HeadLimits {
-    /// What comes from strangers, clients and apps.
-    pub const OUTER: Self = Self { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
-
-    /// What one of our proxies sends to another: what the outer one let through, with all that it adds, the inner one must not refuse.
-    pub const HOP: Self =
-        Self { bytes: HEAD_BYTES_MAX + HOP_ADDED_BYTES, headers: HEADERS_MAX + HOP_ADDED_HEADERS };
-}
-
-/// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds stays far below it for a whole hour.
-pub(crate) const INTERIM_RESPONSES_MAX: u32 = 1_000;
-
-/// As many bytes as they may have together.
-pub(crate) const INTERIM_BYTES_MAX: usize = 256 * 1024;
+pub(crate) use flushing::poll_flush;
+pub(crate) use reading::{READ_BYTES, poll_read, poll_read_in_place};
 
 /// How long a peer that may still be sending has to notice that we closed our side. Closing the other side while bytes arrive resets the connection, and a
 /// peer that sees the reset first never reads our last words. One that reads while it writes closes within a round trip.
 pub(crate) const LINGER_LIMIT: Duration = Duration::from_secs(2);
-
-/// Why what came is not a message that can be forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Malformed {
-    /// Neither a first line nor headers.
-    #[error("the head is not HTTP/1.1")]
-    Head,
-    /// What a server says first that speaks HTTP/2 and nothing else.
-    #[error("it is HTTP/2, which alone the app seems to speak; name its port h2c")]
-    Http2,
-    /// More than we read of one head.
-    #[error("the head is longer than {} bytes or has more than {} headers", .0.bytes, .0.headers)]
-    HeadTooLarge(HeadLimits),
-    /// More interim responses (1xx) than we read before one response.
-    #[error(
-        "before the response there were more than {INTERIM_RESPONSES_MAX} interim responses (1xx) or {INTERIM_BYTES_MAX} bytes of them"
-    )]
-    Interim,
-    /// A transfer coding that we cannot undo, so that nobody would know what the body is.
-    #[error("its transfer encoding is not \"chunked\", once")]
-    TransferEncoding,
-    /// `Content-Length` is no number, or several that differ.
-    #[error("its Content-Length is not one number")]
-    ContentLength,
-    /// Chunks are not divided as they must be.
-    #[error("its chunks are not divided as HTTP/1.1 says")]
-    Chunk,
-    /// What follows the last chunk is not header lines.
-    #[error("its trailers are not header lines of HTTP/1.1, or too many or too long")]
-    Trailers,
-}
 
 /// Why a message ended before its end.
 #[derive(Debug, Error)]

@@ -12,11 +12,9 @@ mod bridge;
 mod budget;
 mod date;
 mod drain;
-mod headers;
 mod http1;
 mod http2;
 mod memory;
-mod pieces;
 mod proxy;
 mod refusal;
 mod server;
@@ -41,14 +39,15 @@ pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
-pub use headers::{
-    ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names, remove_hop_by_hop,
-    set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
-};
-pub use http1::{HeadLimits, IncomingError, Malformed};
+pub use http1::IncomingError;
 pub use http2::{ErrorCode, StreamError};
 pub use memory::MemoryBudget;
-pub use pieces::BodyPieces;
+pub use protocol::http1::{HeadLimits, Malformed};
+pub use protocol::{
+    BodyPieces, ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names,
+    remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    strip_shadowing,
+};
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 pub use server::{Abort, Connection, ServerLimits, Service, serve};

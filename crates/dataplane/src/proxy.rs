@@ -1,11 +1,11 @@
 //! What both proxies do to a request on its way in and to a response on its way out.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use http::{Request, Response, StatusCode};
+use protocol::{ambiguity, connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
 use crate::body::{Body, Held};
 use crate::drain::Drain;
-use crate::headers::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 use crate::refusal::{Reason, Refusal};
 use crate::timers::Timers;
 use crate::upgrade::{ClientUpgrade, relay};
@@ -46,57 +46,9 @@ impl Forwarded {
     }
 }
 
-/// What makes a request ambiguous or impossible to forward, as a refusal; the connection must close after it. Two servers that disagree on where a request ends
-/// disagree on what the next one is (request smuggling), so nothing doubtful is passed on.
+/// What makes a request ambiguous or impossible to forward, as a refusal; the connection must close after it.
 pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
-    let bad = |detail: &'static str| Some(Refusal::new(Reason::BadRequest, detail));
-    if *request.method() == Method::CONNECT {
-        return Some(
-            Refusal::new(Reason::BadRequest, "client sent unsupported CONNECT request")
-                .with_status(StatusCode::BAD_GATEWAY),
-        );
-    }
-    // One look at each header is cheaper than a search for each name.
-    let (mut encoding, mut length, mut host) = (None, None, None);
-    for (name, value) in request.headers() {
-        let (seen, twice) = match *name {
-            TRANSFER_ENCODING => (&mut encoding, "the only transfer encoding is \"chunked\", once"),
-            CONTENT_LENGTH => (&mut length, "more than one Content-Length"),
-            HOST => (&mut host, "more than one Host"),
-            _ => continue,
-        };
-        if seen.replace(value).is_some() {
-            return bad(twice);
-        }
-    }
-    match encoding {
-        Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
-            return bad("the only transfer encoding is \"chunked\", once");
-        }
-        Some(_) if length.is_some() => return bad("both Content-Length and Transfer-Encoding"),
-        Some(_) | None => {}
-    }
-    let authority = request.uri().authority();
-    match host {
-        _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => {
-            bad("a target that names a user")
-        }
-        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds nothing.
-        None if request.version() == Version::HTTP_11 => bad("no Host"),
-        Some(host) if !host.as_bytes().iter().all(|&byte| may_be_in_host(byte)) => {
-            bad("a Host that is not the name of a host, perhaps with a port")
-        }
-        Some(_) | None => None,
-    }
-}
-
-/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
-pub(crate) const fn may_be_in_host(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(
-            byte,
-            b'@' | b'/' | b'\\' | b'?' | b'#' | b',' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}'
-        )
+    ambiguity(request).map(Refusal::from)
 }
 
 /// The way of one request's answer.

@@ -10,8 +10,10 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 
+use protocol::http1::UnreadableRequest;
+use protocol::{Ambiguity, names};
+
 use crate::body::Body;
-use crate::headers::names;
 use crate::timers::Expired;
 
 /// Why a request was refused, as it stands in `ebb-error` and in metrics.
@@ -268,6 +270,37 @@ fn percent_encoded(text: &str) -> HeaderValue {
     HeaderValue::try_from(encoded).expect("only visible ASCII was written")
 }
 
+/// What a client is told whose request cannot be read, before its connection closes.
+impl From<UnreadableRequest> for Refusal {
+    fn from(unreadable: UnreadableRequest) -> Self {
+        let status = match unreadable {
+            UnreadableRequest::TargetTooLong => StatusCode::URI_TOO_LONG,
+            UnreadableRequest::TooManyHeaders { .. } | UnreadableRequest::TooLong { .. } => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            UnreadableRequest::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            UnreadableRequest::RequestLine
+            | UnreadableRequest::Version
+            | UnreadableRequest::Target
+            | UnreadableRequest::HeaderName
+            | UnreadableRequest::HeaderValue
+            | UnreadableRequest::LineEnd
+            | UnreadableRequest::ContentLength
+            | UnreadableRequest::TransferEncoding
+            | UnreadableRequest::OldTransferEncoding => StatusCode::BAD_REQUEST,
+        };
+        Self::new(Reason::BadRequest, unreadable.to_string()).with_status(status)
+    }
+}
+
+/// The same, of a request that can be read in two ways.
+impl From<Ambiguity> for Refusal {
+    fn from(ambiguity: Ambiguity) -> Self {
+        let refusal = Self::new(Reason::BadRequest, ambiguity.to_string());
+        if ambiguity == Ambiguity::Connect { refusal.with_status(StatusCode::BAD_GATEWAY) } else { refusal }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,6 +318,21 @@ mod tests {
             "queue-full; detail=\"10 requests wait, the limit of \\\"hello\\\"\""
         );
         assert_eq!((header("retry-after"), header("ebb-not-started")), ("1", "1"));
+    }
+
+    #[test]
+    fn limits_of_a_head_have_a_status_of_their_own() {
+        for (unreadable, status) in [
+            (UnreadableRequest::TooManyHeaders { limit: 100 }, 431),
+            (UnreadableRequest::TooLong { limit: 100 }, 431),
+            (UnreadableRequest::TargetTooLong, 414),
+            (UnreadableRequest::TooSlow, 408),
+            (UnreadableRequest::Version, 400),
+        ] {
+            assert_eq!(Refusal::from(unreadable).status, status, "{unreadable}");
+        }
+        assert_eq!(Refusal::from(Ambiguity::Connect).status, 502);
+        assert_eq!(Refusal::from(Ambiguity::NoHost).status, 400);
     }
 
     #[test]

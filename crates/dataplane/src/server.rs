@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use protocol::http1::HeadLimits;
 use runtime::Backoff;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -28,7 +29,6 @@ pub(crate) use http1::RequestBody;
 use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
-use crate::http1::HeadLimits;
 use crate::memory::MemoryBudget;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.

@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::header::{HeaderMap, HeaderValue};
+use protocol::switches_as_offered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
 use crate::drain::Drain;
-use crate::headers::switches_as_offered;
 use crate::stream::Stream;
 use crate::timers::{Activity, Timers};
 

@@ -18,6 +18,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use http::{Method, Request, Response, Version};
+use protocol::http1::HeadLimits;
 use runtime::Clock;
 use vocabulary::Timestamp;
 
@@ -27,7 +28,6 @@ pub(crate) use http1::Incoming;
 pub use http1::on_continue;
 
 use crate::body::Body;
-use crate::http1::HeadLimits;
 use crate::memory::MemoryBudget;
 use http1::{Http1Connection, Manners};
 use http2::Http2Host;

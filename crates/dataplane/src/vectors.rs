@@ -10,7 +10,8 @@ const OVERTURNED: [(&str, &str, &str, &str); 1] =
     [("R7", "the probe's Host header is ignored", "it reaches the app", "a kubelet honours it (L41)")];
 
 /// Where tests name vectors.
-const SOURCES: [&str; 2] = [include_str!("headers/tests.rs"), include_str!("probe/tests.rs")];
+const SOURCES: [&str; 2] =
+    [include_str!("../../protocol/src/headers/tests.rs"), include_str!("probe/tests.rs")];
 
 #[test]
 fn every_vector_of_ours_is_named_by_a_test() {

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use protocol::COPIED_BYTES_MAX;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
@@ -15,9 +16,6 @@ pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// Less room than this is not worth a read.
 const READ_BYTES_MIN: usize = 16 * 1024;
-
-/// Pieces up to this size are copied. A larger one keeps the whole shared buffer alive, at most [`READ_BYTES`], for as long as it lives itself.
-pub(crate) const COPIED_BYTES_MAX: usize = 8 * 1024;
 
 thread_local! {
     static BUFFER: RefCell<BytesMut> = RefCell::default();

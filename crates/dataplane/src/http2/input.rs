@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, Kind, PADDED, PAYLOAD_BYTES_MAX};
-use crate::http1::COPIED_BYTES_MAX;
+use protocol::COPIED_BYTES_MAX;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]

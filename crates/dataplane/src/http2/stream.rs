@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::frame::ErrorCode;
 use super::small_pieces::SmallPieces;
-use crate::pieces::BodyPieces;
+use protocol::BodyPieces;
 
 /// Why a stream ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -8,12 +8,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, TE, USER_AGENT};
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
+use protocol::names;
 use runtime::Clock;
 use tokio::process::Command;
 
 use super::{Check, HttpCheck, ProbeFailure};
 use crate::body::Body;
-use crate::headers::names;
 use crate::upstream::{LostRequests, Protocol, SendErrorKind, UpstreamLimits, Upstreams, dial};
 
 /// As the kubelet calls itself, so that apps recognise a probe.

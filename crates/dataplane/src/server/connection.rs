@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use http::header::HeaderValue;
+use protocol::ClientAddress;
 use tokio::net::TcpStream;
 
 use super::{ServerLimits, Service, http1};
 use crate::drain::{Drain, Slot};
-use crate::headers::ClientAddress;
 use crate::http2::{self, SessionLimits};
 use crate::socket_options::set_options;
 use crate::stream::Stream;

@@ -3,9 +3,7 @@
 //! Nothing lies between the service and the socket. What waits for its next request holds a socket and no buffer; a body is read from the socket by whoever
 //! wants it, when they want it.
 
-mod head;
 mod heads;
-mod response;
 mod wire;
 
 use std::future::{Future, poll_fn};
@@ -14,20 +12,23 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use http::{Response, StatusCode};
+use protocol::http1::{
+    AnnouncedResponse, Framing, Outgoing, RequestHead, ResponseForm, UnreadableRequest, WrongLength,
+    spare_buffer, write_response,
+};
 use thiserror::Error;
 use tokio::net::TcpStream;
 
 use super::connection::ConnectionError;
 use super::{Abort, Connection, ServerLimits, Service};
 use crate::body::{Body, BodyError, ResponseBody};
+use crate::date;
 use crate::drain::Drain;
-use crate::http1::{Framing, LINGER_LIMIT, Outgoing, WrongLength, spare_buffer};
-use crate::refusal::RequestKind;
+use crate::http1::LINGER_LIMIT;
+use crate::refusal::{Refusal, RequestKind};
 use crate::stream::Stream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
-use head::{Head, Unreadable};
 use heads::{HeadReader, Next};
-use response::{Announced, Asked, write_head};
 use wire::{BegunBody, Wire};
 
 pub(crate) use wire::RequestBody;
@@ -166,7 +167,7 @@ impl<S: Service> Served<'_, S> {
     fn begin(
         &self,
         heads: &mut HeadReader,
-    ) -> Option<(impl Future<Output = Answered<S>> + use<S>, Asked, Option<SwitchedTo>)> {
+    ) -> Option<(impl Future<Output = Answered<S>> + use<S>, ResponseForm, Option<SwitchedTo>)> {
         let head = heads.take_head()?;
         let (asked, (body, switched_to)) = (head.asked, self.body_of(&head));
         let request = head.request.map(|()| body);
@@ -174,7 +175,7 @@ impl<S: Service> Served<'_, S> {
         Some((answer, asked, switched_to))
     }
 
-    fn body_of(&self, head: &Head) -> (Body, Option<SwitchedTo>) {
+    fn body_of(&self, head: &RequestHead) -> (Body, Option<SwitchedTo>) {
         if head.offers_upgrade {
             let (to, upgrade) = ClientUpgrade::offer();
             return (Body::upgradable(upgrade), Some(to));
@@ -187,12 +188,13 @@ impl<S: Service> Served<'_, S> {
     }
 
     /// Writes the head of a response, and says what remains to be done.
-    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: Asked) -> Sending<'_, B> {
+    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: ResponseForm) -> Sending<'_, B> {
         let (parts, body) = response.into_parts();
         let is_ending = self.connection.is_retired() || self.drain.is_draining();
-        let asked = Asked { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
+        let asked =
+            ResponseForm { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
         let mut head = spare_buffer();
-        let announced = write_head(&parts, body.size_hint().exact(), asked, &mut head);
+        let announced = write_response(&parts, body.size_hint().exact(), asked, date::now, &mut head);
         Sending {
             wire: &self.wire,
             outgoing: Outgoing::new(head, announced.framing),
@@ -226,10 +228,10 @@ impl<S: Service> Served<'_, S> {
     }
 
     /// Says what is wrong with what came instead of a request.
-    async fn refuse(&self, unreadable: Unreadable) -> Result<(), ConnectionError> {
+    async fn refuse(&self, unreadable: UnreadableRequest) -> Result<(), ConnectionError> {
         tracing::debug!(%unreadable, "refused what is no request");
-        let response = unreadable.into_refusal().into_response(RequestKind::Plain);
-        let asked = Asked { is_http10: false, is_head: false, keeps_alive: false };
+        let response = Refusal::from(unreadable).into_response(RequestKind::Plain);
+        let asked = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
         let mut sending = self.respond(response, asked);
         poll_fn(|context| sending.poll(context)).await?;
         self.linger().await;
@@ -243,7 +245,7 @@ struct Sending<'w, B> {
     outgoing: Outgoing,
     /// `None` once it is not needed any more. What it holds is free before a client can know that the response is over, and act on that.
     body: Option<B>,
-    announced: Announced,
+    announced: AnnouncedResponse,
     is_switched: bool,
     /// Why the body broke off. What came before goes out first.
     failure: Option<ConnectionError>,

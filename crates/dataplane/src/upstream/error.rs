@@ -1,10 +1,10 @@
 //! What went wrong with a request that was to be sent.
 
 use http::Request;
+use protocol::http1::Malformed;
 use thiserror::Error;
 
 use crate::body::Body;
-use crate::http1::Malformed;
 
 /// Whether the peer may have begun to work on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! socket and nothing else. Only a request body that outlasts the head of its response gets a task of its own.
 
 mod exchange;
-mod head;
 mod incoming;
 mod manners;
 mod upload;
@@ -19,15 +18,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use protocol::http1::{BodilessResponse, Decoder, Framing};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
 use super::{LateBodies, LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_idempotent};
 use crate::body::Body;
-use crate::http1::{Decoder, Framing};
 use crate::stream::Stream;
 use exchange::{Answered, Failed, exchange};
-use head::Bodiless;
 use manners::{Afterwards, note_body, watch};
 use upload::{Progress, Rest};
 use wire::Wire;
@@ -83,7 +81,7 @@ pub(crate) struct Http1Lease {
     connection: Http1Connection,
     is_kept_alive: bool,
     /// Set if the response has no body, whatever its head says.
-    bodiless: Option<Bodiless>,
+    bodiless: Option<BodilessResponse>,
     upload: Option<UploadTask>,
 }
 
@@ -107,7 +105,7 @@ impl Http1Lease {
         }
     }
 
-    fn end_without_body(mut self, bodiless: Bodiless, rest: &Bytes) {
+    fn end_without_body(mut self, bodiless: BodilessResponse, rest: &Bytes) {
         let Some(pool) = self.pool.upgrade() else { return };
         let can_be_late = pool.limits.late_bodies == LateBodies::Possible;
         if can_be_late && !rest.is_empty() {

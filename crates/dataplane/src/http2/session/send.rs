@@ -13,7 +13,7 @@ use super::super::hpack::{encode_field, encode_response};
 use super::super::small_pieces::{LADEN_BYTES, SMALL_BYTES, patience};
 use super::super::stream::{Sending, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
-use crate::headers::may_be_trailer;
+use protocol::may_be_trailer;
 
 impl Session {
     /// Sends the head of a response; `more` writes further fields.

@@ -102,7 +102,7 @@ impl World {
         let address = listener.local_addr().expect("bound");
         let (service, drain) = (Echo::default(), Drain::new());
         let (running, seen) = (Rc::clone(&service.running), Rc::clone(&service.seen));
-        let head = crate::http1::HeadLimits { bytes: 20_000, ..crate::http1::HeadLimits::OUTER };
+        let head = protocol::http1::HeadLimits { bytes: 20_000, ..protocol::http1::HeadLimits::OUTER };
         let limits = ServerLimits { streams_per_connection: 10, head, ..ServerLimits::default() };
         let serving = serve(listener, Rc::new(service), drain.clone(), limits);
         tokio::task::spawn_local(async move { serving.await.expect("a listener") });

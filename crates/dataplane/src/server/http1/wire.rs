@@ -16,11 +16,12 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use protocol::http1::{Decoded, Decoder, Framing, Outgoing};
 use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use crate::http1::{Decoded, Decoder, Framing, Outgoing, READ_BYTES, poll_read};
+use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::server::Connection;
 use crate::stream::Stream;
 
@@ -80,7 +81,7 @@ impl Wire {
         Self {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
-            decoder: RefCell::new(Decoder::Ended),
+            decoder: RefCell::new(Decoder::new(Framing::Length(0))),
             bodies: Cell::new(0),
             reader: Cell::new(Reader::Gone),
             is_own_turn: Cell::new(false),
@@ -244,7 +245,7 @@ impl Wire {
     ) -> Poll<io::Result<()>> {
         let mut stream = self.stream.borrow_mut();
         let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
-        outgoing.poll_flush(stream, context)
+        poll_flush(outgoing, stream, context)
     }
 
     /// Tells the client that nothing more will come.

@@ -5,9 +5,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use protocol::http1::{Decoded, Decoder};
 
 use super::Http1Lease;
-use crate::http1::{Decoded, Decoder, IncomingError};
+use crate::http1::IncomingError;
 
 /// A body that is still read from its connection.
 pub(crate) struct Incoming {

@@ -15,9 +15,10 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use protocol::http1::BodilessResponse;
+
 use super::super::Pool;
 use super::Http1Connection;
-use super::head::Bodiless;
 
 /// So many connections have to end in silence before an app is trusted. They cost it as many connections once, and cover a handful of different handlers.
 const SILENCES_NEEDED: u32 = 20;
@@ -55,14 +56,16 @@ pub(super) enum Afterwards {
 
 impl Manners {
     /// What becomes of a connection after a response without a body. One that is to be watched counts until [`Manners::watched`].
-    pub(super) fn afterwards(&mut self, bodiless: Bodiless) -> Afterwards {
+    pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> Afterwards {
         match (self, bodiless) {
-            (_, Bodiless::Announcing) | (Self::SendsBodies, Bodiless::Silent) => Afterwards::Closed,
-            (Self::Proven, Bodiless::Silent) => Afterwards::Kept,
-            (Self::Unproven { watched, .. }, Bodiless::Silent) if *watched >= WATCHED_MAX => {
+            (_, BodilessResponse::Announcing) | (Self::SendsBodies, BodilessResponse::Silent) => {
                 Afterwards::Closed
             }
-            (Self::Unproven { watched, .. }, Bodiless::Silent) => {
+            (Self::Proven, BodilessResponse::Silent) => Afterwards::Kept,
+            (Self::Unproven { watched, .. }, BodilessResponse::Silent) if *watched >= WATCHED_MAX => {
+                Afterwards::Closed
+            }
+            (Self::Unproven { watched, .. }, BodilessResponse::Silent) => {
                 *watched += 1;
                 Afterwards::Watched
             }
@@ -118,25 +121,25 @@ mod tests {
     fn trust_is_earned_by_silence_and_lost_for_good() {
         let mut manners = Manners::default();
         for _ in 0..SILENCES_NEEDED {
-            assert_eq!(manners.afterwards(Bodiless::Announcing), Afterwards::Closed);
-            assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+            assert_eq!(manners.afterwards(BodilessResponse::Announcing), Afterwards::Closed);
+            assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
             manners.watched(true);
         }
-        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Kept);
-        assert_eq!(manners.afterwards(Bodiless::Announcing), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Kept);
+        assert_eq!(manners.afterwards(BodilessResponse::Announcing), Afterwards::Closed);
         manners = Manners::SendsBodies;
         manners.watched(true);
-        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Closed);
     }
 
     #[test]
     fn few_connections_are_watched_at_once() {
         let mut manners = Manners::default();
         for _ in 0..WATCHED_MAX {
-            assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+            assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
         }
-        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Closed);
         manners.watched(false);
-        assert_eq!(manners.afterwards(Bodiless::Silent), Afterwards::Watched);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
     }
 }

@@ -7,11 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use http::Request;
 use http_body::Body as HttpBody;
+use protocol::http1::{BodySize, Malformed, Outgoing, WrongLength, spare_buffer, write_request};
 
-use super::head::write_request;
 use super::wire::Wire;
 use crate::body::{Body, BodyError};
-use crate::http1::{IncomingError, Malformed, Outgoing, WrongLength, spare_buffer};
+use crate::http1::IncomingError;
 
 /// The request's own body failed.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub(super) enum Progress {
 impl Upload {
     pub(super) fn new(wire: Rc<Wire>, request: Box<Request<Body>>) -> Self {
         let mut head = spare_buffer();
-        let framing = write_request(&request, &mut head);
+        let framing = write_request(&request, size_of(request.body()), &mut head);
         let outgoing = Outgoing::new(head, framing);
         Self { wire, request, outgoing, progress: Progress::Whole, is_deaf: false }
     }
@@ -111,6 +111,13 @@ impl Upload {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn size_of(body: &Body) -> BodySize {
+    if body.is_empty() {
+        return BodySize::Empty;
+    }
+    body.size_hint().exact().map_or(BodySize::Unknown, BodySize::Exact)
 }
 
 /// The rest of an upload whose answer has begun already. Returns whether the connection can be used again.

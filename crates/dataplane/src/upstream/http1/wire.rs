@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use protocol::http1::Outgoing;
 use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use super::super::Opened;
-use crate::http1::{Outgoing, READ_BYTES, poll_read};
+use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by another.
 pub(super) struct Wire {
@@ -51,11 +52,11 @@ impl Wire {
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self.stream.borrow_mut();
         if self.is_new.replace(false)
-            && let Poll::Ready(flushed) = outgoing.poll_flush(&mut AtOnce(stream), context)
+            && let Poll::Ready(flushed) = poll_flush(outgoing, &mut AtOnce(stream), context)
         {
             return Poll::Ready(flushed);
         }
-        outgoing.poll_flush(stream, context)
+        poll_flush(outgoing, stream, context)
     }
 
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel has told the runtime.

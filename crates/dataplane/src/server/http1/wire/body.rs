@@ -5,9 +5,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::Frame;
+use protocol::http1::Decoded;
 
 use super::{Reader, Wire};
-use crate::http1::{Decoded, IncomingError, READ_BYTES};
+use crate::http1::{IncomingError, READ_BYTES};
 
 /// A body that is still read from its client.
 pub(crate) struct RequestBody {

@@ -1,89 +1,91 @@
 //! The head of a request: what it says, and why it cannot be answered by anybody but us.
 //!
 //! Where two servers could read two different requests out of the same bytes, there is none: lines end with carriage return and line feed, a length is one
-//! number, and what is encoded for the transfer ends in chunks. What a request asks for is not judged here, see `framing_problem`.
+//! number, and what is encoded for the transfer ends in chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
 
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, Uri, Version};
+use http::{Method, Request, Uri, Version};
 use thiserror::Error;
 
-use super::response::Asked;
-use crate::http1::{Framing, HeadLimits, Said, TransferCoding, read_headers};
-use crate::proxy::may_be_in_host;
-use crate::refusal::{Reason, Refusal};
+use super::HeadLimits;
+use super::framing::{Framing, Said, TransferCoding};
+use super::headers::read_headers;
+use super::response_writing::ResponseForm;
+use crate::ambiguity::may_be_in_host;
 
 /// As long as the target of a request may be; `http::Uri` can hold no more.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 
 /// A request whose body is still to be read.
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) request: Request<()>,
-    pub(super) framing: Framing,
-    pub(super) asked: Asked,
+pub struct RequestHead {
+    /// What it says, without its body.
+    pub request: Request<()>,
+    /// How its body ends.
+    pub framing: Framing,
+    /// How its answer is to be written.
+    pub asked: ResponseForm,
     /// Whether the client waits for `100 Continue` before it sends the body.
-    pub(super) expects_continue: bool,
+    pub expects_continue: bool,
     /// Whether the client would speak another protocol from now on.
-    pub(super) offers_upgrade: bool,
+    pub offers_upgrade: bool,
 }
 
 /// Why there is no request in what a client sent. The text is what it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(super) enum Unreadable {
+pub enum UnreadableRequest {
+    /// Not three words.
     #[error("the request line is not one of HTTP/1.1")]
     RequestLine,
+    /// Of another protocol.
     #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
+    /// Not one that its method can have.
     #[error(
         "the target of the request is none that its method can have: it begins with a slash or a scheme, and names no user"
     )]
     Target,
+    /// Longer than can be held.
     #[error("the target of the request is longer than {TARGET_BYTES_MAX} bytes")]
     TargetTooLong,
+    /// Not a token.
     #[error("the name of a header has a character, perhaps a space before the colon, that no name may have")]
     HeaderName,
+    /// With a control character.
     #[error("the value of a header has a control character")]
     HeaderValue,
+    /// Half an end of a line.
     #[error("a line of the head does not end with carriage return and line feed")]
     LineEnd,
+    /// More than the limit.
     #[error("the head of the request has more than {limit} headers")]
-    TooManyHeaders { limit: usize },
+    TooManyHeaders {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Longer than the limit.
     #[error("the head of the request is longer than {limit} bytes")]
-    TooLong { limit: usize },
+    TooLong {
+        /// How many bytes it may have.
+        limit: usize,
+    },
+    /// Not whole in time; it is who waits for it that finds this.
     #[error("the head of the request did not come to its end in time")]
     TooSlow,
+    /// No number, or several that differ.
     #[error("the Content-Length of the request is not one number")]
     ContentLength,
+    /// Not chunks at last.
     #[error("the transfer encoding of the request does not end with \"chunked\"")]
     TransferEncoding,
+    /// Of a version that has none.
     #[error("a request of HTTP/1.0 has no transfer encoding")]
     OldTransferEncoding,
 }
 
-impl Unreadable {
-    /// What the client is told before the connection closes.
-    pub(super) fn into_refusal(self) -> Refusal {
-        let status = match self {
-            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
-            Self::TooManyHeaders { .. } | Self::TooLong { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::RequestLine
-            | Self::Version
-            | Self::Target
-            | Self::HeaderName
-            | Self::HeaderValue
-            | Self::LineEnd
-            | Self::ContentLength
-            | Self::TransferEncoding
-            | Self::OldTransferEncoding => StatusCode::BAD_REQUEST,
-        };
-        Refusal::new(Reason::BadRequest, self.to_string()).with_status(status)
-    }
-}
-
-impl Unreadable {
+impl UnreadableRequest {
     fn because(error: httparse::Error, limits: HeadLimits) -> Self {
         match error {
             httparse::Error::HeaderName => Self::HeaderName,
@@ -97,39 +99,42 @@ impl Unreadable {
 }
 
 /// Reads a head and how many bytes it takes; `None` while its end is missing.
-pub(super) fn read_request(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(Head, usize)>, Unreadable> {
+pub(super) fn read_request(
+    bytes: &Bytes,
+    limits: HeadLimits,
+) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
-    let length = match parsing.map_err(|error| Unreadable::because(error, limits))? {
+    let length = match parsing.map_err(|error| UnreadableRequest::because(error, limits))? {
         httparse::Status::Complete(length) => length,
         // It skips line feeds before a request, however many there are.
-        httparse::Status::Partial if bytes.starts_with(b"\n") => return Err(Unreadable::LineEnd),
+        httparse::Status::Partial if bytes.starts_with(b"\n") => return Err(UnreadableRequest::LineEnd),
         httparse::Status::Partial => return Ok(None),
     };
     if !are_lines_whole(&bytes[..length], parsed.headers) {
-        return Err(Unreadable::LineEnd);
+        return Err(UnreadableRequest::LineEnd);
     }
     if length > limits.bytes {
-        return Err(Unreadable::TooLong { limit: limits.bytes });
+        return Err(UnreadableRequest::TooLong { limit: limits.bytes });
     }
     if parsed.headers.len() > limits.headers {
-        return Err(Unreadable::TooManyHeaders { limit: limits.headers });
+        return Err(UnreadableRequest::TooManyHeaders { limit: limits.headers });
     }
     let is_http10 = parsed.version == Some(0);
     let method = parsed.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok());
     let mut request = Request::new(());
-    *request.method_mut() = method.ok_or(Unreadable::RequestLine)?;
+    *request.method_mut() = method.ok_or(UnreadableRequest::RequestLine)?;
     *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?;
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
-    let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| Unreadable::HeaderName)?;
+    let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| UnreadableRequest::HeaderName)?;
     *request.headers_mut() = headers;
     let framing = request_framing(&said, is_http10)?;
     // Of a length beside chunks somebody before us may have thought that it ends the request, and take what we find there for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
-    let head = Head {
+    let head = RequestHead {
         framing,
-        asked: Asked {
+        asked: ResponseForm {
             is_http10,
             is_head: *request.method() == Method::HEAD,
             keeps_alive: said.keeps_alive(is_http10) && !is_ambiguous,
@@ -153,11 +158,12 @@ fn are_lines_whole(head: &[u8], headers: &[httparse::Header<'_>]) -> bool {
 }
 
 /// A target in the form that its method has (RFC 9112 §3.2): `http::Uri` reads each form for any method, and more than there are.
-fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, Unreadable> {
+fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableRequest> {
     if text.len() > TARGET_BYTES_MAX {
-        return Err(Unreadable::TargetTooLong);
+        return Err(UnreadableRequest::TargetTooLong);
     }
-    let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| Unreadable::Target)?;
+    let uri =
+        Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| UnreadableRequest::Target)?;
     let is_legal = match (text.as_bytes(), uri.authority()) {
         // What is behind a `#`, which no target has, is missing in what was read.
         ([b'/', ..], _) => uri.path_and_query().is_some_and(|path| path.as_str().len() == text.len()),
@@ -171,15 +177,15 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, Unreadable>
         }
         (_, None) | ([], _) => false,
     };
-    if is_legal { Ok(uri) } else { Err(Unreadable::Target) }
+    if is_legal { Ok(uri) } else { Err(UnreadableRequest::Target) }
 }
 
-fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, Unreadable> {
+fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, UnreadableRequest> {
     match said.coding {
-        Some(_) if is_http10 => Err(Unreadable::OldTransferEncoding),
-        Some(TransferCoding::Unknown) => Err(Unreadable::TransferEncoding),
+        Some(_) if is_http10 => Err(UnreadableRequest::OldTransferEncoding),
+        Some(TransferCoding::Unknown) => Err(UnreadableRequest::TransferEncoding),
         Some(TransferCoding::Chunked | TransferCoding::ChunkedAtLast) => Ok(Framing::Chunked),
-        None if said.is_length_ambiguous => Err(Unreadable::ContentLength),
+        None if said.is_length_ambiguous => Err(UnreadableRequest::ContentLength),
         None => Ok(Framing::Length(said.length.unwrap_or(0))),
     }
 }
@@ -188,11 +194,11 @@ fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, Unreadable> 
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<(Head, usize)>, Unreadable> {
+    fn read(text: &str) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
         read_request(&Bytes::copy_from_slice(text.as_bytes()), HeadLimits::OUTER)
     }
 
-    fn whole(text: &str) -> Result<Head, Unreadable> {
+    fn whole(text: &str) -> Result<RequestHead, UnreadableRequest> {
         let (head, length) = read(text)?.expect("the head is whole");
         assert_eq!(length, text.len(), "{text:?}");
         Ok(head)
@@ -202,7 +208,7 @@ mod tests {
     fn the_parts_of_a_request_are_what_was_sent() {
         let head =
             whole("PATCH /a/../%zz?b=c HTTP/1.1\r\nHost: h\r\nX-Mine:  a,\tb \r\nx-MINE: \u{e9}\r\n\r\n");
-        let Head { request, framing, asked, .. } = head.expect("legal");
+        let RequestHead { request, framing, asked, .. } = head.expect("legal");
         assert_eq!(
             (request.method().as_str(), request.uri().to_string()),
             ("PATCH", "/a/../%zz?b=c".to_owned())
@@ -225,20 +231,23 @@ mod tests {
             ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok(Framing::Length(5))),
             ("Transfer-Encoding: gzip, Chunked\r\n", Ok(Framing::Chunked)),
             ("Transfer-Encoding: chunked\r\n", Ok(Framing::Chunked)),
-            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(Unreadable::ContentLength)),
-            ("Content-Length: 5, 5\r\n", Err(Unreadable::ContentLength)),
-            ("Content-Length: +5\r\n", Err(Unreadable::ContentLength)),
-            ("Content-Length:\r\n", Err(Unreadable::ContentLength)),
-            ("Content-Length: 99999999999999999999\r\n", Err(Unreadable::ContentLength)),
-            ("Transfer-Encoding: chunked, gzip\r\n", Err(Unreadable::TransferEncoding)),
-            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", Err(Unreadable::TransferEncoding)),
-            ("Transfer-Encoding: xchunked\r\n", Err(Unreadable::TransferEncoding)),
+            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(UnreadableRequest::ContentLength)),
+            ("Content-Length: 5, 5\r\n", Err(UnreadableRequest::ContentLength)),
+            ("Content-Length: +5\r\n", Err(UnreadableRequest::ContentLength)),
+            ("Content-Length:\r\n", Err(UnreadableRequest::ContentLength)),
+            ("Content-Length: 99999999999999999999\r\n", Err(UnreadableRequest::ContentLength)),
+            ("Transfer-Encoding: chunked, gzip\r\n", Err(UnreadableRequest::TransferEncoding)),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n",
+                Err(UnreadableRequest::TransferEncoding),
+            ),
+            ("Transfer-Encoding: xchunked\r\n", Err(UnreadableRequest::TransferEncoding)),
         ] {
             let head = whole(&format!("POST / HTTP/1.1\r\n{headers}\r\n"));
             assert_eq!(head.map(|head| head.framing), expected, "{headers}");
         }
         let old = whole("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert_eq!(old.expect_err("unknown to HTTP/1.0"), Unreadable::OldTransferEncoding);
+        assert_eq!(old.expect_err("unknown to HTTP/1.0"), UnreadableRequest::OldTransferEncoding);
     }
 
     #[test]
@@ -272,33 +281,33 @@ mod tests {
     #[test]
     fn what_two_readers_could_divide_differently_is_refused() {
         for (text, expected) in [
-            ("GET / HTTP/1.1\nHost: h\r\n\r\n", Unreadable::LineEnd),
-            ("GET / HTTP/1.1\r\nHost: h\n\r\n", Unreadable::LineEnd),
-            ("GET / HTTP/1.1\r\nA: b\nHost: h\r\n\r\n", Unreadable::LineEnd),
-            ("GET / HTTP/1.1\r\nHost: h\r\n\n", Unreadable::LineEnd),
-            ("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", Unreadable::HeaderName),
-            ("GET / HTTP/1.1\r\n A: b\r\n\r\n", Unreadable::HeaderName),
-            ("GET / HTTP/1.1\r\nA : b\r\n\r\n", Unreadable::HeaderName),
-            ("GET / HTTP/1.1\r\nno colon\r\n\r\n", Unreadable::HeaderName),
-            ("GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", Unreadable::HeaderValue),
-            ("GET / HTTP/1.1\r\nA: b\0c\r\n\r\n", Unreadable::HeaderValue),
-            ("GET / HTTP/2.0\r\n\r\n", Unreadable::Version),
-            ("GET /\r\n\r\n", Unreadable::RequestLine),
-            ("GET  / HTTP/1.1\r\n\r\n", Unreadable::RequestLine),
-            ("\x16\x03\x01\x02\0\x01\0", Unreadable::RequestLine),
-            ("\nGET / HTTP/1.1\r\n\r\n", Unreadable::LineEnd),
-            ("\n\n", Unreadable::LineEnd),
-            ("GET x/y HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET h HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET h:80 HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET ?x HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET http://user@h/ HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET http://user:word@h HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("CONNECT user@h:80 HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET /a#b HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET http://h/a#b HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET * HTTP/1.1\r\n\r\n", Unreadable::Target),
-            ("GET +http://h/ HTTP/1.1\r\n\r\n", Unreadable::Target),
+            ("GET / HTTP/1.1\nHost: h\r\n\r\n", UnreadableRequest::LineEnd),
+            ("GET / HTTP/1.1\r\nHost: h\n\r\n", UnreadableRequest::LineEnd),
+            ("GET / HTTP/1.1\r\nA: b\nHost: h\r\n\r\n", UnreadableRequest::LineEnd),
+            ("GET / HTTP/1.1\r\nHost: h\r\n\n", UnreadableRequest::LineEnd),
+            ("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", UnreadableRequest::HeaderName),
+            ("GET / HTTP/1.1\r\n A: b\r\n\r\n", UnreadableRequest::HeaderName),
+            ("GET / HTTP/1.1\r\nA : b\r\n\r\n", UnreadableRequest::HeaderName),
+            ("GET / HTTP/1.1\r\nno colon\r\n\r\n", UnreadableRequest::HeaderName),
+            ("GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", UnreadableRequest::HeaderValue),
+            ("GET / HTTP/1.1\r\nA: b\0c\r\n\r\n", UnreadableRequest::HeaderValue),
+            ("GET / HTTP/2.0\r\n\r\n", UnreadableRequest::Version),
+            ("GET /\r\n\r\n", UnreadableRequest::RequestLine),
+            ("GET  / HTTP/1.1\r\n\r\n", UnreadableRequest::RequestLine),
+            ("\x16\x03\x01\x02\0\x01\0", UnreadableRequest::RequestLine),
+            ("\nGET / HTTP/1.1\r\n\r\n", UnreadableRequest::LineEnd),
+            ("\n\n", UnreadableRequest::LineEnd),
+            ("GET x/y HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET h HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET h:80 HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET ?x HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET http://user@h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET http://user:word@h HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("CONNECT user@h:80 HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET /a#b HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET http://h/a#b HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET * HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET +http://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
         ] {
             assert_eq!(read(text).expect_err(text), expected, "{text:?}");
         }
@@ -313,12 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn limits_have_a_status_of_their_own() {
+    fn each_limit_is_named() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HeadLimits::OUTER.headers + 1));
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
-        for (text, status) in [(many, 431), (long, 414), ("GET / HTTP/3\r\n\r\n".to_owned(), 400)] {
-            let refusal = read(&text).expect_err("beyond a limit").into_refusal();
-            assert_eq!(refusal.status, status, "{text:.40}");
+        let too_many = UnreadableRequest::TooManyHeaders { limit: HeadLimits::OUTER.headers };
+        for (text, expected) in [
+            (many, too_many),
+            (long, UnreadableRequest::TargetTooLong),
+            ("GET / HTTP/3\r\n\r\n".to_owned(), UnreadableRequest::Version),
+        ] {
+            assert_eq!(read(&text).expect_err("beyond a limit"), expected, "{text:.40}");
         }
         let longest = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX - 1));
         assert!(read(&longest).expect("legal").is_some());

@@ -4,7 +4,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, 
 
 /// How the end of a message's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub enum Framing {
     /// It has so many bytes.
     Length(u64),
     /// It says so itself.
@@ -101,7 +101,7 @@ impl Words {
 }
 
 /// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
-pub(crate) fn number(text: &[u8]) -> Option<u64> {
+pub fn number(text: &[u8]) -> Option<u64> {
     let mut number: Option<u64> = None;
     for digit in text {
         let digit = char::from(*digit).to_digit(10)?;

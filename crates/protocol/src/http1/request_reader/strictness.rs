@@ -4,34 +4,32 @@ use http::Version;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ambiguity;
 use crate::http1::Framing;
-use crate::http1::strict::{
-    self, BodyLength, ODD_BYTES, RequestHead, Verdict, check_accepted, pieces, spoil,
-};
-use crate::proxy::framing_problem;
+use crate::http1::strict::{self, BodyLength, ODD_BYTES, Verdict, check_accepted, pieces, spoil};
 
 /// What we make of a head, and how many bytes of the text it is. `None` if it is not whole or refused.
-fn read(text: &[u8], sizes: &[usize]) -> Option<(RequestHead, usize)> {
-    let mut reader = HeadReader::new(ServerLimits::default());
+fn read(text: &[u8], sizes: &[usize]) -> Option<(strict::RequestHead, usize)> {
+    let mut reader = RequestReader::new(HeadLimits::OUTER);
     let mut read = 0;
     for piece in pieces(text, sizes) {
         read += piece.len();
         if let Some((next, rest)) = reader.take(Bytes::copy_from_slice(piece)).ok()? {
-            if next != Next::Request {
+            if next != NextMessage::Request {
                 return None;
             }
             let head = reader.take_head()?;
-            // Some of what is ambiguous is refused by the service.
-            return framing_problem(&head.request).is_none().then(|| (seen(&head), read - rest.len()));
+            // Some of what is ambiguous is refused once the head was read.
+            return ambiguity(&head.request).is_none().then(|| (seen(&head), read - rest.len()));
         }
     }
     None
 }
 
 /// A head as the strict reader would tell it, but for the target.
-fn seen(head: &Head) -> RequestHead {
+fn seen(head: &RequestHead) -> strict::RequestHead {
     let request = &head.request;
-    RequestHead {
+    strict::RequestHead {
         method: request.method().as_str().as_bytes().to_vec(),
         target: request.uri().to_string().into_bytes(),
         version: if request.version() == Version::HTTP_10 { b"HTTP/1.0" } else { b"HTTP/1.1" }.to_vec(),
@@ -50,7 +48,7 @@ fn seen(head: &Head) -> RequestHead {
 
 /// Header maps keep the values of one name in order, and nothing else; a URI has a slash where an absolute target left it out, and its scheme and host in
 /// whatever case.
-fn comparable(mut head: RequestHead) -> RequestHead {
+fn comparable(mut head: strict::RequestHead) -> strict::RequestHead {
     head.fields.sort_by(|one, other| one.0.cmp(&other.0));
     let target = String::from_utf8_lossy(&head.target).into_owned();
     if let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) {

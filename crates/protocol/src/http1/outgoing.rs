@@ -1,18 +1,15 @@
 //! A message on its way out: its head, then its body as it comes.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice, Write};
-use std::task::{Context, Poll, ready};
+use std::io::Write;
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::Frame;
-use tokio::io::AsyncWrite;
 
 use super::framing::Framing;
 use super::headers::write_header;
 use crate::headers::may_be_trailer;
-use crate::small_writes::poll_write_pieces;
 
 /// A piece of the body up to this size is copied to what waits to be written, so that the next piece can go out with it. That is as much as comes with the
 /// head of a request.
@@ -33,7 +30,7 @@ thread_local! {
 }
 
 /// An empty buffer for a head. It returns to where it came from when it was written.
-pub(crate) fn spare_buffer() -> Vec<u8> {
+pub fn spare_buffer() -> Vec<u8> {
     let mut buffer = SPARE.take();
     buffer.reserve(HEAD_BYTES);
     buffer
@@ -41,11 +38,11 @@ pub(crate) fn spare_buffer() -> Vec<u8> {
 
 /// The body is not as long as its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WrongLength;
+pub struct WrongLength;
 
 /// What is still to be written of a message.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     body: Sending,
     /// What goes out next: the head, or the line before a chunk, or trailers.
     before: Vec<u8>,
@@ -68,7 +65,7 @@ enum Sending {
 
 impl Outgoing {
     /// A message with this head.
-    pub(crate) fn new(head: Vec<u8>, framing: Framing) -> Self {
+    pub fn new(head: Vec<u8>, framing: Framing) -> Self {
         let body = match framing {
             Framing::Length(0) => Sending::Complete,
             Framing::Length(length) => Sending::Length(length),
@@ -79,21 +76,22 @@ impl Outgoing {
     }
 
     /// Whether everything was written.
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         matches!(self.body, Sending::Complete) && self.is_written()
     }
 
     /// Whether anything was written.
-    pub(crate) fn is_begun(&self) -> bool {
+    pub fn is_begun(&self) -> bool {
         self.is_begun
     }
 
-    fn is_written(&self) -> bool {
+    /// Whether nothing is there to be written now.
+    pub fn is_written(&self) -> bool {
         self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
     }
 
     /// How many bytes are still to be written, once all of the body was taken.
-    pub(crate) fn rest(&self) -> Option<usize> {
+    pub fn rest(&self) -> Option<usize> {
         let written = self.before_written;
         matches!(self.body, Sending::Complete)
             .then(|| self.before.len() - written + self.data.len() + self.after.len())
@@ -102,7 +100,7 @@ impl Outgoing {
     /// Whether a piece of the body may be taken: what is there already goes out together, because each write costs the kernel far more than a copy. Not
     /// before the end of the last chunk is out: what the next one puts before its data would overtake it. And not while the peer takes nothing: small
     /// pieces would pile up behind the head.
-    pub(crate) fn wants_body(&self) -> bool {
+    pub fn wants_body(&self) -> bool {
         let is_crowded = self.before.len() >= CROWDED_BYTES;
         !is_crowded
             && self.data.is_empty()
@@ -111,7 +109,7 @@ impl Outgoing {
     }
 
     /// Takes what comes next of the body; `None` is its end.
-    pub(crate) fn take(&mut self, frame: Option<Frame<Bytes>>) -> Result<(), WrongLength> {
+    pub fn take(&mut self, frame: Option<Frame<Bytes>>) -> Result<(), WrongLength> {
         let Some(frame) = frame else { return self.end(None) };
         match frame.into_data() {
             Ok(data) => self.take_data(data),
@@ -166,41 +164,27 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Writes what is there.
-    pub(crate) fn poll_flush(
-        &mut self,
-        stream: &mut (impl AsyncWrite + Unpin),
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        while !self.is_written() {
-            let before = &self.before[self.before_written..];
-            let pieces = [before, &self.data[..], self.after].map(IoSlice::new);
-            // Usually it is one piece, which is cheaper to write than a list of one.
-            let pieces = match (before.is_empty(), self.data.is_empty()) {
-                (false, true) if self.after.is_empty() => &pieces[..1],
-                (true, false) if self.after.is_empty() => &pieces[1..2],
-                (_, _) => &pieces[..],
-            };
-            let mut written = ready!(poll_write_pieces(stream, context, pieces))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.is_begun = true;
-            let of_before = written.min(self.before.len() - self.before_written);
-            self.before_written += of_before;
-            written -= of_before;
-            if self.before_written == self.before.len() {
-                recycle(&mut self.before);
-                self.before_written = 0;
-            }
-            let of_data = written.min(self.data.len());
-            self.data.advance(of_data);
-            if self.data.is_empty() {
-                self.data = Bytes::new();
-            }
-            self.after = &self.after[written - of_data..];
+    /// What is there to be written, in this order; none of the three where there is nothing.
+    pub fn pieces(&self) -> [&[u8]; 3] {
+        [&self.before[self.before_written..], &self.data[..], self.after]
+    }
+
+    /// So many bytes of the pieces were written.
+    pub fn advance(&mut self, mut written: usize) {
+        self.is_begun = true;
+        let of_before = written.min(self.before.len() - self.before_written);
+        self.before_written += of_before;
+        written -= of_before;
+        if self.before_written == self.before.len() {
+            recycle(&mut self.before);
+            self.before_written = 0;
         }
-        Poll::Ready(Ok(()))
+        let of_data = written.min(self.data.len());
+        self.data.advance(of_data);
+        if self.data.is_empty() {
+            self.data = Bytes::new();
+        }
+        self.after = &self.after[written - of_data..];
     }
 }
 
@@ -215,18 +199,18 @@ fn recycle(buffer: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
 
     use http::HeaderValue;
-    use tokio::io::AsyncReadExt;
-    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
 
-    async fn connection() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
-        (stream, listener.accept().await.expect("open").0)
+    /// Writes what is there, a few bytes at a time.
+    fn flush(outgoing: &mut Outgoing, out: &mut Vec<u8>) {
+        while !outgoing.is_written() {
+            let taken: Vec<u8> = outgoing.pieces().concat().into_iter().take(1000).collect();
+            outgoing.advance(taken.len());
+            out.extend(taken);
+        }
     }
 
     fn data(text: &str) -> Frame<Bytes> {
@@ -234,38 +218,35 @@ mod tests {
     }
 
     /// What arrives of a message with these frames.
-    async fn written(framing: Framing, frames: Vec<Frame<Bytes>>) -> Result<String, WrongLength> {
-        let (mut stream, mut peer) = connection().await;
+    fn written(framing: Framing, frames: Vec<Frame<Bytes>>) -> Result<String, WrongLength> {
+        let mut out = Vec::new();
         let mut head = spare_buffer();
         head.extend_from_slice(b"head;");
         let mut outgoing = Outgoing::new(head, framing);
         for frame in frames.into_iter().map(Some).chain([None]) {
             outgoing.take(frame)?;
-            poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+            flush(&mut outgoing, &mut out);
         }
         assert_eq!((outgoing.is_done(), outgoing.rest()), (true, Some(0)));
-        drop(stream);
-        let mut text = String::new();
-        peer.read_to_string(&mut text).await.expect("open");
-        Ok(text)
+        Ok(String::from_utf8(out).expect("ASCII"))
     }
 
-    #[tokio::test]
-    async fn a_body_is_framed_as_its_head_says() {
+    #[test]
+    fn a_body_is_framed_as_its_head_says() {
         let long = "x".repeat(JOINED_BYTES_MAX + 1);
         let chunked = format!("head;3\r\nabc\r\n2001\r\n{long}\r\n0\r\n\r\n");
         let plain = format!("head;abc{long}");
         let frames = || vec![data("abc"), data(""), data(&long)];
-        assert_eq!(written(Framing::Chunked, frames()).await, Ok(chunked));
-        assert_eq!(written(Framing::UntilClose, frames()).await, Ok(plain.clone()));
+        assert_eq!(written(Framing::Chunked, frames()), Ok(chunked));
+        assert_eq!(written(Framing::UntilClose, frames()), Ok(plain.clone()));
         let length = 3 + long.len() as u64;
-        assert_eq!(written(Framing::Length(length), frames()).await, Ok(plain));
-        assert_eq!(written(Framing::Length(length + 1), frames()).await, Err(WrongLength));
-        assert_eq!(written(Framing::Length(length - 1), frames()).await, Err(WrongLength));
+        assert_eq!(written(Framing::Length(length), frames()), Ok(plain));
+        assert_eq!(written(Framing::Length(length + 1), frames()), Err(WrongLength));
+        assert_eq!(written(Framing::Length(length - 1), frames()), Err(WrongLength));
     }
 
-    #[tokio::test]
-    async fn trailers_follow_the_last_chunk_but_never_those_that_frame_a_message() {
+    #[test]
+    fn trailers_follow_the_last_chunk_but_never_those_that_frame_a_message() {
         let mut trailers = HeaderMap::new();
         trailers.insert("x-sum", HeaderValue::from_static("1"));
         for kept_back in ["content-length", "upgrade", "x-forwarded-for", "ebb-error", "ebb_error"] {
@@ -273,11 +254,11 @@ mod tests {
         }
         let frames = vec![data("a"), Frame::trailers(trailers)];
         let expected = "head;1\r\na\r\n0\r\nx-sum: 1\r\n\r\n".to_owned();
-        assert_eq!(written(Framing::Chunked, frames).await, Ok(expected));
+        assert_eq!(written(Framing::Chunked, frames), Ok(expected));
     }
 
-    #[tokio::test]
-    async fn small_pieces_do_not_pile_up_while_the_peer_takes_nothing() {
+    #[test]
+    fn small_pieces_do_not_pile_up_while_the_peer_takes_nothing() {
         let mut outgoing = Outgoing::new(b"head;".to_vec(), Framing::Chunked);
         let mut taken = 0;
         while outgoing.wants_body() {
@@ -286,8 +267,7 @@ mod tests {
         }
         assert!(taken > 1, "the first go with the head");
         assert!(outgoing.before.len() < CROWDED_BYTES + JOINED_BYTES_MAX);
-        let (mut stream, _peer) = connection().await;
-        poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        flush(&mut outgoing, &mut Vec::new());
         assert!(outgoing.wants_body());
     }
 
@@ -304,22 +284,19 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_chunk_never_overtakes_the_end_of_the_one_before() {
-        let (mut stream, mut peer) = connection().await;
+    #[test]
+    fn a_chunk_never_overtakes_the_end_of_the_one_before() {
+        let mut out = Vec::new();
         let mut outgoing = Outgoing::new(Vec::new(), Framing::Chunked);
         // The kernel took everything but the last byte of a chunk.
         outgoing.after = b"\n";
         assert!(!outgoing.wants_body());
-        poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+        flush(&mut outgoing, &mut out);
         for frame in [Some(data("a")), None] {
             assert!(outgoing.wants_body());
             outgoing.take(frame).expect("chunks have any length");
-            poll_fn(|context| outgoing.poll_flush(&mut stream, context)).await.expect("open");
+            flush(&mut outgoing, &mut out);
         }
-        drop(stream);
-        let mut text = String::new();
-        peer.read_to_string(&mut text).await.expect("open");
-        assert_eq!(text, "\n1\r\na\r\n0\r\n\r\n");
+        assert_eq!(String::from_utf8(out).expect("ASCII"), "\n1\r\na\r\n0\r\n\r\n");
     }
 }

@@ -96,7 +96,7 @@ fn is_http2_token(token: &str) -> bool {
 }
 
 /// Whether a response switches to a protocol that was offered, and to nothing else. It must say to which.
-pub(crate) fn switches_as_offered(response: &HeaderMap, offered: &HeaderValue) -> bool {
+pub fn switches_as_offered(response: &HeaderMap, offered: &HeaderValue) -> bool {
     let mut taken = response.get_all(UPGRADE).iter().flat_map(tokens).peekable();
     taken.peek().is_some()
         && taken.all(|taken| tokens(offered).any(|offered| offered.eq_ignore_ascii_case(taken)))
@@ -135,7 +135,7 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Whether there is anything to remove. One look at each name is far cheaper than one search per name that is hardly ever there.
-pub(crate) fn has_hop_by_hop(headers: &HeaderMap) -> bool {
+pub fn has_hop_by_hop(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| is_hop_by_hop(name.as_str()))
 }
 
@@ -180,7 +180,7 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
 
 /// Whether a field may stand behind a body, in either protocol. Others decide where messages end, what they are for, who sent them or what only our own hops
 /// may say; a reader that moves trailers to the headers must not be misled (RFC 9110 §6.5.1).
-pub(crate) fn may_be_trailer(name: &HeaderName) -> bool {
+pub fn may_be_trailer(name: &HeaderName) -> bool {
     let ends_here = [
         CONNECTION,
         CONTENT_LENGTH,

@@ -3,38 +3,44 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{StatusCode, response};
 
-use crate::date;
-use crate::http1::{Framing, Words, number, write_header, write_length};
+use super::framing::{Framing, Words, number};
+use super::headers::{write_header, write_length};
+
+/// A point in time as RFC 9110 writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub type Date = [u8; 29];
 
 /// What of a request decides how its response is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) is_http10: bool,
+pub struct ResponseForm {
+    /// Whether its client speaks HTTP/1.0.
+    pub is_http10: bool,
     /// Only the head is wanted.
-    pub(super) is_head: bool,
+    pub is_head: bool,
     /// Whether the client would use the connection again.
-    pub(super) keeps_alive: bool,
+    pub keeps_alive: bool,
 }
 
 /// What was said of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Announced {
-    pub(super) framing: Framing,
+pub struct AnnouncedResponse {
+    /// How its body ends.
+    pub framing: Framing,
     /// Whether the connection is closed after it.
-    pub(super) is_last: bool,
+    pub is_last: bool,
 }
 
-/// Writes the head of a response whose body has `exact` bytes, if that is known.
-pub(super) fn write_head(
+/// Writes the head of a response whose body has `exact` bytes, if that is known. It is dated with the present, unless it says when it was made.
+pub fn write_response(
     head: &response::Parts,
     exact: Option<u64>,
-    asked: Asked,
+    form: ResponseForm,
+    date: impl FnOnce() -> Date,
     out: &mut Vec<u8>,
-) -> Announced {
+) -> AnnouncedResponse {
     let status = head.status;
     let has_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
-    let has_body = has_length && status != StatusCode::NOT_MODIFIED && !asked.is_head;
-    out.extend_from_slice(if asked.is_http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    let has_body = has_length && status != StatusCode::NOT_MODIFIED && !form.is_head;
+    out.extend_from_slice(if form.is_http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
@@ -64,27 +70,27 @@ pub(super) fn write_head(
     let framing = match length.or(exact) {
         _ if !has_body => Framing::Length(0),
         Some(length) => Framing::Length(length),
-        None if asked.is_http10 => Framing::UntilClose,
+        None if form.is_http10 => Framing::UntilClose,
         None => Framing::Chunked,
     };
-    let is_last = !asked.keeps_alive || own.close || framing == Framing::UntilClose;
+    let is_last = !form.keeps_alive || own.close || framing == Framing::UntilClose;
     if framing == Framing::Chunked {
         out.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }
     if status != StatusCode::SWITCHING_PROTOCOLS {
         if is_last {
             out.extend_from_slice(b"connection: close\r\n");
-        } else if asked.is_http10 {
+        } else if form.is_http10 {
             out.extend_from_slice(b"connection: keep-alive\r\n");
         }
     }
     if !is_dated {
         out.extend_from_slice(b"date: ");
-        out.extend_from_slice(&date::now());
+        out.extend_from_slice(&date());
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Announced { framing, is_last }
+    AnnouncedResponse { framing, is_last }
 }
 
 #[cfg(test)]
@@ -93,25 +99,29 @@ mod tests {
 
     use super::*;
 
-    const ORDINARY: Asked = Asked { is_http10: false, is_head: false, keeps_alive: true };
-    const HEAD: Asked = Asked { is_head: true, ..ORDINARY };
-    const LAST: Asked = Asked { keeps_alive: false, ..ORDINARY };
-    const OLD: Asked = Asked { is_http10: true, ..ORDINARY };
+    fn now() -> Date {
+        *b"Sun, 06 Nov 1994 08:49:37 GMT"
+    }
+
+    const ORDINARY: ResponseForm = ResponseForm { is_http10: false, is_head: false, keeps_alive: true };
+    const HEAD: ResponseForm = ResponseForm { is_head: true, ..ORDINARY };
+    const LAST: ResponseForm = ResponseForm { keeps_alive: false, ..ORDINARY };
+    const OLD: ResponseForm = ResponseForm { is_http10: true, ..ORDINARY };
 
     /// The head that is written, its lines divided by bars, and what was announced.
     fn written(
         status: u16,
         headers: &[(&str, &str)],
         exact: Option<u64>,
-        asked: Asked,
-    ) -> (String, Announced) {
+        asked: ResponseForm,
+    ) -> (String, AnnouncedResponse) {
         let mut response = Response::builder().status(status).header("date", "then");
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
         let (parts, ()) = response.body(()).expect("legal").into_parts();
         let mut out = Vec::new();
-        let announced = write_head(&parts, exact, asked, &mut out);
+        let announced = write_response(&parts, exact, asked, now, &mut out);
         let text = String::from_utf8(out).expect("ASCII");
         let lines = text.strip_suffix("\r\n\r\n").expect("it ends").replace("\r\n", "|");
         (lines.replace("|date: then", ""), announced)
@@ -140,7 +150,7 @@ mod tests {
         ] {
             let (text, announced) = written(200, headers, exact, asked);
             assert_eq!(text, format!("HTTP/1.1 200 OK{expected}"));
-            assert_eq!(announced, Announced { framing, is_last: text.contains(close) }, "{text}");
+            assert_eq!(announced, AnnouncedResponse { framing, is_last: text.contains(close) }, "{text}");
         }
     }
 
@@ -159,7 +169,11 @@ mod tests {
         ] {
             let (text, announced) = written(status, headers, exact, asked);
             assert_eq!(text, expected);
-            assert_eq!(announced, Announced { framing: Framing::Length(0), is_last: false }, "{text}");
+            assert_eq!(
+                announced,
+                AnnouncedResponse { framing: Framing::Length(0), is_last: false },
+                "{text}"
+            );
         }
     }
 
@@ -167,10 +181,10 @@ mod tests {
     fn http_1_0_knows_no_chunks_and_closes_unless_both_sides_say_otherwise() {
         let (text, announced) = written(200, &[], Some(1), OLD);
         assert_eq!(text, "HTTP/1.0 200 OK|content-length: 1|connection: keep-alive");
-        assert_eq!(announced, Announced { framing: Framing::Length(1), is_last: false });
+        assert_eq!(announced, AnnouncedResponse { framing: Framing::Length(1), is_last: false });
         let (text, announced) = written(200, &[], None, OLD);
         assert_eq!(text, "HTTP/1.0 200 OK|connection: close");
-        assert_eq!(announced, Announced { framing: Framing::UntilClose, is_last: true });
+        assert_eq!(announced, AnnouncedResponse { framing: Framing::UntilClose, is_last: true });
     }
 
     #[test]
@@ -183,7 +197,7 @@ mod tests {
     fn a_response_is_dated_once() {
         let (parts, ()) = Response::new(()).into_parts();
         let mut out = Vec::new();
-        write_head(&parts, Some(0), ORDINARY, &mut out);
+        write_response(&parts, Some(0), ORDINARY, now, &mut out);
         let text = String::from_utf8(out).expect("ASCII");
         assert_eq!(text.matches("\r\ndate: ").count(), 1, "{text}");
     }

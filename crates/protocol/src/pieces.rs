@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::http1::COPIED_BYTES_MAX;
+/// Pieces up to this size are copied out of the buffer that they were read into. A larger one keeps the whole buffer alive for as long as it lives itself.
+pub const COPIED_BYTES_MAX: usize = 8 * 1024;
 
 /// When the joined pieces are as long as this, the next ones are joined anew: as much as a frame has, because a longer piece would be divided to be sent on.
 const JOINED_BYTES: usize = 16 * 1024;

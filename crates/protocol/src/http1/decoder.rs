@@ -13,7 +13,7 @@ use chunked::Chunked;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub enum Decoded {
     /// Part of the body.
     Data(Bytes),
     /// What follows the last chunk; the body is over.
@@ -26,7 +26,10 @@ pub(crate) enum Decoded {
 
 /// Where in a body we are.
 #[derive(Debug)]
-pub(crate) enum Decoder {
+pub struct Decoder(Place);
+
+#[derive(Debug)]
+enum Place {
     /// So many bytes are to come.
     Length(u64),
     Chunked(Chunked),
@@ -37,56 +40,57 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(framing: Framing) -> Self {
-        match framing {
-            Framing::Length(0) => Self::Ended,
-            Framing::Length(length) => Self::Length(length),
-            Framing::Chunked => Self::Chunked(Chunked::BEGIN),
-            Framing::UntilClose => Self::UntilClose,
-        }
+    /// At the beginning of a body that is framed like this.
+    pub fn new(framing: Framing) -> Self {
+        Self(match framing {
+            Framing::Length(0) => Place::Ended,
+            Framing::Length(length) => Place::Length(length),
+            Framing::Chunked => Place::Chunked(Chunked::BEGIN),
+            Framing::UntilClose => Place::UntilClose,
+        })
     }
 
     /// Whether the body is over.
-    pub(crate) fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended)
+    pub fn is_ended(&self) -> bool {
+        matches!(self.0, Place::Ended)
     }
 
     /// How many bytes are to come, if that is known.
-    pub(crate) fn left(&self) -> Option<u64> {
-        match self {
-            Self::Length(left) => Some(*left),
-            Self::Ended => Some(0),
-            Self::Chunked(_) | Self::UntilClose | Self::Broken(_) => None,
+    pub fn left(&self) -> Option<u64> {
+        match &self.0 {
+            Place::Length(left) => Some(*left),
+            Place::Ended => Some(0),
+            Place::Chunked(_) | Place::UntilClose | Place::Broken(_) => None,
         }
     }
 
     /// The connection ended. Returns whether the body may end like that.
-    pub(crate) fn close(&mut self) -> bool {
-        let is_legal = matches!(self, Self::UntilClose | Self::Ended);
-        *self = Self::Ended;
+    pub fn close(&mut self) -> bool {
+        let is_legal = matches!(self.0, Place::UntilClose | Place::Ended);
+        self.0 = Place::Ended;
         is_legal
     }
 
     /// Takes what it can from the beginning of `input`.
-    pub(crate) fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
-        match self {
-            Self::Ended => Ok(Decoded::End),
-            Self::Broken(why) => Err(*why),
+    pub fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
+        match &mut self.0 {
+            Place::Ended => Ok(Decoded::End),
+            Place::Broken(why) => Err(*why),
             _ if input.is_empty() => Ok(Decoded::More),
-            Self::Length(left) => {
+            Place::Length(left) => {
                 let data = take(input, left);
                 if *left == 0 {
-                    *self = Self::Ended;
+                    self.0 = Place::Ended;
                 }
                 Ok(Decoded::Data(data))
             }
-            Self::UntilClose => Ok(Decoded::Data(std::mem::take(input))),
-            Self::Chunked(chunked) => {
+            Place::UntilClose => Ok(Decoded::Data(std::mem::take(input))),
+            Place::Chunked(chunked) => {
                 let decoded = chunked.decode(input);
                 match &decoded {
-                    Ok(Decoded::End | Decoded::Trailers(_)) => *self = Self::Ended,
+                    Ok(Decoded::End | Decoded::Trailers(_)) => self.0 = Place::Ended,
                     Ok(Decoded::Data(_) | Decoded::More) => {}
-                    Err(why) => *self = Self::Broken(*why),
+                    Err(why) => self.0 = Place::Broken(*why),
                 }
                 decoded
             }

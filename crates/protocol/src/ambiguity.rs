@@ -1,0 +1,83 @@
+//! What makes a request ambiguous, or impossible to forward?
+//!
+//! Two servers that disagree on where a request ends disagree on what the next one is (request smuggling), so nothing doubtful is passed on. Some of this is
+//! legal by the letter of RFC 9112, which leaves it to each reader; it is looked at once the head was read, for both protocols alike.
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{Method, Request, Version};
+use thiserror::Error;
+
+/// Why a request is not forwarded. The text is what its client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Ambiguity {
+    /// A tunnel to anywhere.
+    #[error("client sent unsupported CONNECT request")]
+    Connect,
+    /// More or other than chunks.
+    #[error("the only transfer encoding is \"chunked\", once")]
+    TransferEncoding,
+    /// Even if they say the same.
+    #[error("more than one Content-Length")]
+    Lengths,
+    /// Even if they say the same.
+    #[error("more than one Host")]
+    Hosts,
+    /// Two ways to find the end.
+    #[error("both Content-Length and Transfer-Encoding")]
+    LengthBesideChunks,
+    /// Some readers take the user for the host.
+    #[error("a target that names a user")]
+    User,
+    /// HTTP/1.1 asks for one.
+    #[error("no Host")]
+    NoHost,
+    /// More than a host and a port, or less.
+    #[error("a Host that is not the name of a host, perhaps with a port")]
+    MalformedHost,
+}
+
+/// What makes a request ambiguous or impossible to forward, if something does. The connection must close after such a one.
+pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
+    if *request.method() == Method::CONNECT {
+        return Some(Ambiguity::Connect);
+    }
+    // One look at each header is cheaper than a search for each name.
+    let (mut encoding, mut length, mut host) = (None, None, None);
+    for (name, value) in request.headers() {
+        let (seen, twice) = match *name {
+            TRANSFER_ENCODING => (&mut encoding, Ambiguity::TransferEncoding),
+            CONTENT_LENGTH => (&mut length, Ambiguity::Lengths),
+            HOST => (&mut host, Ambiguity::Hosts),
+            _ => continue,
+        };
+        if seen.replace(value).is_some() {
+            return Some(twice);
+        }
+    }
+    match encoding {
+        Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
+            return Some(Ambiguity::TransferEncoding);
+        }
+        Some(_) if length.is_some() => return Some(Ambiguity::LengthBesideChunks),
+        Some(_) | None => {}
+    }
+    let authority = request.uri().authority();
+    match host {
+        _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => Some(Ambiguity::User),
+        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds nothing.
+        None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
+        Some(host) if !host.as_bytes().iter().all(|&byte| may_be_in_host(byte)) => {
+            Some(Ambiguity::MalformedHost)
+        }
+        Some(_) | None => None,
+    }
+}
+
+/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
+pub(crate) const fn may_be_in_host(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(
+            byte,
+            b'@' | b'/' | b'\\' | b'?' | b'#' | b',' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}'
+        )
+}

@@ -1,0 +1,100 @@
+//! HTTP/1.1 (RFC 9112): how heads are read and written, where a body ends, how a message is written out.
+//!
+//! A server reads with [`RequestReader`] and answers with [`write_response`]; a client asks with [`write_request`] and reads with [`ResponseReader`]. Bodies go
+//! through [`Decoder`] and [`Outgoing`] at both.
+
+mod decoder;
+mod framing;
+mod headers;
+mod outgoing;
+mod partial_head;
+mod request_head;
+mod request_reader;
+mod response_head;
+mod response_reader;
+mod response_writing;
+#[cfg(test)]
+mod strict;
+
+use thiserror::Error;
+
+pub use decoder::{Decoded, Decoder};
+pub use framing::{Framing, number};
+pub use outgoing::{Outgoing, WrongLength, spare_buffer};
+pub use request_head::{RequestHead, UnreadableRequest};
+pub use request_reader::{NextMessage, RequestReader};
+pub use response_head::{BodilessResponse, BodySize, ResponseHead, write_request};
+pub use response_reader::ResponseReader;
+pub use response_writing::{AnnouncedResponse, Date, ResponseForm, write_response};
+
+/// What a connection begins with on which HTTP/2 is spoken (RFC 9113 §3.4).
+pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// As long as the head of a request may be, or that of a response.
+const HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// As many headers as a message may have.
+const HEADERS_MAX: usize = 100;
+
+/// As many as one of our proxies adds: to a request `Host`, `X-Forwarded-For`, `Forwarded`, `Expect`, `ebb-expect`, `ebb-hop-key` and `K-Proxy-Request`, to a
+/// response `Date`, `Connection`, and a length or `Transfer-Encoding`; and room for more of that kind.
+const HOP_ADDED_HEADERS: usize = 16;
+
+/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own), the sender's address, the hop's key, a length, a date,
+/// and for each header a blank that the peer may have left out.
+const HOP_ADDED_BYTES: usize = 32 * 1024;
+
+/// The limits of the head of a message. Over HTTP/2 a head counts with all that its fields cost (RFC 9113 §10.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// The largest head, in bytes. It is also the most that one connection buffers.
+    pub bytes: usize,
+    /// The most headers.
+    pub headers: usize,
+}
+
+impl HeadLimits {
+    /// What comes from strangers, clients and apps.
+    pub const OUTER: Self = Self { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
+
+    /// What one of our proxies sends to another: what the outer one let through, with all that it adds, the inner one must not refuse.
+    pub const HOP: Self =
+        Self { bytes: HEAD_BYTES_MAX + HOP_ADDED_BYTES, headers: HEADERS_MAX + HOP_ADDED_HEADERS };
+}
+
+/// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds stays far below it for a whole hour.
+const INTERIM_RESPONSES_MAX: u32 = 1_000;
+
+/// As many bytes as they may have together.
+const INTERIM_BYTES_MAX: usize = 256 * 1024;
+
+/// Why what came is not a message that can be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// Neither a first line nor headers.
+    #[error("the head is not HTTP/1.1")]
+    Head,
+    /// What a server says first that speaks HTTP/2 and nothing else.
+    #[error("it is HTTP/2, which alone the app seems to speak; name its port h2c")]
+    Http2,
+    /// More than we read of one head.
+    #[error("the head is longer than {} bytes or has more than {} headers", .0.bytes, .0.headers)]
+    HeadTooLarge(HeadLimits),
+    /// More interim responses (1xx) than we read before one response.
+    #[error(
+        "before the response there were more than {INTERIM_RESPONSES_MAX} interim responses (1xx) or {INTERIM_BYTES_MAX} bytes of them"
+    )]
+    Interim,
+    /// A transfer coding that we cannot undo, so that nobody would know what the body is.
+    #[error("its transfer encoding is not \"chunked\", once")]
+    TransferEncoding,
+    /// `Content-Length` is no number, or several that differ.
+    #[error("its Content-Length is not one number")]
+    ContentLength,
+    /// Chunks are not divided as they must be.
+    #[error("its chunks are not divided as HTTP/1.1 says")]
+    Chunk,
+    /// What follows the last chunk is not header lines.
+    #[error("its trailers are not header lines of HTTP/1.1, or too many or too long")]
+    Trailers,
+}
