@@ -8,20 +8,30 @@ use activator::Limits;
 use http::Request;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use vocabulary::{PodState, RequestTimeouts, Routing, Slice};
 
 use crate::world::{Caller, HOST, Pod, World, assignment, until, with_concurrency, within};
 
-/// An address that nobody listens on.
-async fn dead_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+/// An address that nobody listens on, and nobody else can have as long as this lives: other tests take any port that is free.
+struct DeadAddress(TcpSocket);
+
+impl DeadAddress {
+    fn take() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+        Self(socket)
+    }
+
+    fn get(&self) -> SocketAddr {
+        self.0.local_addr().expect("bound")
+    }
 }
 
 #[tokio::test]
 async fn a_request_whose_pod_is_gone_goes_to_another_with_its_body() {
-    let (world, alive) = (World::start(), Pod::start().await);
-    let pods = [("a", dead_address().await, PodState::Ready), ("b", alive.address, PodState::Ready)];
+    let (world, alive, dead) = (World::start(), Pod::start().await, DeadAddress::take());
+    let pods = [("a", dead.get(), PodState::Ready), ("b", alive.address, PodState::Ready)];
     let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
     for caller in [Caller::http1(&world), Caller::http2(&world)] {
         for number in 0..3 {
@@ -114,7 +124,8 @@ async fn a_clients_own_expectation_travels_under_another_name() {
 #[tokio::test]
 async fn a_direct_request_that_was_not_started_waits_in_the_queue() {
     let (world, pod) = (World::start(), Pod::start().await);
-    let mut direct = assignment(1, &[("a", dead_address().await, PodState::Ready)]);
+    let dead = DeadAddress::take();
+    let mut direct = assignment(1, &[("a", dead.get(), PodState::Ready)]);
     direct.routing = Routing::Direct;
     let mut autoscaler = world.synced(&[direct.clone()]).await;
     let waiting = Caller::http1(&world).start("/");
@@ -128,7 +139,8 @@ async fn a_direct_request_that_was_not_started_waits_in_the_queue() {
 #[tokio::test]
 async fn with_dead_pods_only_a_request_waits_to_its_deadline_and_nobody_spins() {
     let world = World::start();
-    let mut assigned = assignment(1, &[("a", dead_address().await, PodState::Ready)]);
+    let dead = DeadAddress::take();
+    let mut assigned = assignment(1, &[("a", dead.get(), PodState::Ready)]);
     assigned.timeouts = RequestTimeouts { request: Some(Duration::from_millis(600)), ..Default::default() };
     let _autoscaler = world.synced(&[assigned]).await;
     let got = Caller::http1(&world).get("/").await;
