@@ -17,31 +17,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use runtime::{DurationHistogram, MetricsRegistry};
+use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS};
 use vocabulary::RevisionName;
 
 /// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
 const WAIT_BOUNDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
-
-/// The bounds of whole requests: Knative's for its queue-proxy, and the default request timeout.
-const DURATION_BOUNDS: [Duration; 15] = [
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(25),
-    Duration::from_millis(50),
-    Duration::from_millis(75),
-    Duration::from_millis(100),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_millis(750),
-    Duration::from_millis(1000),
-    Duration::from_millis(2500),
-    Duration::from_millis(5000),
-    Duration::from_millis(7500),
-    Duration::from_millis(10_000),
-    Duration::from_millis(300_000),
-];
 
 /// Answers of one kind for a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -116,7 +97,7 @@ impl Metrics {
             load: Family::default(),
             waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
             responses: Family::default(),
-            durations: Family::new_with_constructor(|| DurationHistogram::new(&DURATION_BOUNDS)),
+            durations: Family::new_with_constructor(|| DurationHistogram::new(&REQUEST_DURATION_BOUNDS)),
             holders: Arc::default(),
         };
         registry.with(|registry| metrics.add_to(registry));

@@ -14,26 +14,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use runtime::{DurationHistogram, MetricsRegistry};
+use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS};
 use vocabulary::PodState;
-
-/// Knative's buckets for durations.
-const DURATION_BUCKETS: [Duration; 14] = [
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(25),
-    Duration::from_millis(50),
-    Duration::from_millis(75),
-    Duration::from_millis(100),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_millis(750),
-    Duration::from_millis(1000),
-    Duration::from_millis(2500),
-    Duration::from_millis(5000),
-    Duration::from_millis(7500),
-    Duration::from_millis(10_000),
-];
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +99,7 @@ impl Metrics {
                 .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
                 .collect(),
             responses: by_class(&classes),
-            durations: DurationHistogram::new(&DURATION_BUCKETS),
+            durations: DurationHistogram::new(&REQUEST_DURATION_BOUNDS),
             in_flight: Gauge::default(),
             waiting: Gauge::default(),
             connections: Gauge::default(),

@@ -8,6 +8,25 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
+/// The bounds for whole requests: Knative's for its queue-proxy, and the default request timeout.
+pub const REQUEST_DURATION_BOUNDS: [Duration; 15] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(75),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_millis(750),
+    Duration::from_secs(1),
+    Duration::from_millis(2500),
+    Duration::from_secs(5),
+    Duration::from_millis(7500),
+    Duration::from_secs(10),
+    Duration::from_mins(5),
+];
+
 /// See the module. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DurationHistogram(Arc<Buckets>);

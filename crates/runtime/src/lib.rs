@@ -23,7 +23,7 @@ pub use chance::new_link_token;
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use hangups::{Hangup, Hangups};
-pub use histogram::DurationHistogram;
+pub use histogram::{DurationHistogram, REQUEST_DURATION_BOUNDS};
 pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
 pub use memory::memory_limit;
