@@ -35,6 +35,7 @@ pub(crate) struct Context {
     /// Revisions with something to report this second.
     pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<Revision>>>,
     /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears of what begins there.
+    /// Asked for each request, so it is no more than a flag.
     is_leaving: AtomicBool,
     /// The same, for those who wait for it.
     pub(crate) leaving: CancellationToken,

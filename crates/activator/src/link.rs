@@ -47,7 +47,7 @@ pub(crate) struct LinkEnd {
     standing: RefCell<BTreeMap<LinkNumber, StandingLink>>,
 }
 
-/// A link that stands. Dropping it ends the link's conversation.
+/// A link that stands, for those who write on it. Only [`LinkEnd::close`] ends its conversation.
 #[derive(Clone)]
 struct StandingLink {
     mailbox: Rc<Mailbox>,
