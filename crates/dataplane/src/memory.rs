@@ -24,6 +24,10 @@ const STEP_BYTES: usize = 16 * 1024;
 /// A connection may hold one part of so many of what is free.
 const FREE_PARTS: usize = 4;
 
+/// From one part of so many on, what is held is so much that new streams get no more room than they need: 16 MiB of 256, which are 1,000 responses of 16 KiB that
+/// nobody reads. Honest clients read, so it takes an attack or a great many slow ones.
+const SCARCE_PARTS: usize = 16;
+
 /// What the HTTP/2 connections of one process may hold, and what they do hold.
 #[derive(Debug)]
 pub struct MemoryBudget {
@@ -54,6 +58,11 @@ impl MemoryBudget {
     /// How many bytes are held, but for the first few of each connection.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether so much is held that streams should get no more room than they need.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.held() > self.bytes_max / SCARCE_PARTS
     }
 
     /// How many streams were broken off since this was last asked, because their connection held its part of the budget.

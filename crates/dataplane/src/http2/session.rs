@@ -58,6 +58,10 @@ const PIECES_PER_TURN: u32 = 512;
 /// What says that a peer is alive.
 const ALIVE_PING: [u8; 8] = *b"alive?\0\0";
 
+/// How many times as much is accepted of a stream of which half of what was accepted so far was read. Twice as much each time makes a response of 1 MB wait
+/// more often than it has to.
+const GROWTH: u32 = 4;
+
 /// Which end of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -73,7 +77,9 @@ pub(crate) struct SessionLimits {
     /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at least 65,535, because they do not wait until they
     /// have heard of it.
     pub(crate) stream_window: u32,
-    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached by doubling, as the stream is read: what nobody takes costs as little
+    /// The same once readers have taken more than that of several of the streams that we opened, unless memory is scarce.
+    pub(crate) proven_window: u32,
+    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached in steps, as the stream is read: what nobody takes costs as little
     /// memory as possible, what is taken should not wait for its reader, and whose reader stops holds hardly more than was read.
     pub(crate) read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
@@ -131,6 +137,10 @@ struct Core {
     /// The last stream of which the kernel may have got something.
     last_written: u32,
     broken: BrokenStreams,
+    /// How much of a new stream is accepted, as the peer was told.
+    stream_window: u32,
+    /// Of how many streams somebody has read so much that there had to be room for more.
+    readers: u32,
     /// How many bytes of bodies nobody has read.
     unread: usize,
     memory: MemoryShare,
@@ -209,6 +219,8 @@ impl Session {
             last_stream: 0,
             last_written: 0,
             broken: BrokenStreams::default(),
+            stream_window: limits.stream_window,
+            readers: 0,
             unread: 0,
             memory: MemoryShare::new(limits.memory),
             reads: 0,
@@ -259,7 +271,8 @@ impl Session {
     pub(crate) fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
         let mut core = self.0.borrow_mut();
         let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
-        let stream = Rc::new(Stream::new(id, core.limits.stream_window, core.peer.stream_window));
+        core.offer_room();
+        let stream = Rc::new(Stream::new(id, core.stream_window, core.peer.stream_window));
         let flags = {
             let mut state = stream.state.borrow_mut();
             state.is_bodiless = *request.method() == http::Method::HEAD;
@@ -287,8 +300,14 @@ impl Session {
         state.receiving.read_at = core.reads;
         let accepted = state.receiving.accepted;
         if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended {
-            // Twice as much from now on: what a reader takes should not wait for it, and what it takes no more is hardly more than it took.
-            state.receiving.accepted = accepted.saturating_mul(2).min(core.limits.read_window).max(accepted);
+            // More from the second time on: what a reader takes should not wait for it, and what it takes no more is hardly more than it took. The first time may
+            // be no reader's: as much as this goes into the next one's room, which is of the same size where that is one of our own hops.
+            if std::mem::replace(&mut state.receiving.is_growing, true) {
+                state.receiving.accepted =
+                    accepted.saturating_mul(GROWTH).min(core.limits.read_window).max(accepted);
+            } else {
+                core.readers = core.readers.saturating_add(1);
+            }
             state.receiving.unreturned += state.receiving.accepted - accepted;
             let returned = std::mem::take(&mut state.receiving.unreturned);
             state.receiving.window += i64::from(returned);

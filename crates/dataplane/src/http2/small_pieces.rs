@@ -68,6 +68,11 @@ impl SmallPieces {
     }
 }
 
+/// Whether a piece of so many bytes is small. One without any, which only ends its body, is none.
+pub(super) fn is_small(bytes: usize) -> bool {
+    bytes > 0 && bytes < SMALL_BYTES
+}
+
 /// How long a piece waits for more of its body on a connection whose small pieces may cost so many bytes.
 pub(super) fn patience(overhead: usize) -> Duration {
     let steps = u32::try_from((overhead / LADEN_BYTES).max(1)).unwrap_or(u32::MAX);

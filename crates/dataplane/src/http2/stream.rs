@@ -84,6 +84,8 @@ pub(super) struct Receiving {
     pub(super) window: i64,
     /// How much the peer may send before somebody reads it.
     pub(super) accepted: u32,
+    /// Whether half of that was read once.
+    pub(super) is_growing: bool,
     /// When somebody last read of it, in reads of the whole connection; 0 if nobody has.
     pub(super) read_at: u64,
     /// How much was read since the peer was last told.

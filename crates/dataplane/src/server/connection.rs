@@ -154,6 +154,7 @@ async fn run_http2<S: Service>(
     let limits = SessionLimits {
         streams: limits.streams_per_connection,
         stream_window: limits.stream_window,
+        proven_window: limits.stream_window,
         read_window: limits.stream_window,
         head_bytes: limits.head.bytes,
         headers: limits.head.headers,

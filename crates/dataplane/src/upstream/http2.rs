@@ -271,6 +271,7 @@ impl Dialing {
         let limits = SessionLimits {
             streams: 0,
             stream_window: self.pool.limits.unread_window,
+            proven_window: self.pool.limits.proven_window,
             read_window: self.pool.limits.stream_window,
             head_bytes: self.pool.limits.head.bytes,
             headers: self.pool.limits.head.headers,

@@ -5,14 +5,37 @@
 
 use bytes::Bytes;
 
-use super::super::frame::ErrorCode;
+use super::super::frame::{ErrorCode, Kind, SETTING_STREAM_WINDOW, write_frame, write_setting};
 use super::super::stream::Stream;
 use super::Core;
 
 /// While a connection holds more than this, large pieces are copied: where they lie they would keep what was read with them, up to eight times as much.
 const PIECES_IN_PLACE_BYTES: usize = 256 * 1024;
 
+/// After how many streams whose readers wanted more than they had at first the next ones get more: as many as one connection usually has at a time.
+const READERS_PROVEN: u32 = 50;
+
 impl Core {
+    /// Lets streams have more room from the beginning once those before them have used it. Those who never read come many at a time, before anything is held; so
+    /// what is held alone says too late that there is an attack, and where responses are short, nobody needs more. The other way there is no need to go: a
+    /// connection has few streams, and the next ones get one of their own.
+    pub(super) fn offer_room(&mut self) {
+        let more = self.limits.proven_window.saturating_sub(self.stream_window);
+        if more == 0 || self.readers < READERS_PROVEN || self.limits.memory.is_scarce() {
+            return;
+        }
+        self.stream_window += more;
+        let mut setting = Vec::new();
+        write_setting(SETTING_STREAM_WINDOW, self.stream_window, &mut setting);
+        write_frame(Kind::Settings, 0, 0, &setting, self.output.frames());
+        // The setting counts for streams that are open as well (RFC 9113 §6.9.2), from when the peer has read it; that we accept more before harms nobody.
+        for stream in self.streams.iter() {
+            let receiving = &mut stream.state.borrow_mut().receiving;
+            receiving.window += i64::from(more);
+            receiving.accepted += more;
+        }
+    }
+
     /// Keeps a piece of a body until somebody reads it.
     pub(super) fn keep_unread(&mut self, stream: &Stream, piece: Bytes) {
         let piece = if self.unread > PIECES_IN_PLACE_BYTES { Bytes::copy_from_slice(&piece) } else { piece };

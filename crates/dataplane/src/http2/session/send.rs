@@ -10,7 +10,7 @@ use http::{HeaderMap, Response};
 use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
-use super::super::small_pieces::{LADEN_BYTES, SMALL_BYTES, patience};
+use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{Sending, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
 use protocol::may_be_trailer;
@@ -80,8 +80,10 @@ impl Session {
     /// How long a piece of so many bytes waits for more of its body, if it has to.
     pub(in crate::http2) fn patience_with(&self, stream: &Stream, bytes: usize) -> Option<Duration> {
         let core = self.0.borrow();
-        let is_small = bytes > 0 && bytes < SMALL_BYTES;
-        if core.role == Role::Server || !is_small || stream.small_pieces.get().may_send(core.clock.now()) {
+        if core.role == Role::Server
+            || !is_small(bytes)
+            || stream.small_pieces.get().may_send(core.clock.now())
+        {
             return None;
         }
         Some(patience(core.streams.small_overhead()))
@@ -162,7 +164,7 @@ impl Core {
     /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it on its own connection.
     fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool) {
         let before = stream.small_pieces.get();
-        let is_small = bytes > 0 && bytes < SMALL_BYTES;
+        let is_small = is_small(bytes);
         if self.role == Role::Server || bytes == 0 || !(is_small || before.overhead() > 0) {
             return;
         }

@@ -7,7 +7,7 @@ use runtime::Clock;
 use super::super::session::{HasBody, Role, Session, SessionLimits};
 use super::super::transport::Transport;
 use super::*;
-use crate::memory::MemoryBudget;
+use crate::memory::{MemoryBudget, MemoryShare};
 use crate::upstream::{
     LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
 };
@@ -24,8 +24,11 @@ impl World {
     }
 
     async fn knowing(prior_knowledge: PriorKnowledge) -> Self {
-        let lost_requests = LostRequests::Report;
-        let limits = UpstreamLimits { lost_requests, prior_knowledge, ..UpstreamLimits::default() };
+        Self::with(UpstreamLimits { prior_knowledge, ..UpstreamLimits::default() }).await
+    }
+
+    async fn with(limits: UpstreamLimits) -> Self {
+        let limits = UpstreamLimits { lost_requests: LostRequests::Report, ..limits };
         let upstreams = Upstreams::new(Clock::start(), limits);
         Self { upstreams, listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
     }
@@ -136,6 +139,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
         let limits = SessionLimits {
             streams: 0,
             stream_window: 65_535,
+            proven_window: 65_535,
             read_window: 65_535,
             head_bytes: 65_535,
             headers: 100,
@@ -282,7 +286,7 @@ fn an_answer_gets_as_much_room_as_its_reader_takes() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, 0, 200, &[])).await;
         let mut body = sent.await.expect("no panic").expect("an answer").into_body();
-        let mut rooms = vec![16 * 1024];
+        let mut rooms = vec![4 * 1024];
         for _ in 0..12 {
             let room = rooms.last().copied().unwrap_or_default();
             for piece in vec![0; room].chunks(16 * 1024) {
@@ -295,10 +299,58 @@ fn an_answer_gets_as_much_room_as_its_reader_takes() {
             }
             rooms.push(given(&peer.settle().await));
         }
-        assert_eq!(rooms[..2], [16, 32].map(|kib| kib * 1024));
+        assert_eq!(rooms[..4], [4, 4, 16, 64].map(|kib| kib * 1024));
         assert!(rooms.iter().all(|room| *room <= 256 * 1024), "{rooms:?}");
         assert!(rooms[8..].iter().all(|room| *room >= 128 * 1024), "{rooms:?}");
     });
+}
+
+#[test]
+fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarce() {
+    run(async {
+        let memory = MemoryBudget::of_process(None);
+        let limits = UpstreamLimits { memory, ..UpstreamLimits::default() };
+        let world = World::with(UpstreamLimits { prior_knowledge: PriorKnowledge::Certain, ..limits }).await;
+        let mut unread = vec![world.send(Body::empty())];
+        let mut peer = world.accept().await;
+        assert_eq!(room_of_a_response(&mut peer, 1).await, 4 * 1024);
+        let mut share = MemoryShare::new(memory);
+        share.settle(17 << 20).expect("much is free");
+        for stream in (0..50).map(|number| 3 + 2 * number) {
+            let sent = world.send(Body::empty());
+            assert_eq!(peer.next_of_note().await, head(stream, true));
+            let piece = frame(Kind::Data, 0, stream, &[0; 4096]);
+            peer.write(&[response(stream, 0, 200, &[]), piece].concat()).await;
+            let mut body = sent.await.expect("no panic").expect("an answer").into_body();
+            body.frame().await.expect("more").expect("open");
+            let rooms = peer.settle().await;
+            assert!(rooms.contains(&Got::WindowUpdate { stream, more: 4 * 1024 }), "{rooms:?}");
+            peer.frame(Kind::Data, END_STREAM, stream, &[]).await;
+            body.collect().await.expect("it ends");
+        }
+        unread.push(world.send(Body::empty()));
+        assert_eq!(room_of_a_response(&mut peer, 103).await, 4 * 1024, "memory is scarce");
+        drop(share);
+        for stream in [105, 107] {
+            unread.push(world.send(Body::empty()));
+            assert_eq!(room_of_a_response(&mut peer, stream).await, 16 * 1024);
+        }
+    });
+}
+
+/// How much of a response that nobody reads comes before its stream is broken off.
+async fn room_of_a_response(peer: &mut Peer, stream: u32) -> usize {
+    assert_eq!(peer.next_of_note().await, head(stream, true));
+    peer.write(&response(stream, 0, 200, &[])).await;
+    let mut sent = 0;
+    loop {
+        peer.frame(Kind::Data, 0, stream, &[0; 1024]).await;
+        let reset = Got::Reset { stream, code: ErrorCode::FLOW_CONTROL_ERROR };
+        if peer.settle().await.contains(&reset) {
+            return sent;
+        }
+        sent += 1024;
+    }
 }
 
 /// How much room the first stream was given.

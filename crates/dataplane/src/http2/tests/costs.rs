@@ -233,6 +233,7 @@ fn who_was_not_read_for_the_longest_time_loses_first_when_memory_is_short() {
     let limits = SessionLimits {
         streams: 10,
         stream_window: 1 << 20,
+        proven_window: 1 << 20,
         read_window: 1 << 20,
         head_bytes: 65_535,
         headers: 100,
@@ -265,6 +266,7 @@ fn others_get_their_turn_however_much_a_peer_says() {
     let limits = SessionLimits {
         streams: 10,
         stream_window: 65_535,
+        proven_window: 65_535,
         read_window: 65_535,
         head_bytes: 65_535,
         headers: 100,

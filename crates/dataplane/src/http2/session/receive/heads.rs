@@ -136,7 +136,7 @@ impl Core {
             Err(Problem::TooLarge) => None,
             Err(Problem::Malformed) => return Err(malformed),
         };
-        let stream = Stream::new(id, self.limits.stream_window, self.peer.stream_window);
+        let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
         let stream = stream.with_head(if request.is_some() { head_bytes } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
