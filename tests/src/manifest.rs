@@ -11,6 +11,7 @@ pub struct Service {
     env: Vec<(String, String)>,
     spec: Vec<String>,
     container: Vec<String>,
+    beside: Vec<(String, Vec<String>)>,
 }
 
 impl Service {
@@ -28,6 +29,7 @@ impl Service {
             env: Vec::new(),
             spec: Vec::new(),
             container: Vec::new(),
+            beside: Vec::new(),
         }
     }
 
@@ -81,6 +83,13 @@ impl Service {
         self
     }
 
+    /// Adds a container of this name that runs this beside the first, which then needs a name and a port.
+    #[must_use]
+    pub fn beside(mut self, name: &str, command: &[&str]) -> Self {
+        self.beside.push((name.to_owned(), command.iter().map(ToString::to_string).collect()));
+        self
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -126,6 +135,10 @@ impl Service {
         }
         for extra in &self.container {
             line(&format!("          {extra}"));
+        }
+        for (name, command) in &self.beside {
+            line(&format!("        - name: {name}"));
+            line(&format!("          command: {command:?}"));
         }
         yaml
     }

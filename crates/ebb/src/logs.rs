@@ -33,16 +33,19 @@ fn show(line: &str, format: OutputFormat) -> anyhow::Result<()> {
     }
     let line: Value = serde_json::from_str(line).context("the API answered something else than a line")?;
     let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+    // Of several containers the line says which.
+    let printer =
+        line["container"].as_str().map_or_else(|| text("pod"), |name| format!("{}/{name}", text("pod")));
     match format {
         OutputFormat::Wide => output::print_line(&format!(
             "{} [{}] {}: {}",
             text("timestamp"),
-            text("pod"),
+            printer,
             text("stream"),
             text("line")
         )),
         OutputFormat::Table | OutputFormat::Json => {
-            output::print_line(&format!("[{}] {}", text("pod"), text("line")))
+            output::print_line(&format!("[{printer}] {}", text("line")))
         }
     }
 }

@@ -14,6 +14,7 @@ mod data;
 mod env;
 mod existence;
 mod fields;
+mod pod;
 mod probe;
 mod reading;
 mod resources;
@@ -35,6 +36,7 @@ use scaling::ClusterConfig;
 use vocabulary::RevisionName;
 
 use crate::manifest::data::DataDocuments;
+pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub(crate) use crate::manifest::reading::{Item, Reading};
 pub(crate) use crate::manifest::service::Service;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};

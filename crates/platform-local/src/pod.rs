@@ -1,9 +1,9 @@
-//! What `ebb pod` does: one app with its queue-proxy, and nothing left behind.
+//! What `ebb pod` does: one app with its queue-proxy, other containers beside it if there are any, and nothing left behind.
 //!
 //! Its standard input is a socket: one line there tells it what to run, and there it tells its supervisor what happens ([`PodMessage`]). Its standard
-//! output and standard error are the app's; what the queue-proxy logs becomes messages, so that nobody takes it for the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
-//! supervisor is gone, however it went: every descendant is killed at once. When app or queue-proxy ends by itself, the pod has
-//! failed, and the other is ended.
+//! output and standard error are the app's, those of other containers came with that line; what the queue-proxy logs becomes messages, so that nobody takes it for the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
+//! supervisor is gone, however it went: every descendant is killed at once. When a container or the queue-proxy ends by itself, the pod has
+//! failed, and the others are ended.
 //!
 //! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in about a millisecond, and
 //! being the reaper of all orphans it must collect any child, which no library for child processes wants to share.
@@ -12,11 +12,13 @@ mod children;
 mod descendants;
 mod messages;
 mod ports;
+mod relay;
 mod spec;
+mod start;
 mod usage;
 
 use std::fs::File;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -33,16 +35,16 @@ use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
 use vocabulary::Timestamp;
 
-use crate::lines::Lines;
-pub(crate) use messages::{LONGEST_LINE, PodMessage};
+use children::Placed;
+pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
+use ports::ReservedPort;
+use relay::{Relay, Source};
 pub(crate) use spec::{Container, EnvValue, PodFact, PodSpec, Probes, Template};
+pub(crate) use start::send_outputs;
 use usage::UsageMeter;
 
 /// What a queue-proxy has to answer its requests when its app is gone.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
-
-/// Longer lines of the queue-proxy are cut.
-const LONGEST_LOG_LINE: usize = 8 * 1024;
 
 const QUEUE_PROXY: &str = "the queue-proxy";
 
@@ -52,7 +54,7 @@ pub fn pod_main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            tell(&PodMessage::Failed { reason: format!("{error:#}") });
+            tell(&PodMessage::Failed { reason: format!("{error:#}"), container: None });
             descendants::kill_all();
             ExitCode::FAILURE
         }
@@ -60,7 +62,7 @@ pub fn pod_main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    let spec = read_spec()?;
+    let (spec, outputs) = start::read()?;
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
     // Our allocator does without huge pages; apps are started as anybody would start them.
     set_thp_disable(false).context("allowing huge pages")?;
@@ -69,10 +71,11 @@ fn run() -> anyhow::Result<ExitCode> {
     if let Some(descriptors) = spec.descriptors {
         set_descriptor_limit(descriptors).context("setting the app's limit of open files")?;
     }
-    let port = ports::reserve(std::process::id()).context("no port for the app")?;
-    let app = children::start_app(&spec, port.number).context("the app cannot be started")?;
+    let ports = reserve_ports(&spec)?;
+    let containers = start_containers(&spec, &ports, outputs)?;
+    let app = Placed::of(&spec, &ports, 0);
     let mut queue_proxy =
-        children::start_queue_proxy(&spec, port.number).context("the queue-proxy cannot be started")?;
+        children::start_queue_proxy(&spec, app).context("the queue-proxy cannot be started")?;
     // Not earlier: children inherit what is blocked, and would never see their TERM. One that comes before this ends us, nothing was
     // announced yet, and the supervisor kills our group.
     let signals = take_signals().context("taking over signals")?;
@@ -81,16 +84,12 @@ fn run() -> anyhow::Result<ExitCode> {
     let relays =
         vec![Relay::of(announcements.into(), Source::Announcements), Relay::of(log.into(), Source::Log)];
     let usage_pipe = queue_proxy.stdin.take().context("the queue-proxy has no input")?;
-    let (app, queue_proxy) = (pid_of(app.id()), pid_of(queue_proxy.id()));
-    tell(&PodMessage::Started {
-        app_pid: app.as_raw(),
-        queue_proxy_pid: queue_proxy.as_raw(),
-        app_port: port.number,
-    });
+    let queue_proxy = pid_of(queue_proxy.id());
+    tell(&started(&containers, queue_proxy, &ports));
     let pod = Pod {
         clock: Clock::start(),
-        app: Process::running("the app", app),
-        queue_proxy: Process::running(QUEUE_PROXY, queue_proxy),
+        containers,
+        queue_proxy: Process::running(QUEUE_PROXY.to_owned(), queue_proxy),
         told_to_end: false,
         failed: false,
         app_grace: spec.template.app_grace(),
@@ -99,12 +98,50 @@ fn run() -> anyhow::Result<ExitCode> {
     pod.run(&signals, relays)
 }
 
-/// One line of JSON. Nothing follows it until the end, so reading ahead loses nothing.
-fn read_spec() -> anyhow::Result<PodSpec> {
-    let limit = u64::try_from(LONGEST_LINE).unwrap_or(u64::MAX);
-    let mut line = String::new();
-    io::stdin().lock().take(limit).read_line(&mut line).context("reading what to run")?;
-    serde_json::from_str(&line).context("`ebb pod` is started by `ebb up`, which tells it what to run")
+/// One for each container: on one machine two that always listen on the same could not be there twice.
+fn reserve_ports(spec: &PodSpec) -> anyhow::Result<Vec<ReservedPort>> {
+    let reserve = |_| ports::reserve(std::process::id()).context("no port for the app");
+    spec.template.containers().map(reserve).collect()
+}
+
+/// Starts all of them, the app first. `outputs` are those of the others, two for each.
+fn start_containers(
+    spec: &PodSpec,
+    ports: &[ReservedPort],
+    outputs: Vec<OwnedFd>,
+) -> anyhow::Result<Vec<Process>> {
+    anyhow::ensure!(outputs.len() == 2 * spec.template.sidecars.len(), "the containers' outputs are missing");
+    let mut outputs = outputs.into_iter();
+    let mut processes = Vec::new();
+    for (index, container) in spec.template.containers().enumerate() {
+        let name = called(container);
+        let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
+        let child = children::start(spec, Placed::of(spec, ports, index), streams)
+            .with_context(|| format!("{name} cannot be started"))?;
+        let process = Process::running(name, pid_of(child.id()));
+        processes.push(Process { container: container.name.clone(), ..process });
+    }
+    Ok(processes)
+}
+
+/// What people call it.
+fn called(container: &Container) -> String {
+    container.name.as_ref().map_or_else(|| "the app".to_owned(), |name| format!("the container {name}"))
+}
+
+fn started(containers: &[Process], queue_proxy: Pid, ports: &[ReservedPort]) -> PodMessage {
+    let mut processes = containers.iter().zip(ports).map(|(process, port)| SidecarProcess {
+        name: process.container.clone().unwrap_or_default(),
+        pid: process.pid.as_raw(),
+        port: port.number,
+    });
+    let app = processes.next().expect("a pod has an app");
+    PodMessage::Started {
+        app_pid: app.pid,
+        queue_proxy_pid: queue_proxy.as_raw(),
+        app_port: app.port,
+        sidecars: processes.collect(),
+    }
 }
 
 /// Signals become events to poll for.
@@ -129,11 +166,13 @@ fn tell(message: &PodMessage) {
     let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
 }
 
-/// One of the two processes.
+/// A container's process, or the queue-proxy's.
 #[derive(Debug)]
 struct Process {
     /// What people call it.
-    name: &'static str,
+    name: String,
+    /// The container, where there are several.
+    container: Option<String>,
     pid: Pid,
     is_alive: bool,
     /// Set once it was told to end: when it is killed.
@@ -141,8 +180,8 @@ struct Process {
 }
 
 impl Process {
-    fn running(name: &'static str, pid: Pid) -> Self {
-        Self { name, pid, is_alive: true, kill_at: None }
+    fn running(name: String, pid: Pid) -> Self {
+        Self { name, container: None, pid, is_alive: true, kill_at: None }
     }
 
     /// Asks it to end, once; after `patience` it is killed.
@@ -176,11 +215,12 @@ struct Woken {
 
 struct Pod {
     clock: Clock,
-    app: Process,
+    /// The app's first.
+    containers: Vec<Process>,
     queue_proxy: Process,
     told_to_end: bool,
     failed: bool,
-    /// What the app has from TERM to KILL.
+    /// What a container has from TERM to KILL.
     app_grace: Duration,
     usage: UsageReporter,
 }
@@ -218,7 +258,7 @@ impl Pod {
         // What ended before signals were taken over was not signalled.
         self.take_signals(signals);
         self.advance();
-        while self.app.is_alive || self.queue_proxy.is_alive {
+        while self.processes().any(|process| process.is_alive) {
             let woken = self.wait(signals, &relays)?;
             if woken.abandoned {
                 descendants::kill_all();
@@ -232,9 +272,13 @@ impl Pod {
             self.advance();
         }
         relays.iter_mut().for_each(Relay::drain);
-        // Both are gone; what they left running in the background goes with them.
+        // All are gone; what they left running in the background goes with them.
         descendants::kill_all();
         Ok(if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.containers.iter().chain([&self.queue_proxy])
     }
 
     fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<Woken> {
@@ -243,7 +287,7 @@ impl Pod {
             PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
-        sources.extend(relays.iter().map(|relay| PollFd::new(relay.pipe.as_fd(), PollFlags::POLLIN)));
+        sources.extend(relays.iter().map(|relay| PollFd::new(relay.as_fd(), PollFlags::POLLIN)));
         match poll(&mut sources, self.timeout()) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("waiting for something to happen"),
@@ -257,7 +301,7 @@ impl Pod {
     }
 
     fn timeout(&self) -> PollTimeout {
-        let alive = [&self.app, &self.queue_proxy].into_iter().filter(|process| process.is_alive);
+        let alive = self.processes().filter(|process| process.is_alive);
         let kills = alive.filter_map(|process| process.kill_at);
         let Some(next) = kills.chain([self.usage.due]).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
@@ -275,37 +319,41 @@ impl Pod {
         descendants::reap(|status| self.note_end(status));
     }
 
-    /// Notes the end of a child. Those that are neither app nor queue-proxy were orphans, and nobody asks how they ended.
+    /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and nobody asks how they ended.
     fn note_end(&mut self, status: WaitStatus) {
-        let ended = |process: &Process| status.pid() == Some(process.pid);
-        let process = match () {
-            () if ended(&self.app) => &mut self.app,
-            () if ended(&self.queue_proxy) => &mut self.queue_proxy,
-            () => return,
-        };
+        let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
+        let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it is a failure.
         if process.kill_at.is_none() && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
-            tell(&PodMessage::Failed { reason: format!("{} {}{known}", process.name, how(status)) });
+            let reason = format!("{} {}{known}", process.name, how(status));
+            tell(&PodMessage::Failed { reason, container: process.container.clone() });
         }
     }
 
     /// Asks whoever is to end next.
     fn advance(&mut self) {
         let now = self.clock.now();
-        match (self.app.is_alive, self.queue_proxy.is_alive) {
+        let all_alive = self.containers.iter().all(|container| container.is_alive);
+        match (all_alive, self.queue_proxy.is_alive) {
             (true, true) if self.told_to_end => {
                 // How long a drain may take is known to the queue-proxy, and watched over by the supervisor.
                 self.queue_proxy.end_within(Duration::MAX, now);
             }
-            (true, true) | (false, false) => {}
-            (true, false) => self.app.end_within(self.app_grace, now),
+            (true, true) => {}
+            // The others go on meanwhile: it may have requests that they can answer.
             (false, true) => self.queue_proxy.end_within(ORPHAN_GRACE, now),
+            (true | false, false) => {
+                for container in self.containers.iter_mut().filter(|container| container.is_alive) {
+                    container.end_within(self.app_grace, now);
+                }
+            }
         }
-        self.app.kill_if_due(now);
-        self.queue_proxy.kill_if_due(now);
+        for process in self.containers.iter_mut().chain([&mut self.queue_proxy]) {
+            process.kill_if_due(now);
+        }
         self.usage.report_if_due(now);
     }
 }
@@ -343,62 +391,4 @@ fn queue_proxy_said(status: WaitStatus) -> &'static str {
         | WaitStatus::Continued(_)
         | WaitStatus::StillAlive => "",
     }
-}
-
-/// Where the queue-proxy speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// Its standard output: one announcement, then nothing that matters.
-    Announcements,
-    /// Its standard error.
-    Log,
-}
-
-/// Passes on what the queue-proxy says, line by line.
-struct Relay {
-    pipe: File,
-    source: Source,
-    lines: Lines,
-}
-
-impl Relay {
-    fn of(pipe: OwnedFd, source: Source) -> Self {
-        Self { pipe: pipe.into(), source, lines: Lines::of_at_most(LONGEST_LOG_LINE) }
-    }
-
-    /// Passes on what can be read; false at its end.
-    fn relay(&mut self) -> bool {
-        let mut buffer = [0; 4096];
-        let source = self.source;
-        match self.pipe.read(&mut buffer) {
-            Ok(0) => {
-                self.lines.finish(|line| pass_on(source, line));
-                false
-            }
-            Ok(length) => {
-                self.lines.push(&buffer[..length], |line| pass_on(source, line));
-                true
-            }
-            Err(error) => error.kind() == io::ErrorKind::Interrupted,
-        }
-    }
-
-    /// Passes on what the queue-proxy said before it ended. What it started may hold the pipe open, so its end is not waited for.
-    fn drain(&mut self) {
-        loop {
-            let mut source = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            let is_readable = poll(&mut source, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
-            if !is_readable || !self.relay() {
-                return;
-            }
-        }
-    }
-}
-
-fn pass_on(source: Source, line: &str) {
-    let announcement = (source == Source::Announcements).then(|| serde_json::from_str(line).ok()).flatten();
-    tell(&match announcement {
-        Some(announcement) => PodMessage::Announced(announcement),
-        None => PodMessage::QueueProxyLogged { line: line.to_owned() },
-    });
 }

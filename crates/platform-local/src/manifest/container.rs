@@ -1,4 +1,4 @@
-//! The one container of a Service: its command, environment, port and probes.
+//! The containers of a Service: command, environment, and of the one that requests reach also port and probes.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,6 @@ const REFUSED: &[Refusal] = &[
     ("lifecycle", "the pod drains by itself"),
     ("restartPolicy", "a pod that fails is always replaced"),
     ("resizePolicy", "processes share the machine"),
-    ("startupPolicy", "there is one container"),
     ("stdin", "the app reads from /dev/null"),
     ("stdinOnce", "the app reads from /dev/null"),
     ("terminationMessagePath", "the exit code and the output say why an app ended"),
@@ -25,16 +24,22 @@ const REFUSED: &[Refusal] = &[
     ("volumeMounts", "the app sees this machine's files"),
 ];
 
-/// Reads the container into `template`; returns what it says of resources.
-pub(crate) fn read(
+/// What only the container that requests reach has.
+const OF_APP: &[Refusal] = &[
+    ("livenessProbe", "only the container with the port is probed; what ends by itself ends its pod anyway"),
+    ("readinessProbe", "only the container with the port is probed"),
+    ("startupProbe", "only the container with the port is probed"),
+];
+
+/// Reads the container that requests reach into `template`; returns what it says of resources.
+pub(crate) fn read_app(
     mut container: Fields<'_>,
     shelf: Shelf<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
-    let name = container.text("name", report);
-    template.app = program(&mut container, shelf, report);
-    security::read(&mut container, report);
+    let resources;
+    (template.app, resources) = program(&mut container, shelf, report);
     let app = ports(&mut container, report);
     template.protocol = app.name.and_then(|name| name.parse().ok()).unwrap_or_default();
     template.probes = Probes {
@@ -45,14 +50,27 @@ pub(crate) fn read(
         liveness: probe::read(&mut container, ProbeKind::Liveness, app, report),
         startup: probe::read(&mut container, ProbeKind::Startup, app, report),
     };
-    let resources = resources::read(&mut container, name, report);
-    container.warn_of("imagePullPolicy", "no image is run", report);
     container.finish(REFUSED, report);
     resources
 }
 
-fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Container {
+/// Reads a container beside that one.
+pub(crate) fn read_sidecar(
+    mut container: Fields<'_>,
+    shelf: Shelf<'_>,
+    report: &mut Report,
+) -> (Container, Resources) {
+    let read = program(&mut container, shelf, report);
+    container.ignore(&["ports"]);
+    container.finish(&[REFUSED, OF_APP].concat(), report);
+    read
+}
+
+/// What every container has.
+fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> (Container, Resources) {
+    let name = container.text("name", report);
     let program = Container {
+        name: None,
         command: command(container, report),
         env: env::read(container, shelf, report),
         directory: directory(container, report),
@@ -60,7 +78,9 @@ fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) ->
     if let Some(written) = container.take("command") {
         existence::look_for_command(&program, written.place, report);
     }
-    program
+    security::read(container, report);
+    container.warn_of("imagePullPolicy", "no image is run", report);
+    (program, resources::read(container, name, report))
 }
 
 fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {

@@ -153,6 +153,28 @@ impl<'n> Fields<'n> {
         number
     }
 
+    /// A field that must be a name that can be part of a host.
+    pub(crate) fn label(&mut self, name: &'static str, report: &mut Report) -> Option<&'n str> {
+        let place = self.take(name)?.place;
+        let text = self.text(name, report)?;
+        let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_label = (1..=63).contains(&text.len())
+            && text.bytes().all(legal)
+            && !text.starts_with('-')
+            && !text.ends_with('-');
+        if is_label {
+            return Some(text);
+        }
+        let path = self.path_of(name);
+        report.refuse(
+            place,
+            format!(
+                "{path} is {text:?}; use 1 to 63 of a-z, 0-9 and \"-\", not beginning or ending with \"-\""
+            ),
+        );
+        None
+    }
+
     /// A field that must be true or false.
     pub(crate) fn switch(&mut self, name: &'static str, report: &mut Report) -> Option<bool> {
         let node = self.take(name)?;

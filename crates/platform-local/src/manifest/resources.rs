@@ -12,13 +12,13 @@ use crate::manifest::yaml::{Place, Value};
 /// Knative's name for a container that has none.
 const DEFAULT_NAME: &str = "user-container";
 
-/// What a container says of resources.
+/// What containers say of resources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    /// Its requests.
+    /// Their requests.
     pub(crate) requests: PodRequests,
-    /// Where they are written, and the path of the field; `None` if nothing is.
-    written: Option<(Place, String)>,
+    /// Where they are written, and the paths of the fields.
+    written: Vec<(Place, String)>,
 }
 
 /// Reads `resources` of the container with this name.
@@ -26,7 +26,7 @@ pub(crate) fn read(container: &mut Fields<'_>, name: Option<&str>, report: &mut 
     let mut resources = Resources::default();
     let mut requests = ResourceRequests::default();
     if let Some(node) = container.take("resources").filter(|node| node.value != Value::Map(Vec::new())) {
-        resources.written = Some((node.place, container.path_of("resources")));
+        resources.written.push((node.place, container.path_of("resources")));
     }
     if let Some(mut fields) = container.mapping("resources", report) {
         requests = read_requests(&mut fields, report);
@@ -91,14 +91,34 @@ fn amount(path: &str, value: &Value, place: Place, report: &mut Report) -> Optio
 }
 
 impl Resources {
-    /// Says that they have no effect, unless a metric refers to them.
-    pub(crate) fn warn_unless_needed(&self, hpa: Option<&HpaScaling>, report: &mut Report) {
+    /// Takes in what another container of the pod says.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.requests.containers.extend(other.requests.containers);
+        self.written.extend(other.written);
+    }
+
+    /// Says that they have no effect, unless a metric refers to them; and that a metric refers to what is not known.
+    pub(crate) fn check(&self, hpa: Option<&HpaScaling>, report: &mut Report) {
+        let metrics = hpa.map(|hpa| hpa.spec.metrics.as_slice()).unwrap_or_default();
         let refers = |metric: &MetricSpec| {
             matches!(metric, MetricSpec::Resource { target: ResourceTarget::Utilization(_), .. })
         };
-        let is_needed = hpa.is_some_and(|hpa| hpa.spec.metrics.iter().any(refers));
-        if let (Some((place, path)), false) = (&self.written, is_needed) {
-            report.warn(*place, format!("{path} has no effect: processes share the machine without limits"));
+        if !metrics.iter().any(refers) {
+            for (place, path) in &self.written {
+                report.warn(
+                    *place,
+                    format!("{path} has no effect: processes share the machine without limits"),
+                );
+            }
+        }
+        let of_container =
+            |metric: &MetricSpec| matches!(metric, MetricSpec::Resource { container: Some(_), .. });
+        if self.requests.containers.len() > 1 && metrics.iter().any(of_container) {
+            report.refuse(
+                None,
+                "a metric of type ContainerResource names one of several containers; on one machine a pod's use \
+                 is measured as a whole, so use type Resource",
+            );
         }
     }
 }

@@ -10,15 +10,14 @@ use scaling::config::{
 };
 use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
 use scaling::{ClusterConfig, RevisionSettings};
-use vocabulary::{RequestTimeouts, RevisionName};
+use vocabulary::RevisionName;
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler, read_annotation};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::Shelf;
-use crate::manifest::fields::{Fields, Refusal, Report};
-use crate::manifest::resources::Resources;
+use crate::manifest::fields::{Fields, Report};
+use crate::manifest::pod;
 use crate::manifest::yaml::{Key, Node, Place, Value};
-use crate::manifest::{container, security};
 use crate::pod::Template;
 
 /// One Service, checked.
@@ -87,12 +86,6 @@ struct Owner<'a> {
     is_in_shadow: bool,
 }
 
-/// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
-const DEFAULT_TIMEOUT_SECONDS: u32 = 300;
-const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
-/// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
-const MOST_TIMEOUT_SECONDS: u32 = 86_400;
-
 /// What `kubectl get -o yaml` adds to a manifest.
 const WRITTEN_BY_SERVERS: &[&str] = &[
     "creationTimestamp",
@@ -105,28 +98,6 @@ const WRITTEN_BY_SERVERS: &[&str] = &[
     "resourceVersion",
     "selfLink",
     "uid",
-];
-
-const POD_REFUSED: &[Refusal] = &[
-    ("activeDeadlineSeconds", "pods live as long as they are needed"),
-    ("affinity", "there is one machine"),
-    ("automountServiceAccountToken", "there are no service accounts"),
-    ("dnsConfig", "the app uses this machine's name resolution"),
-    ("dnsPolicy", "the app uses this machine's name resolution"),
-    ("hostAliases", "the app uses this machine's name resolution"),
-    ("hostIPC", "the app is a process of this machine"),
-    ("hostNetwork", "the app is a process of this machine"),
-    ("hostPID", "the app is a process of this machine"),
-    ("imagePullSecrets", "no image is run"),
-    ("initContainers", "prepare in the command itself"),
-    ("nodeSelector", "there is one machine"),
-    ("priorityClassName", "there is one machine"),
-    ("restartPolicy", "a pod that fails is always replaced"),
-    ("runtimeClassName", "no container is run"),
-    ("schedulerName", "there is one machine"),
-    ("tolerations", "there is one machine"),
-    ("topologySpreadConstraints", "there is one machine"),
-    ("volumes", "the app sees this machine's files"),
 ];
 
 /// The Service's name, if so much of the document can be read.
@@ -174,36 +145,16 @@ fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionNa
         return None;
     };
     fields.ignore(WRITTEN_BY_SERVERS);
-    let name = label(&mut fields, "name", report);
+    let name = fields.label("name", report);
     if fields.take("name").is_none() {
         report.refuse(fields.place, "metadata.name is missing");
     }
-    let namespace = label(&mut fields, "namespace", report);
+    let namespace = fields.label("namespace", report);
     fields.text_map("labels", report);
     let annotations = fields.text_map("annotations", report);
     refuse_all(misplaced_annotations(&as_map(&annotations)), &annotations, report);
     fields.finish(&[("generateName", "give it a name")], report);
     RevisionName::new(namespace.unwrap_or(DEFAULT_NAMESPACE), "service", name?).ok()
-}
-
-/// A name that can be part of a host.
-fn label<'n>(fields: &mut Fields<'n>, name: &'static str, report: &mut Report) -> Option<&'n str> {
-    let place = fields.take(name)?.place;
-    let text = fields.text(name, report)?;
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_label = (1..=63).contains(&text.len())
-        && text.bytes().all(legal)
-        && !text.starts_with('-')
-        && !text.ends_with('-');
-    if is_label {
-        return Some(text);
-    }
-    let path = fields.path_of(name);
-    report.refuse(
-        place,
-        format!("{path} is {text:?}; use 1 to 63 of a-z, 0-9 and \"-\", not beginning or ending with \"-\""),
-    );
-    None
 }
 
 type ReadTemplate = (Template, RevisionSettings, Duration);
@@ -251,7 +202,7 @@ fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) 
     if let Some(mut metadata) = fields.mapping("metadata", report) {
         metadata.ignore(WRITTEN_BY_SERVERS);
         metadata.ignore(&["namespace"]);
-        template.name = label(&mut metadata, "name", report).map(str::to_owned);
+        template.name = metadata.label("name", report).map(str::to_owned);
         let labels = metadata.text_map("labels", report);
         let annotations = metadata.text_map("annotations", report);
         metadata.finish(&[("generateName", "templates are numbered")], report);
@@ -267,10 +218,10 @@ fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) 
     }
     match fields.mapping("spec", report) {
         Some(spec) => {
-            let resources = pod_spec(spec, owner.shelf, &mut template, report);
+            let resources = pod::read(spec, owner.shelf, &mut template, report);
             settings.requests = resources.requests.clone();
             let spec = settings.resolve(owner.cluster, template.container_concurrency, deadline);
-            resources.warn_unless_needed(spec.hpa.as_deref(), report);
+            resources.check(spec.hpa.as_deref(), report);
         }
         None => report
             .refuse(fields.place, format!("{} is missing: nothing says what to run", fields.path_of("spec"))),
@@ -375,72 +326,4 @@ fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) ->
             PROGRESS_DEADLINE_DEFAULT
         }
     }
-}
-
-fn pod_spec(
-    mut spec: Fields<'_>,
-    shelf: Shelf<'_>,
-    template: &mut Template,
-    report: &mut Report,
-) -> Resources {
-    let mut resources = Resources::default();
-    template.container_concurrency =
-        spec.integer("containerConcurrency", 0..=MOST_CONTAINER_CONCURRENCY, report).unwrap_or(0);
-    template.timeouts = timeouts(&mut spec, report);
-    template.termination_grace = spec
-        .integer("terminationGracePeriodSeconds", 0..=MOST_TIMEOUT_SECONDS, report)
-        .map(|seconds| Duration::from_secs(seconds.into()));
-    spec.warn_of("serviceAccountName", "there are no service accounts", report);
-    // Knative writes `false` into every Service.
-    if spec.take("enableServiceLinks").is_some_and(|node| node.value != Value::Bool(false)) {
-        spec.warn_of("enableServiceLinks", "there are no service links", report);
-    }
-    security::read(&mut spec, report);
-    let containers = spec.list("containers", report);
-    match containers.as_deref() {
-        Some([(path, one)]) => {
-            if let Some(container) = Fields::of(one, path.clone(), report) {
-                resources = container::read(container, shelf, template, report);
-            }
-        }
-        Some([_, (path, second), ..]) => {
-            report.refuse(
-                second.place,
-                format!("{path} is one container too many: on one machine a pod runs one command"),
-            );
-        }
-        Some([]) => report.refuse(spec.place, format!("{} is empty", spec.path_of("containers"))),
-        None if spec.take("containers").is_none() => {
-            report.refuse(spec.place, format!("{} is missing", spec.path_of("containers")));
-        }
-        None => {}
-    }
-    spec.finish(POD_REFUSED, report);
-    resources
-}
-
-fn timeouts(spec: &mut Fields<'_>, report: &mut Report) -> RequestTimeouts {
-    let request =
-        spec.integer("timeoutSeconds", 0..=MOST_TIMEOUT_SECONDS, report).unwrap_or(DEFAULT_TIMEOUT_SECONDS);
-    let mut within = |name: &'static str| {
-        let seconds = spec.integer(name, 0..=MOST_TIMEOUT_SECONDS, report)?;
-        if request > 0 && seconds > request {
-            let (path, place) = (spec.path_of(name), spec.take(name).map(|node| node.place));
-            report.refuse(
-                place,
-                format!(
-                    "{path} is {seconds}, more than timeoutSeconds ({request}); it could never be reached"
-                ),
-            );
-        }
-        limit(seconds)
-    };
-    let response_start = within("responseStartTimeoutSeconds");
-    let idle = within("idleTimeoutSeconds");
-    RequestTimeouts { request: limit(request), response_start, idle }
-}
-
-/// Zero means no limit.
-fn limit(seconds: u32) -> Option<Duration> {
-    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

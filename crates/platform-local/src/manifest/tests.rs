@@ -1,3 +1,4 @@
+mod containers;
 mod env;
 mod hpa;
 
@@ -281,7 +282,6 @@ fn refused_fields_of_the_template() {
         ("security", in_pod("securityContext: {runAsUser: 0}")),
         ("grace period", in_pod("terminationGracePeriodSeconds: -1")),
         ("misspelt limit", in_pod("containerConcurency: 1")),
-        ("two containers", format!("{MINIMAL}        - command: [b]\n")),
         (
             "no container",
             MINIMAL.replace(

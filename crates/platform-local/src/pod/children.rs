@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -10,22 +11,48 @@ use serde_json::{Value as Json, json};
 use vocabulary::format_duration;
 
 use crate::executable::this_executable;
-use crate::pod::{EnvValue, PodFact, PodSpec, Probes};
+use crate::pod::ports::ReservedPort;
+use crate::pod::{Container, EnvValue, PodFact, PodSpec, Probes};
 
 /// Where every pod's app is reached.
 const POD_ADDRESS: &str = "127.0.0.1";
 
-/// Starts the app. Its outputs are ours, which the supervisor reads.
-pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
-    let variables = app_variables(spec, port);
-    let words: Vec<String> = spec.template.app.command.iter().map(|word| expand(word, &variables)).collect();
+/// A container of a pod, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed<'a> {
+    container: &'a Container,
+    /// Its own port.
+    port: u16,
+    /// Those of all containers of the pod, in their order.
+    ports: &'a [ReservedPort],
+}
+
+impl<'a> Placed<'a> {
+    /// The container at this place in the order of all; the app is the first.
+    pub(crate) fn of(spec: &'a PodSpec, ports: &'a [ReservedPort], index: usize) -> Self {
+        let container = spec.template.containers().nth(index).expect("one of the containers");
+        Self { container, port: ports[index].number, ports }
+    }
+}
+
+/// Starts a container. Its outputs are ours, which the supervisor reads, unless it has some of its own.
+pub(crate) fn start(
+    spec: &PodSpec,
+    placed: Placed<'_>,
+    outputs: Option<(OwnedFd, OwnedFd)>,
+) -> io::Result<Child> {
+    let variables = variables_of(spec, placed);
+    let words: Vec<String> = placed.container.command.iter().map(|word| expand(word, &variables)).collect();
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command_of(program);
     command.args(arguments).envs(variables).stdin(Stdio::null());
-    enter_directory(&mut command, spec);
+    if let Some((stdout, stderr)) = outputs {
+        command.stdout(stdout).stderr(stderr);
+    }
+    enter_directory(&mut command, placed.container);
     command.spawn().map_err(|error| {
         let is_relative = program.contains('/') && !program.starts_with('/');
-        let directory = spec.template.app.directory.as_ref().filter(|_| is_relative);
+        let directory = placed.container.directory.as_ref().filter(|_| is_relative);
         let place = directory.map(|path| format!(" in {}", path.display()));
         io::Error::other(format!("{program:?}{}: {error}", place.unwrap_or_default()))
     })
@@ -33,7 +60,7 @@ pub(crate) fn start_app(spec: &PodSpec, port: u16) -> io::Result<Child> {
 
 /// Starts the queue-proxy, which announces its ports on its standard output, logs on its standard error and
 /// reads on its standard input what the app uses.
-pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> {
+pub(crate) fn start_queue_proxy(spec: &PodSpec, app: Placed<'_>) -> io::Result<Child> {
     let mut command = command_of("ebb");
     command
         .arg("queue-proxy")
@@ -45,9 +72,9 @@ pub(crate) fn start_queue_proxy(spec: &PodSpec, port: u16) -> io::Result<Child> 
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_setting(name)) {
         command.env_remove(name);
     }
-    command.envs(queue_proxy_variables(spec, port));
+    command.envs(queue_proxy_variables(spec, app));
     // Exec probes run where the app runs.
-    enter_directory(&mut command, spec);
+    enter_directory(&mut command, app.container);
     command.spawn()
 }
 
@@ -68,24 +95,29 @@ fn is_foreign_setting(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"EBB_") && !PASSED_ON.iter().any(|passed_on| name == *passed_on)
 }
 
-fn enter_directory(command: &mut Command, spec: &PodSpec) {
-    if let Some(directory) = &spec.template.app.directory {
+fn enter_directory(command: &mut Command, container: &Container) {
+    if let Some(directory) = &container.directory {
         command.current_dir(directory);
     }
 }
 
 type Variables = BTreeMap<String, String>;
 
-/// What the app finds in its environment besides what `ebb` itself was started with.
-fn app_variables(spec: &PodSpec, port: u16) -> Variables {
+/// What a container finds in its environment besides what `ebb` itself was started with. Of several each finds the others' ports too.
+fn variables_of(spec: &PodSpec, placed: Placed<'_>) -> Variables {
     let ours = [
-        ("PORT", port.to_string()),
+        ("PORT", placed.port.to_string()),
         ("K_SERVICE", spec.service.clone()),
         ("K_CONFIGURATION", spec.service.clone()),
         ("K_REVISION", spec.revision.clone()),
     ];
     let mut variables: Variables = ours.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    for (name, value) in &spec.template.app.env {
+    for (container, port) in spec.template.containers().zip(placed.ports) {
+        if let Some(name) = &container.name {
+            variables.insert(port_variable(name), port.number.to_string());
+        }
+    }
+    for (name, value) in &placed.container.env {
         let value = match value {
             EnvValue::Written(text) => expand(text, &variables),
             EnvValue::Literal { literal } => literal.clone(),
@@ -94,6 +126,11 @@ fn app_variables(spec: &PodSpec, port: u16) -> Variables {
         variables.insert(name.clone(), value);
     }
     variables
+}
+
+/// Under which the others find a container: `PORT_LOG_SHIPPER` for `log-shipper`.
+fn port_variable(container: &str) -> String {
+    format!("PORT_{}", container.to_uppercase().replace('-', "_"))
 }
 
 fn fact_about(spec: &PodSpec, fact: PodFact) -> String {
@@ -129,11 +166,11 @@ fn expand(text: &str, variables: &Variables) -> String {
 }
 
 /// Knative's variables, and ours for what Knative gives to its kubelet.
-fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String)> {
+fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, String)> {
     let template = &spec.template;
     let seconds = |timeout: Option<std::time::Duration>| timeout.unwrap_or_default().as_secs().to_string();
     let probe = |probe: &Option<Json>| match probe {
-        Some(probe) => completed(probe, spec, port).to_string(),
+        Some(probe) => completed(probe, spec, app).to_string(),
         None => String::new(),
     };
     let Probes { readiness, liveness, startup } = &template.probes;
@@ -141,7 +178,7 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
         ("CONTAINER_CONCURRENCY", template.container_concurrency.to_string()),
         ("QUEUE_SERVING_PORT", "0".to_owned()),
         ("QUEUE_SERVING_TLS_PORT", String::new()),
-        ("USER_PORT", port.to_string()),
+        ("USER_PORT", app.port.to_string()),
         ("EBB_APP_PROTOCOL", template.protocol.as_str().to_owned()),
         ("REVISION_TIMEOUT_SECONDS", seconds(template.timeouts.request)),
         ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(template.timeouts.response_start)),
@@ -169,15 +206,15 @@ fn queue_proxy_variables(spec: &PodSpec, port: u16) -> Vec<(&'static str, String
 }
 
 /// Fills in what is known only now: the app's port where no other was given, and the app's environment for commands.
-fn completed(probe: &Json, spec: &PodSpec, port: u16) -> Json {
+fn completed(probe: &Json, spec: &PodSpec, app: Placed<'_>) -> Json {
     let mut probe = probe.clone();
     for handler in ["httpGet", "tcpSocket", "grpc"] {
         if let Some(handler) = probe.get_mut(handler).and_then(Json::as_object_mut) {
-            handler.entry("port").or_insert_with(|| json!(port));
+            handler.entry("port").or_insert_with(|| json!(app.port));
         }
     }
     if let Some(command) = probe.pointer_mut("/exec/command") {
-        let variables = app_variables(spec, port);
+        let variables = variables_of(spec, app);
         let words = command.as_array().cloned().unwrap_or_default();
         let words = words.iter().filter_map(Json::as_str).enumerate().map(|(index, word)| {
             let word = expand(word, &variables);
@@ -193,6 +230,10 @@ fn completed(probe: &Json, spec: &PodSpec, port: u16) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn port(number: u16) -> [ReservedPort; 1] {
+        [ReservedPort::unreserved(number)]
+    }
 
     fn spec(probe: Json) -> PodSpec {
         let mut spec = PodSpec {
@@ -214,7 +255,7 @@ mod tests {
     fn the_queue_proxy_is_told_how_long_an_end_may_take() {
         let mut spec = spec(json!({}));
         spec.template.termination_grace = Some(std::time::Duration::from_secs(25));
-        let variables = queue_proxy_variables(&spec, 20_001);
+        let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
         let of = |wanted: &str| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
         };
@@ -235,7 +276,7 @@ mod tests {
         ] {
             spec.template.app.env.push((name.to_owned(), value));
         }
-        let variables = app_variables(&spec, 20_001);
+        let variables = variables_of(&spec, Placed::of(&spec, &port(20_001), 0));
         let of = |name: &str| variables.get(name).map(String::as_str);
         assert_eq!((of("PASSWORD"), of("URL")), (Some("$(PORT) $$"), Some("http://x:$(PORT) $$@y")));
         let facts = (of("POD"), of("NAMESPACE"), of("ADDRESS"));
@@ -243,16 +284,32 @@ mod tests {
     }
 
     #[test]
+    fn of_several_containers_each_has_a_port_and_knows_the_others() {
+        let mut spec = spec(json!({}));
+        let named = |name: &str| Container { name: Some(name.to_owned()), ..Container::default() };
+        (spec.template.app, spec.template.sidecars) = (named("web"), vec![named("log-shipper")]);
+        let ports = [20_001, 20_002].map(ReservedPort::unreserved);
+        for (index, own) in [(0, "20001"), (1, "20002")] {
+            let variables = variables_of(&spec, Placed::of(&spec, &ports, index));
+            for (name, value) in [("PORT", own), ("PORT_WEB", "20001"), ("PORT_LOG_SHIPPER", "20002")] {
+                assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name} of {index}");
+            }
+        }
+    }
+
+    #[test]
     fn a_probe_without_a_port_asks_the_apps() {
         let spec = spec(json!({"httpGet": {"path": "/"}}));
-        let variables = queue_proxy_variables(&spec, 20_001);
+        let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
         let probe = variables.iter().find(|(name, _)| *name == "SERVING_READINESS_PROBE").expect("set");
         assert_eq!(probe.1, r#"{"httpGet":{"path":"/","port":20001}}"#);
     }
 
     #[test]
     fn an_exec_probe_sees_the_apps_environment() {
-        let probe = completed(&json!({"exec": {"command": ["cat", "$(PORT)"]}}), &spec(json!({})), 20_001);
+        let (spec, port) = (spec(json!({})), port(20_001));
+        let written = json!({"exec": {"command": ["cat", "$(PORT)"]}});
+        let probe = completed(&written, &spec, Placed::of(&spec, &port, 0));
         let expected = json!([
             "env",
             "GREETING=port 20001",

@@ -7,7 +7,7 @@ use vocabulary::QueueProxyAnnouncement;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum PodMessage {
-    /// Both processes run.
+    /// All processes run.
     Started {
         /// The app's process.
         app_pid: i32,
@@ -15,6 +15,9 @@ pub(crate) enum PodMessage {
         queue_proxy_pid: i32,
         /// What the app was given as `$PORT`.
         app_port: u16,
+        /// Containers beside it.
+        #[serde(default)]
+        sidecars: Vec<SidecarProcess>,
     },
     /// The queue-proxy listens.
     Announced(QueueProxyAnnouncement),
@@ -23,11 +26,25 @@ pub(crate) enum PodMessage {
         /// Without its end.
         line: String,
     },
-    /// App or queue-proxy ended by itself, or could not be started; the other is being ended.
+    /// A container or the queue-proxy ended by itself, or could not be started; the others are being ended.
     Failed {
         /// What happened, for people.
         reason: String,
+        /// The container, where there are several and it was one of them.
+        #[serde(default)]
+        container: Option<String>,
     },
+}
+
+/// A container beside the app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SidecarProcess {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Its process.
+    pub(crate) pid: i32,
+    /// What it was given as `$PORT`.
+    pub(crate) port: u16,
 }
 
 /// The longest line in either direction: a specification with all its environment fits easily, and anything longer is not ours.

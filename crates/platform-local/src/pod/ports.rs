@@ -20,7 +20,15 @@ const LAST: u16 = 29_999;
 pub(crate) struct ReservedPort {
     /// Its number.
     pub(crate) number: u16,
-    _name: UnixDatagram,
+    _name: Option<UnixDatagram>,
+}
+
+#[cfg(test)]
+impl ReservedPort {
+    /// A number that nobody holds, for tests that listen nowhere.
+    pub(crate) fn unreserved(number: u16) -> Self {
+        Self { number, _name: None }
+    }
 }
 
 /// Reserves a port; `seed` says where to begin to look, so that pods that start together do not all try the same.
@@ -37,7 +45,7 @@ pub(crate) fn reserve(seed: u32) -> io::Result<ReservedPort> {
 fn try_reserve(number: u16) -> Option<ReservedPort> {
     let name = SocketAddr::from_abstract_name(format!("ebb-port-{number}")).ok()?;
     let name = UnixDatagram::bind_addr(&name).ok()?;
-    is_free(number).then_some(ReservedPort { number, _name: name })
+    is_free(number).then_some(ReservedPort { number, _name: Some(name) })
 }
 
 /// Whether a server that sets no socket options could listen there now: stricter than most, so that it holds for every app.

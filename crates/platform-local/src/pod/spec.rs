@@ -63,6 +63,9 @@ pub(crate) struct Template {
     /// What the app has from TERM to KILL, if the manifest says so.
     #[serde(default)]
     pub(crate) termination_grace: Option<Duration>,
+    /// Containers beside the app's.
+    #[serde(default)]
+    pub(crate) sidecars: Vec<Container>,
 }
 
 impl Template {
@@ -70,11 +73,19 @@ impl Template {
     pub(crate) fn app_grace(&self) -> Duration {
         self.termination_grace.unwrap_or(APP_GRACE)
     }
+
+    /// All containers, the app's first.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &Container> {
+        std::iter::once(&self.app).chain(&self.sidecars)
+    }
 }
 
 /// One program of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Container {
+    /// What it is called, where there are several.
+    #[serde(default, rename = "container")]
+    pub(crate) name: Option<String>,
     /// Command and arguments. A first word `ebb` means the `ebb` executable.
     pub(crate) command: Vec<String>,
     /// Environment variables; a later one may speak of an earlier one, and takes its place if it has the same name.

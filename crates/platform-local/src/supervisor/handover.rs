@@ -111,6 +111,15 @@ pub(super) struct PodHandles {
     pub(super) pid: i32,
     /// What was read of a message that is not whole yet.
     pub(super) begun: Vec<u8>,
+    /// Of each container, the app's first.
+    pub(super) outputs: Vec<ContainerOutputs>,
+}
+
+/// What a container prints to.
+#[derive(Debug)]
+pub(super) struct ContainerOutputs {
+    /// Which, where there are several.
+    pub(super) container: Option<String>,
     /// `None`: nobody prints there any more.
     pub(super) stdout: Option<PipeHandles>,
     pub(super) stderr: Option<PipeHandles>,

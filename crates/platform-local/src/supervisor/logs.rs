@@ -26,10 +26,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{PodName, RevisionName};
 
-use super::handover::{PipeHandles, Verdict};
+use super::handover::{ContainerOutputs, PipeHandles, Verdict};
 
 use output::Output;
 use pipe::{PipeQuestion, PipeReader};
+use store::LogSource;
 pub use store::{LogLine, LogQuery, LogStore, LogStream};
 
 /// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is stuck.
@@ -73,12 +74,11 @@ impl LogSink {
     pub(crate) fn of_pod(&self, revision: &RevisionName, pod: &PodName) -> PodLog {
         let writer = LineWriter {
             sink: self.clone(),
-            revision: revision.clone(),
-            pod: pod.clone(),
+            source: LogSource { revision: revision.clone(), pod: pod.clone(), container: None },
             gap: 0,
             dropped: self.store.dropped_lines(revision),
         };
-        PodLog { writer, ending: CancellationToken::new(), stdout: None, stderr: None, reading: Vec::new() }
+        PodLog { writer, ending: CancellationToken::new(), readers: Vec::new(), reading: Vec::new() }
     }
 }
 
@@ -86,8 +86,7 @@ impl LogSink {
 #[derive(Clone, Debug)]
 pub(crate) struct LineWriter {
     sink: LogSink,
-    revision: RevisionName,
-    pod: PodName,
+    source: LogSource,
     /// Lines dropped since one went out.
     gap: u64,
     /// All that were ever dropped.
@@ -117,8 +116,26 @@ impl LineWriter {
     }
 
     fn keep(&self, stream: LogStream, text: &str) -> Arc<LogLine> {
-        self.sink.store.add(&self.revision, &self.pod, stream, text)
+        self.sink.store.add(&self.source, stream, text)
     }
+}
+
+/// Whoever reads what one container prints.
+#[derive(Debug)]
+struct OutputReaders {
+    container: Option<String>,
+    stdout: Option<mpsc::Sender<PipeQuestion>>,
+    stderr: Option<mpsc::Sender<PipeQuestion>>,
+}
+
+/// A copy of what one of them reads. One that is at its end has nothing to hand over.
+async fn stand_still(
+    reader: Option<&mpsc::Sender<PipeQuestion>>,
+    verdict: &watch::Receiver<Verdict>,
+) -> Option<PipeHandles> {
+    let (reply, answer) = oneshot::channel();
+    reader?.send(PipeQuestion::StandStill(reply, verdict.clone())).await.ok()?;
+    answer.await.ok()
 }
 
 /// One pod's output.
@@ -127,44 +144,48 @@ pub(crate) struct PodLog {
     writer: LineWriter,
     /// The pod has ended: what it printed is read, and nobody waits for more.
     ending: CancellationToken,
-    /// Whoever reads it.
-    stdout: Option<mpsc::Sender<PipeQuestion>>,
-    stderr: Option<mpsc::Sender<PipeQuestion>>,
+    /// Whoever reads it: of each container, the app's first.
+    readers: Vec<OutputReaders>,
     reading: Vec<tokio::task::JoinHandle<()>>,
 }
 
 impl PodLog {
-    /// Reads what the app prints until nobody can print any more.
-    pub(crate) fn read(
-        &mut self,
-        stdout: Option<PipeHandles>,
-        stderr: Option<PipeHandles>,
-    ) -> io::Result<()> {
-        self.stdout = stdout.map(|output| self.start(output, LogStream::Stdout)).transpose()?;
-        self.stderr = stderr.map(|output| self.start(output, LogStream::Stderr)).transpose()?;
+    /// Reads what containers print until nobody can print any more.
+    pub(super) fn read(&mut self, outputs: Vec<ContainerOutputs>) -> io::Result<()> {
+        for ContainerOutputs { container, stdout, stderr } in outputs {
+            let source = LogSource { container: container.clone(), ..self.writer.source.clone() };
+            let writer = LineWriter { source, ..self.writer.clone() };
+            let mut start = |output: Option<PipeHandles>, stream| {
+                output.map(|output| self.start(output, stream, writer.clone())).transpose()
+            };
+            let (stdout, stderr) = (start(stdout, LogStream::Stdout)?, start(stderr, LogStream::Stderr)?);
+            self.readers.push(OutputReaders { container, stdout, stderr });
+        }
         Ok(())
     }
 
-    fn start(&mut self, output: PipeHandles, stream: LogStream) -> io::Result<mpsc::Sender<PipeQuestion>> {
+    fn start(
+        &mut self,
+        output: PipeHandles,
+        stream: LogStream,
+        writer: LineWriter,
+    ) -> io::Result<mpsc::Sender<PipeQuestion>> {
         let PipeHandles { pipe, begun } = output;
-        let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, begun, self.writer.clone());
+        let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, begun, writer);
         let (ask, asked) = mpsc::channel(1);
         self.reading.push(tokio::spawn(reader.run(self.ending.clone(), asked)));
         Ok(ask)
     }
 
     /// Copies of what is read, for somebody else. Nothing more is read until the verdict, and after it only if nothing was given.
-    pub(super) async fn hand_over(&self, verdict: &watch::Receiver<Verdict>) -> [Option<PipeHandles>; 2] {
-        let mut handles = [None, None];
-        for (asked, handles) in [&self.stdout, &self.stderr].into_iter().zip(&mut handles) {
-            let Some(ask) = asked else { continue };
-            let (reply, answer) = oneshot::channel();
-            // A reader that is at its end has nothing to hand over.
-            if ask.send(PipeQuestion::StandStill(reply, verdict.clone())).await.is_ok() {
-                *handles = answer.await.ok();
-            }
+    pub(super) async fn hand_over(&self, verdict: &watch::Receiver<Verdict>) -> Vec<ContainerOutputs> {
+        let mut outputs = Vec::new();
+        for readers in &self.readers {
+            let stdout = stand_still(readers.stdout.as_ref(), verdict).await;
+            let stderr = stand_still(readers.stderr.as_ref(), verdict).await;
+            outputs.push(ContainerOutputs { container: readers.container.clone(), stdout, stderr });
         }
-        handles
+        outputs
     }
 
     /// A line of the queue-proxy's own log. Nobody waits for those, there or here.
@@ -172,9 +193,11 @@ impl PodLog {
         self.writer.write_now(LogStream::QueueProxy, line);
     }
 
-    /// What the app printed last on its standard error.
-    pub(crate) async fn last_words(&self) -> Vec<String> {
-        let Some(ask) = &self.stderr else { return Vec::new() };
+    /// What a container, or else the app, printed last on its standard error.
+    pub(crate) async fn last_words(&self, container: Option<&str>) -> Vec<String> {
+        let is_meant = |readers: &&OutputReaders| readers.container.as_deref() == container;
+        let readers = self.readers.iter().find(is_meant).or(self.readers.first());
+        let Some(ask) = readers.and_then(|readers| readers.stderr.as_ref()) else { return Vec::new() };
         let (reply, answer) = oneshot::channel();
         let asking = async {
             ask.send(PipeQuestion::LastWords(reply)).await.ok()?;
@@ -194,6 +217,6 @@ impl PodLog {
             }
         };
         let _ = tokio::time::timeout(END_PATIENCE, read).await;
-        self.writer.sink.store.note_end(&self.writer.revision, &self.writer.pod);
+        self.writer.sink.store.note_end(&self.writer.source.revision, &self.writer.source.pod);
     }
 }

@@ -8,7 +8,7 @@ use orchestration::PodFacts;
 use scaling::PodPhase;
 use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
 
-use crate::pod::{PodMessage, Template};
+use crate::pod::{PodMessage, SidecarProcess, Template};
 use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{PodRecord, StageRecord};
 use crate::supervisor::restarts::Life;
@@ -173,7 +173,11 @@ impl Pod {
     pub(crate) fn note(&mut self, message: &PodMessage) {
         let mut detail = |name: &str, value: String| self.details.insert(name.to_owned(), value);
         match message {
-            PodMessage::Started { app_pid, queue_proxy_pid, app_port } => {
+            PodMessage::Started { app_pid, queue_proxy_pid, app_port, sidecars } => {
+                for SidecarProcess { name, pid, port } in sidecars {
+                    detail(&format!("container_{name}_pid"), pid.to_string());
+                    detail(&format!("container_{name}_port"), port.to_string());
+                }
                 detail("app_pid", app_pid.to_string());
                 detail("queue_proxy_pid", queue_proxy_pid.to_string());
                 detail("app_port", app_port.to_string());

@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::process::Command;
+use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
 use vocabulary::{PodName, RevisionName};
 
 use crate::executable::this_executable;
 use crate::lines::Lines;
-use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
+use crate::pod::{Container, LONGEST_LINE, PodMessage, PodSpec, send_outputs};
 use crate::supervisor::failure::Failure;
 use crate::supervisor::fleet::PodNews;
-use crate::supervisor::handover::{PipeHandles, PodHandles, Question, Verdict, decided};
+use crate::supervisor::handover::{ContainerOutputs, PipeHandles, PodHandles, Question, Verdict, decided};
 use crate::supervisor::lifeline::Lifeline;
 use crate::supervisor::logs::{LogSink, PodLog};
 
@@ -134,8 +134,8 @@ struct PodProcess {
     socket: UnixStream,
     /// What was read of a message by whoever had it before.
     begun: Vec<u8>,
-    stdout: Option<PipeHandles>,
-    stderr: Option<PipeHandles>,
+    /// Of each container, the app's first.
+    outputs: Vec<ContainerOutputs>,
 }
 
 impl PodProcess {
@@ -146,8 +146,7 @@ impl PodProcess {
             lifeline: Lifeline::of_descriptor(handles.process, handles.pid)?,
             socket: UnixStream::from_std(socket)?,
             begun: handles.begun,
-            stdout: handles.stdout,
-            stderr: handles.stderr,
+            outputs: handles.outputs,
         })
     }
 }
@@ -167,11 +166,23 @@ fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let pipe = |pipe: std::io::Result<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new() });
-    let stdout = child.stdout.take().map(|stdout| pipe(stdout.into_owned_fd())).transpose()?;
-    let stderr = child.stderr.take().map(|stderr| pipe(stderr.into_owned_fd())).transpose()?;
+    let stdout = child.stdout.take().map(ChildStdout::into_owned_fd).transpose()?;
+    let stderr = child.stderr.take().map(ChildStderr::into_owned_fd).transpose()?;
+    let (mut outputs, mut theirs) = (Vec::new(), Vec::new());
+    outputs.push(outputs_of(&spec.template.app, stdout, stderr));
+    for container in &spec.template.sidecars {
+        let ((stdout, to_stdout), (stderr, to_stderr)) = (std::io::pipe()?, std::io::pipe()?);
+        theirs.extend([OwnedFd::from(to_stdout), to_stderr.into()]);
+        outputs.push(outputs_of(container, Some(stdout.into()), Some(stderr.into())));
+    }
+    send_outputs(&ours, &theirs)?;
     let socket = UnixStream::from_std(ours)?;
-    Ok(PodProcess { lifeline: Lifeline::of_child(child), socket, begun: Vec::new(), stdout, stderr })
+    Ok(PodProcess { lifeline: Lifeline::of_child(child), socket, begun: Vec::new(), outputs })
+}
+
+fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> ContainerOutputs {
+    let new = |pipe: Option<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new() });
+    ContainerOutputs { container: container.name.clone(), stdout: new(stdout), stderr: new(stderr) }
 }
 
 /// Who watches over a process.
@@ -194,9 +205,9 @@ enum Silence {
 impl ProcessWatch {
     /// Returns how it ended, or nothing if it was handed over.
     async fn follow(&mut self, process: PodProcess) -> Option<String> {
-        let PodProcess { mut lifeline, socket, begun, stdout, stderr } = process;
+        let PodProcess { mut lifeline, socket, begun, outputs } = process;
         // Its descendants hold these pipes too, so what they print last comes after its end.
-        if let Err(error) = self.log.read(stdout, stderr) {
+        if let Err(error) = self.log.read(outputs) {
             tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
         }
         let lines = Lines::continued(begun, LONGEST_LINE);
@@ -260,11 +271,11 @@ impl ProcessWatch {
     ) -> Verdict {
         let Question { reply, mut verdict } = question;
         let copies = async {
-            let [stdout, stderr] = self.log.hand_over(&verdict).await;
+            let outputs = self.log.hand_over(&verdict).await;
             let socket: &UnixStream = socket.as_ref();
             let (socket, process) = (socket.as_fd().try_clone_to_owned()?, lifeline.descriptor()?);
             let pid = lifeline.pid();
-            std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), stdout, stderr })
+            std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), outputs })
         };
         let mut early = verdict.clone();
         let handles = tokio::select! {
@@ -295,8 +306,9 @@ impl ProcessWatch {
     async fn take(&mut self, message: PodMessage) {
         let news = match message {
             PodMessage::QueueProxyLogged { line } => return self.log.note_queue_proxy(&line),
-            PodMessage::Failed { reason } => {
-                PodNews::Failed(Failure { reason, last_lines: self.log.last_words().await })
+            PodMessage::Failed { reason, container } => {
+                let last_lines = self.log.last_words(container.as_deref()).await;
+                PodNews::Failed(Failure { reason, last_lines })
             }
             PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
         };

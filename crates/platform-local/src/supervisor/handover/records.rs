@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodName, QueueProxyAnnouncement, ReplicaName, RevisionName, Routing};
 
-use super::{PipeHandles, PodHandles};
+use super::{ContainerOutputs, PipeHandles, PodHandles};
 use crate::pod::Template;
 
 /// Everything.
@@ -90,11 +90,22 @@ pub(crate) enum StageRecord {
 }
 
 /// Its process: its number, and what was begun to be read. Descriptors follow in this order: socket, process, standard output and
-/// standard error, the latter two if they are open.
+/// standard error of the app and then of each other container, as far as they are open.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessRecord {
     pub(crate) pid: i32,
     pub(crate) begun: Vec<u8>,
+    #[serde(flatten)]
+    pub(crate) app: OutputsRecord,
+    #[serde(default)]
+    pub(crate) sidecars: Vec<OutputsRecord>,
+}
+
+/// What was begun to be read of a container's outputs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OutputsRecord {
+    #[serde(default)]
+    pub(crate) container: Option<String>,
     pub(crate) stdout: Option<Vec<u8>>,
     pub(crate) stderr: Option<Vec<u8>>,
 }
@@ -102,29 +113,47 @@ pub(crate) struct ProcessRecord {
 impl ProcessRecord {
     pub(super) fn new(handles: PodHandles, descriptors: &mut Vec<OwnedFd>) -> Self {
         descriptors.extend([handles.socket, handles.process]);
-        let mut output = |output: Option<PipeHandles>| {
-            output.map(|output| {
-                descriptors.push(output.pipe);
-                output.begun
-            })
-        };
-        let (stdout, stderr) = (output(handles.stdout), output(handles.stderr));
-        Self { pid: handles.pid, begun: handles.begun, stdout, stderr }
+        let outputs = handles.outputs.into_iter();
+        let mut outputs = outputs.map(|outputs| OutputsRecord::new(outputs, descriptors));
+        let app = outputs.next().expect("a pod has an app");
+        Self { pid: handles.pid, begun: handles.begun, app, sidecars: outputs.collect() }
     }
 
     /// How many there are.
     pub(super) fn descriptors(&self) -> usize {
-        2 + usize::from(self.stdout.is_some()) + usize::from(self.stderr.is_some())
+        let open = |outputs: &OutputsRecord| {
+            usize::from(outputs.stdout.is_some()) + usize::from(outputs.stderr.is_some())
+        };
+        2 + open(&self.app) + self.sidecars.iter().map(open).sum::<usize>()
     }
 
     /// Joins the record with its descriptors again; `None` if there are not enough.
     pub(super) fn handles(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<PodHandles> {
         let (socket, process) = (descriptors.next()?, descriptors.next()?);
+        let outputs = std::iter::once(self.app).chain(self.sidecars);
+        let outputs = outputs.map(|record| record.outputs(descriptors)).collect::<Option<Vec<_>>>()?;
+        Some(PodHandles { socket, process, pid: self.pid, begun: self.begun, outputs })
+    }
+}
+
+impl OutputsRecord {
+    fn new(outputs: ContainerOutputs, descriptors: &mut Vec<OwnedFd>) -> Self {
+        let mut begun = |output: Option<PipeHandles>| {
+            output.map(|output| {
+                descriptors.push(output.pipe);
+                output.begun
+            })
+        };
+        let (stdout, stderr) = (begun(outputs.stdout), begun(outputs.stderr));
+        Self { container: outputs.container, stdout, stderr }
+    }
+
+    fn outputs(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<ContainerOutputs> {
         let mut output = |begun: Option<Vec<u8>>| match begun {
             Some(begun) => descriptors.next().map(|pipe| Some(PipeHandles { pipe, begun })),
             None => Some(None),
         };
         let (stdout, stderr) = (output(self.stdout)?, output(self.stderr)?);
-        Some(PodHandles { socket, process, pid: self.pid, begun: self.begun, stdout, stderr })
+        Some(ContainerOutputs { container: self.container, stdout, stderr })
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use runtime::LogFormat;
-use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
@@ -104,15 +103,10 @@ fn write(mut waiting: Receiver<Entry>, mut output: impl Write, written: &AtomicU
 
 fn shown(format: LogFormat, line: &LogLine, text: &str) -> String {
     match format {
-        LogFormat::Text => format!("[{}] {text}\n", line.pod),
+        LogFormat::Text => format!("[{}] {text}\n", line.printer()),
         LogFormat::Json => {
-            let fields = json!({
-                "timestamp": line.timestamp,
-                "revision": line.revision,
-                "pod": line.pod,
-                "stream": line.stream,
-                "line": text,
-            });
+            let line = LogLine { text: text.to_owned(), ..line.clone() };
+            let fields = serde_json::to_string(&line).expect("lines are plain data");
             format!("{fields}\n")
         }
     }
@@ -180,7 +174,7 @@ mod tests {
             (LogFormat::Text, "[hello-1] one\n"),
             (
                 LogFormat::Json,
-                r#""line":"one","pod":"hello-1","revision":"default/service/hello","stream":"stderr""#,
+                r#""revision":"default/service/hello","pod":"hello-1","stream":"stderr","line":"one"}"#,
             ),
         ] {
             let output = Shared::default();
@@ -189,6 +183,12 @@ mod tests {
             log.write(LogStream::Stderr, "one").await;
             sink.flush().await;
             assert!(output.text().contains(expected), "{}", output.text());
+            log.source.container = Some("shipper".to_owned());
+            log.write(LogStream::Stdout, "two").await;
+            sink.flush().await;
+            let named =
+                ["[hello-1/shipper] two\n", r#""container":"shipper","stream":"stdout","line":"two"}"#];
+            assert!(named.iter().any(|named| output.text().contains(named)), "{}", output.text());
         }
     }
 

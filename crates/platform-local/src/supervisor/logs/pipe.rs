@@ -86,7 +86,24 @@ impl PipeReader {
         let mut rest = None;
         self.lines.finish(|line| rest = Some(line.to_owned()));
         if let Some(line) = rest {
+            self.remember(&line);
             self.writer.write(self.stream, &line).await;
+        }
+        self.answer(&ended, &mut asked).await;
+    }
+
+    /// Nobody prints there any more, but what was printed last may still be asked for: of several containers one ends before its pod has.
+    async fn answer(&self, ended: &CancellationToken, asked: &mut mpsc::Receiver<PipeQuestion>) {
+        loop {
+            tokio::select! {
+                question = asked.recv() => match question {
+                    Some(PipeQuestion::LastWords(reply)) => drop(reply.send(self.last_words())),
+                    // There is nothing to hand over.
+                    Some(PipeQuestion::StandStill(_, _)) => {}
+                    None => return,
+                },
+                () = ended.cancelled() => return,
+            }
         }
     }
 

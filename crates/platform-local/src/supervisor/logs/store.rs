@@ -45,11 +45,33 @@ pub struct LogLine {
     pub revision: RevisionName,
     /// The pod.
     pub pod: PodName,
+    /// The container, where the pod has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// Where.
     pub stream: LogStream,
     /// What, without its end.
     #[serde(rename = "line")]
     pub text: String,
+}
+
+impl LogLine {
+    /// Who printed it, as it stands before the line: `POD`, or `POD/CONTAINER`.
+    pub fn printer(&self) -> String {
+        match &self.container {
+            Some(container) => format!("{}/{container}", self.pod),
+            None => self.pod.to_string(),
+        }
+    }
+}
+
+/// Who prints lines.
+#[derive(Clone, Debug)]
+pub(crate) struct LogSource {
+    pub(crate) revision: RevisionName,
+    pub(crate) pod: PodName,
+    /// Where the pod has several.
+    pub(crate) container: Option<String>,
 }
 
 /// Which lines somebody wants.
@@ -93,25 +115,20 @@ impl Default for LogStore {
 
 impl LogStore {
     /// Keeps a line.
-    pub(crate) fn add(
-        &self,
-        revision: &RevisionName,
-        pod: &PodName,
-        stream: LogStream,
-        text: &str,
-    ) -> Arc<LogLine> {
+    pub(crate) fn add(&self, source: &LogSource, stream: LogStream, text: &str) -> Arc<LogLine> {
         let mut kept = self.kept.lock();
         kept.given += 1;
         let line = Arc::new(LogLine {
             number: kept.given,
             at: runtime::wall_time(),
             timestamp: runtime::timestamp(),
-            revision: revision.clone(),
-            pod: pod.clone(),
+            revision: source.revision.clone(),
+            pod: source.pod.clone(),
+            container: source.container.clone(),
             stream,
             text: text.to_owned(),
         });
-        let lines = kept.revisions.entry(revision.clone()).or_default();
+        let lines = kept.revisions.entry(source.revision.clone()).or_default();
         lines.bytes += cost(&line);
         lines.lines.push_back(Arc::clone(&line));
         while lines.bytes > KEPT_BYTES
@@ -183,6 +200,10 @@ mod tests {
         RevisionName::parse("default/service/hello").expect("a name")
     }
 
+    fn source(pod: &str) -> LogSource {
+        LogSource { revision: hello(), pod: PodName::new(pod), container: None }
+    }
+
     fn texts(store: &LogStore, query: &LogQuery) -> Vec<String> {
         store.read(&hello(), query).iter().map(|line| line.text.clone()).collect()
     }
@@ -191,8 +212,7 @@ mod tests {
     fn the_last_lines_are_kept_and_can_be_asked_for_by_number_and_pod() {
         let store = LogStore::default();
         let revision = hello();
-        let say =
-            |pod: &str, text: &str| store.add(&revision, &PodName::new(pod), LogStream::Stdout, text).number;
+        let say = |pod: &str, text: &str| store.add(&source(pod), LogStream::Stdout, text).number;
         say("a", "one");
         let second = say("a", "two");
         say("b", "three");
@@ -213,10 +233,9 @@ mod tests {
     #[test]
     fn what_is_kept_has_a_limit() {
         let store = LogStore::default();
-        let revision = hello();
         let long = "x".repeat(8 * 1024);
         for _ in 0..1000 {
-            store.add(&revision, &PodName::new("a"), LogStream::Stderr, &long);
+            store.add(&source("a"), LogStream::Stderr, &long);
         }
         let kept = texts(&store, &LogQuery::default()).len();
         assert!((100..200).contains(&kept), "{kept}");
