@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
 use crate::http1::IncomingError;
-use crate::http2::{ErrorCode, Receiver, StreamError};
 use crate::server::RequestBody;
 use crate::stream::Stream;
 use crate::timers::{Activity, Expired, Timers};

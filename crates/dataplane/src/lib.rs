@@ -14,7 +14,6 @@ mod date;
 mod drain;
 mod http1;
 mod http2;
-mod memory;
 mod proxy;
 mod refusal;
 mod server;
@@ -40,9 +39,8 @@ pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use http1::IncomingError;
-pub use http2::{ErrorCode, StreamError};
-pub use memory::MemoryBudget;
 pub use protocol::http1::{HeadLimits, Malformed};
+pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
     BodyPieces, ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names,
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,

@@ -5,6 +5,7 @@
 
 mod connection;
 mod http1;
+mod http2;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use protocol::http1::HeadLimits;
+use protocol::http2::MemoryBudget;
 use runtime::Backoff;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -29,7 +31,6 @@ pub(crate) use http1::RequestBody;
 use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
-use crate::memory::MemoryBudget;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use http::{Method, Request, Response, Version};
 use protocol::http1::HeadLimits;
+use protocol::http2::MemoryBudget;
 use runtime::Clock;
 use vocabulary::Timestamp;
 
@@ -28,7 +29,6 @@ pub(crate) use http1::Incoming;
 pub use http1::on_continue;
 
 use crate::body::Body;
-use crate::memory::MemoryBudget;
 use http1::{Http1Connection, Manners};
 use http2::Http2Host;
 

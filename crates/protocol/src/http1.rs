@@ -19,16 +19,14 @@ mod strict;
 use thiserror::Error;
 
 pub use decoder::{Decoded, Decoder};
-pub use framing::{Framing, number};
+pub use framing::Framing;
+pub(crate) use framing::number;
 pub use outgoing::{Outgoing, WrongLength, spare_buffer};
 pub use request_head::{RequestHead, UnreadableRequest};
 pub use request_reader::{NextMessage, RequestReader};
 pub use response_head::{BodilessResponse, BodySize, ResponseHead, write_request};
 pub use response_reader::ResponseReader;
 pub use response_writing::{AnnouncedResponse, Date, ResponseForm, write_response};
-
-/// What a connection begins with on which HTTP/2 is spoken (RFC 9113 §3.4).
-pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// As long as the head of a request may be, or that of a response.
 const HEAD_BYTES_MAX: usize = 256 * 1024;

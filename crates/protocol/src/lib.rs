@@ -1,4 +1,4 @@
-//! How is a request written on the wire? Bytes in; messages and bytes out, for both ends of HTTP/1.1.
+//! How is a request written on the wire? Bytes in; messages and bytes out, for both ends of HTTP/1.1 and HTTP/2.
 //!
 //! Nothing here can open a socket, read a clock or wait. Whoever has a socket (`dataplane`) hands over what it read, in whatever pieces it came, and writes out
 //! what it is given; so every rule about bytes can be tested by calling it, and fed to a fuzzer.
@@ -10,6 +10,7 @@
 mod ambiguity;
 mod headers;
 pub mod http1;
+pub mod http2;
 mod pieces;
 
 pub use ambiguity::{Ambiguity, ambiguity};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame};
+use protocol::http2::{SMALL_BYTES, Sender};
+use runtime::Clock;
 use tokio::time::Sleep;
 
-use super::handle::Sender;
-use super::small_pieces::SMALL_BYTES;
 use crate::body::BodyError;
 
 /// Why a body was not sent to its end.
@@ -26,6 +26,7 @@ pub(crate) enum SendFailure {
 #[derive(Debug)]
 pub(crate) struct Pump {
     sender: Sender,
+    clock: Clock,
     /// What there is no room for yet.
     rest: Bytes,
     /// What waits for more of its body before it goes out. Boxed, because nearly no body has any.
@@ -67,8 +68,8 @@ enum Piece {
 }
 
 impl Pump {
-    pub(crate) fn new(sender: Sender) -> Self {
-        Self { sender, rest: Bytes::new(), joining: None, end: None, has_begun: false, is_done: false }
+    pub(crate) fn new(sender: Sender, clock: Clock) -> Self {
+        Self { sender, clock, rest: Bytes::new(), joining: None, end: None, has_begun: false, is_done: false }
     }
 
     /// Whether something was taken from the body.
@@ -94,8 +95,8 @@ impl Pump {
             if let Some(end) = self.end.take() {
                 self.is_done = true;
                 match end {
-                    BodyEnd::Plain => self.sender.data(Bytes::new(), true),
-                    BodyEnd::Trailers(trailers) => self.sender.trailers(&trailers),
+                    BodyEnd::Plain => self.sender.data(Bytes::new(), true, &|| self.clock.now()),
+                    BodyEnd::Trailers(trailers) => self.sender.trailers(&trailers, &|| self.clock.now()),
                 }
                 continue;
             }
@@ -138,7 +139,7 @@ impl Pump {
             Some(BodyEnd::Trailers(_)) => false,
         };
         self.is_done = self.rest.is_empty() && is_end;
-        self.sender.data(piece, self.is_done);
+        self.sender.data(piece, self.is_done, &|| self.clock.now());
         Poll::Ready(Ok(()))
     }
 
@@ -175,7 +176,7 @@ impl Pump {
             }
             return;
         }
-        match self.sender.patience_with(data.len()) {
+        match self.sender.patience_with(data.len(), &|| self.clock.now()) {
             Some(patience) if piece == Piece::Other => {
                 self.joining = Some(Box::new(JoinedPieces::new(&data, patience)));
             }

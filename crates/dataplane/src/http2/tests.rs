@@ -15,15 +15,15 @@ use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use protocol::http2::frame::{
+    ACK, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, Kind, write_frame, write_setting,
+};
+use protocol::http2::hpack::{Decoder, Field, encode_field, encode_response};
+use protocol::http2::{ErrorCode, PREFACE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-use super::PREFACE;
-use super::frame::{
-    ACK, END_HEADERS, END_STREAM, ErrorCode, FRAME_HEAD_BYTES, FrameHead, Kind, write_frame, write_setting,
-};
-use super::hpack::{Decoder, encode_field, encode_response};
 use crate::body::{Body, BodyError};
 use crate::server::{Abort, Connection, Service};
 
@@ -38,6 +38,19 @@ fn run(test: impl Future<Output = ()>) {
 
 /// The answer to this says that everything before it was looked at.
 const SETTLED: &[u8; 8] = b"settled?";
+
+/// As it is written in HTTP/1.1.
+fn line(field: &Field) -> String {
+    match field {
+        Field::Method(method) => format!(":method: {method}"),
+        Field::Scheme(scheme) => format!(":scheme: {scheme}"),
+        Field::Authority(authority) => format!(":authority: {authority}"),
+        Field::Path(path) => format!(":path: {path}"),
+        Field::Status(status) => format!(":status: {}", status.as_str()),
+        Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
+        Field::Malformed => "malformed".to_owned(),
+    }
+}
 
 /// One end of a connection, frame by frame.
 struct Peer {
@@ -131,7 +144,7 @@ impl Peer {
                 let mut lines = Vec::new();
                 self.decoder
                     .decode(&payload, |field, _| {
-                        lines.push(field.line());
+                        lines.push(line(&field));
                         ControlFlow::Continue(())
                     })
                     .expect("legal");

@@ -4,16 +4,17 @@
 //! first, and the rest waits for the next one. And a peer that does not take what it made us write is not listened to until it does.
 
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
+use protocol::http2::{Arrived, ErrorCode, Received, Session};
+use runtime::Clock;
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::frame::ErrorCode;
-use super::session::{Arrived, Received, Session};
 use crate::http1::{LINGER_LIMIT, poll_read_in_place};
 
 /// How many times a connection reads before others get their turn.
@@ -40,25 +41,26 @@ pub(crate) enum ConnectionEnd {
 
 /// The socket of a session. When it is dropped the session ends.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(crate) struct Transport {
     socket: TcpStream,
     /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was over.
     ahead: BytesMut,
     session: Rc<Session>,
+    clock: Clock,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
     is_deaf: bool,
     /// Whether something was read since this was last looked at.
-    pub(super) has_heard: bool,
+    pub(crate) has_heard: bool,
 }
 
 impl Transport {
-    pub(super) fn new(socket: TcpStream, ahead: Bytes, session: Rc<Session>) -> Self {
+    pub(crate) fn new(socket: TcpStream, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
         let ahead = BytesMut::from(ahead);
-        Self { socket, ahead, session, is_deaf: false, has_heard: false }
+        Self { socket, ahead, session, clock, is_deaf: false, has_heard: false }
     }
 
     /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
-    pub(super) fn poll_turn(
+    pub(crate) fn poll_turn(
         &mut self,
         context: &mut Context<'_>,
         arrived: impl FnMut(Arrived),
@@ -96,8 +98,11 @@ impl Transport {
             };
             self.has_heard = true;
             loop {
-                match self.session.receive(&mut read) {
+                match self.session.receive(&mut read, &|| self.clock.now()) {
                     Ok(Received::Request(request)) => arrived(request),
+                    Ok(Received::Farewell { code, why }) => {
+                        tracing::debug!(%code, why = %why.escape_debug(), "a peer goes away");
+                    }
                     Ok(Received::All) => break,
                     Ok(Received::TurnOver) => {
                         self.ahead = read;
@@ -128,7 +133,7 @@ impl Transport {
     }
 
     fn send(&mut self, context: &mut Context<'_>) {
-        if let Poll::Ready(Err(error)) = self.session.end_turn(&mut self.socket, context) {
+        if let Poll::Ready(Err(error)) = poll_write(&self.session, &mut self.socket, context) {
             tracing::debug!(%error, "a peer reads no more");
             self.is_deaf = true;
         }
@@ -138,9 +143,9 @@ impl Transport {
     }
 
     /// Says the last words and waits a little for the peer to read them.
-    pub(super) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let farewell = async {
-            std::future::poll_fn(|context| self.session.end_turn(&mut self.socket, context)).await?;
+            std::future::poll_fn(|context| poll_write(&self.session, &mut self.socket, context)).await?;
             self.socket.shutdown().await?;
             let mut unwanted = [0; 1024];
             // One piece in a turn, or who sends as fast as it can would have the thread to itself.
@@ -152,6 +157,23 @@ impl Transport {
         // Whether it reads them is its own affair.
         let _ = tokio::time::timeout(LINGER_LIMIT, farewell).await;
     }
+}
+
+/// Writes what can be written.
+fn poll_write(
+    session: &Session,
+    socket: &mut (impl AsyncWrite + Unpin),
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    ready!(session.end_turn(|pieces| {
+        let socket = Pin::new(&mut *socket);
+        match pieces {
+            [piece] => socket.poll_write(context, piece),
+            _ => socket.poll_write_vectored(context, pieces),
+        }
+    }))?;
+    // Without TLS the kernel has everything that is not here.
+    Pin::new(socket).poll_flush(context)
 }
 
 impl Drop for Transport {

@@ -7,11 +7,11 @@ use std::task::{Context, Waker};
 
 use http::header::HeaderValue;
 use protocol::ClientAddress;
+use protocol::http2::SessionLimits;
 use tokio::net::TcpStream;
 
-use super::{ServerLimits, Service, http1};
+use super::{ServerLimits, Service, http1, http2};
 use crate::drain::{Drain, Slot};
-use crate::http2::{self, SessionLimits};
 use crate::socket_options::set_options;
 use crate::stream::Stream;
 

@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 
 use super::*;
 use crate::budget::ClosedIdleConnections;
-use crate::http2::PREFACE;
+use protocol::http2::PREFACE;
 
 /// As few clients as crowd a server.
 const ROOM: usize = 16;

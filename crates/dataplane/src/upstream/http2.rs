@@ -1,6 +1,8 @@
 //! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached, or when one has so many streams that they wait for
 //! one another.
 
+mod connection;
+
 use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -9,11 +11,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
+use protocol::http2::{Greeting, HasBody, Session, SessionLimits, StreamError};
+use runtime::Clock;
 use tokio::sync::Notify;
 
 use super::{Opened, Pool, PriorKnowledge, SendError, SendErrorKind, Started, dial};
 use crate::body::Body;
-use crate::http2::{self, Greeting, HasBody, Pump, SendFailure, Session, SessionLimits, StreamError};
+use crate::http2::{Pump, SendFailure};
 
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
@@ -99,7 +103,7 @@ pub(super) async fn send(
             Ok(session) => session,
             Err(kind) => return Err(SendError::not_started(kind, request)),
         };
-        request = match exchange(&session, request).await {
+        request = match exchange(&session, request, pool.clock).await {
             Ok(response) => return Ok(response),
             Err(error) => {
                 refusals += u32::from(error.kind == SendErrorKind::StreamRefused && !session.is_closed());
@@ -121,10 +125,11 @@ pub(super) async fn send(
 async fn exchange(
     session: &Rc<Session>,
     mut request: Box<Request<Body>>,
+    clock: Clock,
 ) -> Result<Response<Body>, SendError> {
     let body = if request.body().is_empty() { HasBody::No } else { HasBody::Yes };
     let (sender, receiver) = session.open(&request, body);
-    let mut upload = (body == HasBody::Yes).then(|| Pump::new(sender));
+    let mut upload = (body == HasBody::Yes).then(|| Pump::new(sender, clock));
     let answered = poll_fn(|context| {
         if let Some(pump) = &mut upload
             && !pump.is_done()
@@ -277,7 +282,7 @@ impl Dialing {
             headers: self.pool.limits.head.headers,
             memory: self.pool.limits.memory,
         };
-        let (session, running) = http2::connect(socket, limits, self.pool.clock);
+        let (session, running) = connection::connect(socket, limits, self.pool.clock);
         tokio::task::spawn_local(async move {
             let _opened = opened;
             running.await;

@@ -101,7 +101,7 @@ impl Words {
 }
 
 /// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
-pub fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     let mut number: Option<u64> = None;
     for digit in text {
         let digit = char::from(*digit).to_digit(10)?;

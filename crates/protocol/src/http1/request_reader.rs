@@ -7,9 +7,10 @@ mod strictness;
 
 use bytes::{Buf, Bytes};
 
+use super::HeadLimits;
 use super::partial_head::PartialHead;
 use super::request_head::{RequestHead, UnreadableRequest, read_request};
-use super::{HTTP2_PREFACE, HeadLimits};
+use crate::http2::PREFACE;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl RequestReader {
             return Ok(None);
         }
         if self.is_first && is_preface_so_far(&bytes) {
-            if bytes.len() >= HTTP2_PREFACE.len() {
+            if bytes.len() >= PREFACE.len() {
                 return Ok(Some((NextMessage::Preface, bytes)));
             }
         } else if let Some((head, length)) = read_request(&bytes, self.limits)? {
@@ -89,8 +90,8 @@ impl RequestReader {
 }
 
 fn is_preface_so_far(bytes: &[u8]) -> bool {
-    let length = bytes.len().min(HTTP2_PREFACE.len());
-    bytes[..length] == HTTP2_PREFACE[..length]
+    let length = bytes.len().min(PREFACE.len());
+    bytes[..length] == PREFACE[..length]
 }
 
 #[cfg(test)]
@@ -139,18 +140,18 @@ mod tests {
 
     #[test]
     fn a_preface_is_one_from_its_first_byte_on_a_new_connection_only() {
-        for piece in 1..=HTTP2_PREFACE.len() {
+        for piece in 1..=PREFACE.len() {
             let mut reader = reader();
-            let read: Vec<_> = HTTP2_PREFACE
+            let read: Vec<_> = PREFACE
                 .chunks(piece)
                 .filter_map(|bytes| reader.take(Bytes::copy_from_slice(bytes)).expect("so far so good"))
                 .collect();
             assert!(
-                matches!(&read[..], [(NextMessage::Preface, all)] if all == HTTP2_PREFACE),
+                matches!(&read[..], [(NextMessage::Preface, all)] if all == &PREFACE[..]),
                 "{piece}: {read:?}"
             );
         }
-        let late = [&b"GET / HTTP/1.1\r\n\r\n"[..], HTTP2_PREFACE].concat();
+        let late = [&b"GET / HTTP/1.1\r\n\r\n"[..], PREFACE].concat();
         assert_eq!(targets(&late, late.len()), Err(UnreadableRequest::Version));
         assert_eq!(targets(b"PRI / HTTP/1.1\r\n\r\n", 40).expect("odd, but legal").0, ["/"]);
     }

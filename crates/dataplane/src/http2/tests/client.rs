@@ -2,12 +2,11 @@
 
 use futures_util::StreamExt;
 use http_body_util::Collected;
+use protocol::http2::{HasBody, MemoryBudget, MemoryShare, Role, Session, SessionLimits};
 use runtime::Clock;
 
-use super::super::session::{HasBody, Role, Session, SessionLimits};
 use super::super::transport::Transport;
 use super::*;
-use crate::memory::{MemoryBudget, MemoryShare};
 use crate::upstream::{
     LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
 };
@@ -145,8 +144,9 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
             headers: 100,
             memory: <&MemoryBudget>::default(),
         };
-        let session = Rc::new(Session::new(Role::Client, limits, Clock::start()));
-        let mut transport = Transport::new(socket, Bytes::new(), Rc::clone(&session));
+        let clock = Clock::start();
+        let session = Rc::new(Session::new(Role::Client, limits, clock.now()));
+        let mut transport = Transport::new(socket, Bytes::new(), Rc::clone(&session), clock);
         let mut turns = 0;
         let mut streams = Vec::new();
         tokio::task::spawn_local(std::future::poll_fn(move |context| {

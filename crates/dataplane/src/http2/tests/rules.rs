@@ -1,6 +1,7 @@
 //! What a peer must not do, and what it gets for it. The numbers are sections of RFC 9113.
 
-use super::super::frame::{PADDED, PRIORITY};
+use protocol::http2::frame::{PADDED, PRIORITY};
+
 use super::server::World;
 use super::*;
 

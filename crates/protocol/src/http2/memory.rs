@@ -61,7 +61,7 @@ impl MemoryBudget {
     }
 
     /// Whether so much is held that streams should get no more room than they need.
-    pub(crate) fn is_scarce(&self) -> bool {
+    pub fn is_scarce(&self) -> bool {
         self.held() > self.bytes_max / SCARCE_PARTS
     }
 
@@ -88,22 +88,23 @@ impl Default for &'static MemoryBudget {
 
 /// A connection holds its part of the budget, or the most that one may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OverShare;
+pub struct OverShare;
 
 /// What one connection holds. Gives it back when dropped.
 #[derive(Debug)]
-pub(crate) struct MemoryShare {
+pub struct MemoryShare {
     budget: &'static MemoryBudget,
     taken: usize,
 }
 
 impl MemoryShare {
-    pub(crate) fn new(budget: &'static MemoryBudget) -> Self {
+    /// Of a connection that holds nothing yet.
+    pub fn new(budget: &'static MemoryBudget) -> Self {
         Self { budget, taken: 0 }
     }
 
     /// From now on the connection holds so many bytes. If that is more than its part, nothing changes.
-    pub(crate) fn settle(&mut self, held: usize) -> Result<(), OverShare> {
+    pub fn settle(&mut self, held: usize) -> Result<(), OverShare> {
         let wanted = held.saturating_sub(UNCOUNTED_BYTES).next_multiple_of(STEP_BYTES);
         if wanted <= self.taken {
             if wanted < self.taken {
@@ -124,7 +125,7 @@ impl MemoryShare {
     }
 
     /// A stream is broken off because the connection holds its part.
-    pub(crate) fn count_refusal(&self) {
+    pub fn count_refusal(&self) {
         self.budget.refusals.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 
+use super::super::Now;
 use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
 use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{Sending, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
-use protocol::may_be_trailer;
+use crate::headers::may_be_trailer;
 
 impl Session {
     /// Sends the head of a response; `more` writes further fields.
@@ -78,19 +79,21 @@ impl Session {
     }
 
     /// How long a piece of so many bytes waits for more of its body, if it has to.
-    pub(in crate::http2) fn patience_with(&self, stream: &Stream, bytes: usize) -> Option<Duration> {
+    pub(in crate::http2) fn patience_with(
+        &self,
+        stream: &Stream,
+        bytes: usize,
+        now: Now<'_>,
+    ) -> Option<Duration> {
         let core = self.0.borrow();
-        if core.role == Role::Server
-            || !is_small(bytes)
-            || stream.small_pieces.get().may_send(core.clock.now())
-        {
+        if core.role == Role::Server || !is_small(bytes) || stream.small_pieces.get().may_send(now()) {
             return None;
         }
         Some(patience(core.streams.small_overhead()))
     }
 
     /// Whether so many small pieces may wait at the peer that no further stream should come to it here.
-    pub(crate) fn is_laden(&self) -> bool {
+    pub fn is_laden(&self) -> bool {
         self.0.borrow().streams.small_overhead() > LADEN_BYTES
     }
 
@@ -100,7 +103,7 @@ impl Session {
     }
 
     /// Sends a piece of a body for which there is room.
-    pub(in crate::http2) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool) {
+    pub(in crate::http2) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool, now: Now<'_>) {
         let mut core = self.0.borrow_mut();
         if !core.may_send(stream) {
             return;
@@ -113,7 +116,7 @@ impl Session {
             !is_end && (state.sending.window <= 0 || core.send_window <= 0)
         };
         core.account.earn(if is_cut { Benefit::CutBody(data.len()) } else { Benefit::Body(data.len()) });
-        core.note_piece(stream, data.len(), is_end);
+        core.note_piece(stream, data.len(), is_end, now);
         core.last_sender = stream.id;
         let head = FrameHead {
             length: data.len(),
@@ -128,10 +131,10 @@ impl Session {
     }
 
     /// Ends a body with trailers, those that may be some.
-    pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap) {
+    pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap, now: Now<'_>) {
         let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
         if allowed.peek().is_none() {
-            return self.send_data(stream, Bytes::new(), true);
+            return self.send_data(stream, Bytes::new(), true, now);
         }
         let mut core = self.0.borrow_mut();
         if !core.may_send(stream) {
@@ -162,14 +165,14 @@ impl Core {
     }
 
     /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it on its own connection.
-    fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool) {
+    fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool, now: Now<'_>) {
         let before = stream.small_pieces.get();
         let is_small = is_small(bytes);
         if self.role == Role::Server || bytes == 0 || !(is_small || before.overhead() > 0) {
             return;
         }
         let sent = before.sent(bytes);
-        let small = if is_small && !is_end { sent.paced(self.clock.now()) } else { sent };
+        let small = if is_small && !is_end { sent.paced(now()) } else { sent };
         self.streams.note_small(stream, small);
     }
 

@@ -2,12 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 
 use bytes::{Buf, Bytes};
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 /// Copying this much costs less than handing over a further piece.
 const COPIED_BYTES_MAX: usize = 2 * 1024;
@@ -57,16 +54,15 @@ impl Output {
         *self = Self::default();
     }
 
-    /// Writes until nothing is left.
+    /// Writes until nothing is left; `write` takes some of the pieces that it is shown, and says how much.
     pub(super) fn poll_write(
         &mut self,
-        stream: &mut TcpStream,
-        context: &mut Context<'_>,
+        mut write: impl FnMut(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<()>> {
         while self.len() > 0 {
             let tail = &self.tail[self.tail_written..];
             let written = if self.queue.is_empty() {
-                ready!(Pin::new(&mut *stream).poll_write(context, tail))?
+                ready!(write(&[IoSlice::new(tail)]))?
             } else {
                 let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
                 let all = self.queue.iter().map(|piece| &piece[..]).chain([tail]);
@@ -75,7 +71,7 @@ impl Output {
                     *slot = IoSlice::new(piece);
                     count += 1;
                 }
-                ready!(Pin::new(&mut *stream).poll_write_vectored(context, &pieces[..count]))?
+                ready!(write(&pieces[..count]))?
             };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -107,38 +103,49 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
-    use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
-
     use super::*;
 
-    #[tokio::test]
-    async fn order_is_kept_whatever_the_sizes() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let mut stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("open");
-        let (mut peer, _) = listener.accept().await.expect("open");
-        let reading = tokio::spawn(async move {
-            let mut all = Vec::new();
-            peer.read_to_end(&mut all).await.expect("open");
-            all
-        });
-        let mut output = Output::default();
-        let mut expected = Vec::new();
-        for round in 0..200_u8 {
-            for length in [9, 12, 5000, 100_000, 3] {
-                let data = vec![round; length];
-                expected.extend_from_slice(&data);
-                if length < 10 { output.frames().extend_from_slice(&data) } else { output.push(data.into()) }
+    /// Takes at most so many bytes at once, and nothing every third time.
+    struct SlowPeer {
+        got: Vec<u8>,
+        at_once: usize,
+        turns: usize,
+    }
+
+    impl SlowPeer {
+        fn poll(&mut self, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+            self.turns += 1;
+            if self.turns.is_multiple_of(3) {
+                return Poll::Pending;
             }
-            if round % 7 == 0 {
-                poll_fn(|context| output.poll_write(&mut stream, context)).await.expect("open");
-                assert_eq!(output.len(), 0);
-            }
+            let taken: Vec<u8> =
+                pieces.iter().flat_map(|piece| piece.iter().copied()).take(self.at_once).collect();
+            self.got.extend(&taken);
+            Poll::Ready(Ok(taken.len()))
         }
-        poll_fn(|context| output.poll_write(&mut stream, context)).await.expect("open");
-        drop(stream);
-        assert!(reading.await.expect("no panic") == expected, "something was lost or moved");
+    }
+
+    #[test]
+    fn order_is_kept_whatever_the_sizes() {
+        for at_once in [7_777, 100_000, usize::MAX] {
+            let mut peer = SlowPeer { got: Vec::new(), at_once, turns: 0 };
+            let mut output = Output::default();
+            let mut expected = Vec::new();
+            for round in 0..30_u8 {
+                for length in [9, 12, 5000, 100_000, 3] {
+                    let data = vec![round; length];
+                    expected.extend_from_slice(&data);
+                    if length < 10 {
+                        output.frames().extend_from_slice(&data);
+                    } else {
+                        output.push(data.into());
+                    }
+                }
+                let _ = output.poll_write(|pieces| peer.poll(pieces));
+            }
+            while output.poll_write(|pieces| peer.poll(pieces)).is_pending() {}
+            assert_eq!(output.len(), 0);
+            assert!(peer.got == expected, "something was lost or moved");
+        }
     }
 }

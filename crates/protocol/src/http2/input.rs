@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, Kind, PADDED, PAYLOAD_BYTES_MAX};
-use protocol::COPIED_BYTES_MAX;
+use crate::pieces::COPIED_BYTES_MAX;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,13 +14,17 @@ pub(super) enum Piece {
     /// A whole frame of any kind but DATA.
     Frame(FrameHead, BytesMut),
     /// Some of a body.
-    Data {
-        stream: u32,
-        bytes: Bytes,
-        /// How much of the windows it takes: padding counts.
-        counts_for: usize,
-        is_end: bool,
-    },
+    Data(DataPiece),
+}
+
+/// Some of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DataPiece {
+    pub(super) stream: u32,
+    pub(super) bytes: Bytes,
+    /// How much of the windows it takes: padding counts.
+    pub(super) counts_for: usize,
+    pub(super) is_end: bool,
 }
 
 /// Where in the stream of frames we are.
@@ -150,7 +154,7 @@ impl DataFrame {
         read.advance(padding);
         let counts_for = length + padding + std::mem::take(&mut self.uncounted);
         let is_end = self.is_end && self.left == 0 && self.padding == 0;
-        Some(Piece::Data { stream: self.stream, bytes, counts_for, is_end })
+        Some(Piece::Data(DataPiece { stream: self.stream, bytes, counts_for, is_end }))
     }
 }
 
@@ -182,7 +186,7 @@ mod tests {
                 while let Some(piece) = input.next(&mut read).expect("legal") {
                     match piece {
                         Piece::Frame(head, payload) => frames.push((head.kind, payload.to_vec())),
-                        Piece::Data { stream, bytes, counts_for, is_end } => {
+                        Piece::Data(DataPiece { stream, bytes, counts_for, is_end }) => {
                             body.extend_from_slice(&bytes);
                             counted += counts_for;
                             if is_end {

@@ -7,25 +7,26 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use protocol::http2::{Role, Session, SessionLimits};
 use runtime::Clock;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use vocabulary::Timestamp;
 
-use super::session::{Role, Session, SessionLimits};
-use super::transport::{ConnectionEnd, Transport};
+use crate::http2::{ConnectionEnd, Transport};
 
 /// How often a peer that is silent while streams are open is asked whether it is still there, and how long it has to answer (L40).
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A session on a connection that was just opened, and the future that moves its bytes until it ends.
-pub(crate) fn connect(
+pub(super) fn connect(
     socket: TcpStream,
     limits: SessionLimits,
     clock: Clock,
 ) -> (Rc<Session>, impl Future<Output = ()> + 'static) {
-    let session = Rc::new(Session::new(Role::Client, limits, clock));
-    let running = run(Transport::new(socket, Bytes::new(), Rc::clone(&session)), Rc::clone(&session), clock);
+    let session = Rc::new(Session::new(Role::Client, limits, clock.now()));
+    let running =
+        run(Transport::new(socket, Bytes::new(), Rc::clone(&session), clock), Rc::clone(&session), clock);
     (session, running)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// How long the head of a frame is.
-pub(super) const FRAME_HEAD_BYTES: usize = 9;
+pub const FRAME_HEAD_BYTES: usize = 9;
 
 /// As long as the payload of a frame may be, in both directions: the least that everybody must accept. Longer frames would only delay what else is
 /// to be sent.
@@ -16,26 +16,41 @@ pub(super) const WINDOW_DEFAULT: u32 = 65_535;
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 /// What a client begins with, before its first frame.
-pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-pub(super) const END_STREAM: u8 = 0x1;
-pub(super) const ACK: u8 = 0x1;
-pub(super) const END_HEADERS: u8 = 0x4;
-pub(super) const PADDED: u8 = 0x8;
-pub(super) const PRIORITY: u8 = 0x20;
+/// Nothing more follows on the stream.
+pub const END_STREAM: u8 = 0x1;
+/// What was settled or asked is acknowledged.
+pub const ACK: u8 = 0x1;
+/// The head is whole.
+pub const END_HEADERS: u8 = 0x4;
+/// The payload begins with the length of its padding.
+pub const PADDED: u8 = 0x8;
+/// The payload begins with a priority.
+pub const PRIORITY: u8 = 0x20;
 
 /// What a frame is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// Some of a body.
     Data,
+    /// A head, or its beginning.
     Headers,
+    /// Nothing that anybody looks at any more.
     Priority,
+    /// A stream is broken off (`RST_STREAM`).
     Reset,
+    /// What a peer settles.
     Settings,
+    /// What nobody may send here.
     PushPromise,
+    /// A question that only asks for an answer.
     Ping,
+    /// A peer goes away.
     GoAway,
+    /// Room for more of a body.
     WindowUpdate,
+    /// More of a head.
     Continuation,
     /// An extension that we did not agree on; to be ignored.
     Unknown,
@@ -62,16 +77,20 @@ impl Kind {
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameHead {
-    pub(super) length: usize,
-    pub(super) kind: Kind,
-    pub(super) flags: u8,
+pub struct FrameHead {
+    /// How many bytes follow.
+    pub length: usize,
+    /// What it is about.
+    pub kind: Kind,
+    /// What its kind says of it.
+    pub flags: u8,
     /// 0 for the connection itself.
-    pub(super) stream: u32,
+    pub stream: u32,
 }
 
 impl FrameHead {
-    pub(super) fn read(bytes: [u8; FRAME_HEAD_BYTES]) -> Self {
+    /// As it is written.
+    pub fn read(bytes: [u8; FRAME_HEAD_BYTES]) -> Self {
         let [a, b, c, kind, flags, stream @ ..] = bytes;
         Self {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
@@ -81,7 +100,8 @@ impl FrameHead {
         }
     }
 
-    pub(super) fn bytes(self) -> [u8; FRAME_HEAD_BYTES] {
+    /// How it is written.
+    pub fn bytes(self) -> [u8; FRAME_HEAD_BYTES] {
         let length = u32::try_from(self.length).unwrap_or(u32::MAX).to_be_bytes();
         let stream = self.stream.to_be_bytes();
         [
@@ -97,13 +117,14 @@ impl FrameHead {
         ]
     }
 
-    pub(super) fn has(self, flag: u8) -> bool {
+    /// Whether this flag is set.
+    pub fn has(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
 /// Writes a whole frame.
-pub(super) fn write_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
+pub fn write_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&FrameHead { length: payload.len(), kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
 }
@@ -138,7 +159,7 @@ pub(super) fn write_headers(
 
 /// Why a stream or a connection ends (RFC 9113 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorCode(pub(super) u32);
+pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
     /// Nothing is wrong.
@@ -255,7 +276,7 @@ impl Settings {
 }
 
 /// Writes one setting.
-pub(super) fn write_setting(id: u16, value: u32, out: &mut Vec<u8>) {
+pub fn write_setting(id: u16, value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&id.to_be_bytes());
     out.extend_from_slice(&value.to_be_bytes());
 }

@@ -9,7 +9,7 @@ use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
-use protocol::http1::number;
+use crate::http1::number;
 
 /// Why a head is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

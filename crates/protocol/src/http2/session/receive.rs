@@ -1,15 +1,16 @@
 //! What a peer says, frame by frame. Each either brings something or is charged for (see [`super::super::account`]).
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 
+use super::super::Now;
 use super::super::account::{Benefit, Burden};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, Kind, WINDOW_MAX, write_frame};
-use super::super::input::Piece;
+use super::super::input::{DataPiece, Piece};
 use super::super::small_pieces::SmallPieces;
 use super::super::stream::{HeadProgress, Stream, StreamError};
 use super::ending::{LEAVING_PING, Leaving};
 use super::resets::RESETS_PING;
-use super::{Arrived, Core, Received, Role};
+use super::{Core, Received, Role};
 
 mod heads;
 
@@ -20,21 +21,25 @@ const DRIBBLE_BYTES: i64 = 1024;
 const GOAWAY_TEXT_BYTES_MAX: usize = 200;
 
 impl Core {
-    pub(super) fn receive(&mut self, read: &mut BytesMut) -> Result<Received, (ErrorCode, &'static str)> {
+    pub(super) fn receive(
+        &mut self,
+        read: &mut BytesMut,
+        now: Now<'_>,
+    ) -> Result<Received, (ErrorCode, &'static str)> {
         while self.pieces_left > 0 {
             self.pieces_left -= 1;
             let taken = match self.input.next(read) {
-                Ok(Some(piece)) => self.take(piece),
+                Ok(Some(piece)) => self.take(piece, now),
                 Ok(None) => return Ok(Received::All),
                 Err(fault) => Err(fault),
             };
             let fault = match taken {
                 Ok(None) => continue,
-                Ok(Some(arrived)) => return Ok(Received::Request(arrived)),
+                Ok(Some(received)) => return Ok(received),
                 Err(Fault::Stream(id, code)) => {
                     self.reset(id, code);
                     // Every one of them makes us write an answer.
-                    self.charge(Burden::BrokenOff).err()
+                    self.charge(Burden::BrokenOff, now).err()
                 }
                 Err(fault @ Fault::Connection(..)) => Some(fault),
             };
@@ -45,26 +50,26 @@ impl Core {
         Ok(Received::TurnOver)
     }
 
-    fn take(&mut self, piece: Piece) -> Result<Option<Arrived>, Fault> {
+    fn take(&mut self, piece: Piece, now: Now<'_>) -> Result<Option<Received>, Fault> {
         let (head, mut payload) = match piece {
             Piece::Frame(head, payload) => (head, payload),
-            Piece::Data { stream, bytes, counts_for, is_end } => {
-                self.expect(Kind::Data, stream)?;
-                return self.data(stream, bytes, counts_for, is_end).map(|()| None);
+            Piece::Data(data) => {
+                self.expect(Kind::Data, data.stream)?;
+                return self.data(data, now).map(|()| None);
             }
         };
         self.expect(head.kind, head.stream)?;
         match head.kind {
-            Kind::Headers => return self.headers(head, payload),
-            Kind::Continuation => return self.continuation(head, &payload),
-            Kind::Priority => self.priority(head, &payload)?,
-            Kind::Reset => self.reset_by_peer(head, &payload)?,
-            Kind::Settings => self.settings(head, &payload)?,
-            Kind::Ping => self.ping_by_peer(head, &payload)?,
-            Kind::GoAway => self.go_away(head, &mut payload)?,
-            Kind::WindowUpdate => self.window_update(head, &payload)?,
+            Kind::Headers => return Ok(self.headers(head, payload, now)?.map(Received::Request)),
+            Kind::Continuation => return Ok(self.continuation(head, &payload, now)?.map(Received::Request)),
+            Kind::Priority => self.priority(head, &payload, now)?,
+            Kind::Reset => self.reset_by_peer(head, &payload, now)?,
+            Kind::Settings => self.settings(head, &payload, now)?,
+            Kind::Ping => self.ping_by_peer(head, &payload, now)?,
+            Kind::GoAway => return self.go_away(head, &mut payload, now),
+            Kind::WindowUpdate => self.window_update(head, &payload, now)?,
             Kind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
-            Kind::Data | Kind::Unknown => self.charge(Burden::Frame(head.length))?,
+            Kind::Data | Kind::Unknown => self.charge(Burden::Frame(head.length), now)?,
         }
         Ok(None)
     }
@@ -83,7 +88,8 @@ impl Core {
         }
     }
 
-    fn data(&mut self, id: u32, bytes: Bytes, counts_for: usize, is_end: bool) -> Result<(), Fault> {
+    fn data(&mut self, piece: DataPiece, now: Now<'_>) -> Result<(), Fault> {
+        let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
         self.receive_window -= counts;
         if self.receive_window < 0 {
@@ -92,7 +98,7 @@ impl Core {
         }
         let Some(stream) = self.streams.find(id).cloned() else {
             self.credit(counts_for);
-            self.charge(Burden::LatePiece)?;
+            self.charge(Burden::LatePiece, now)?;
             return self.on_no_stream(id);
         };
         let mut state = stream.state.borrow_mut();
@@ -138,8 +144,8 @@ impl Core {
         }
         match (length, is_gone) {
             (0, _) if is_end => {}
-            (0, _) => self.charge(Burden::Frame(counts_for))?,
-            (_, true) => self.charge(Burden::LatePiece)?,
+            (0, _) => self.charge(Burden::Frame(counts_for), now)?,
+            (_, true) => self.charge(Burden::LatePiece, now)?,
             (_, false) => self.account.earn(Benefit::Body(length)),
         }
         if is_length_wrong {
@@ -165,8 +171,8 @@ impl Core {
     }
 
     /// Priorities are gone from HTTP/2 (RFC 9113 §5.3); only their form is looked at.
-    fn priority(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fault> {
-        self.charge(Burden::Frame(payload.len()))?;
+    fn priority(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+        self.charge(Burden::Frame(payload.len()), now)?;
         if head.stream == 0 {
             return Err(Fault::protocol("PRIORITY on no stream"));
         }
@@ -181,14 +187,14 @@ impl Core {
         Ok(())
     }
 
-    fn reset_by_peer(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fault> {
+    fn reset_by_peer(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
         let code: [u8; 4] =
             payload.try_into().map_err(|_| Fault::size("RST_STREAM of another size than four"))?;
         if head.stream == 0 || self.is_idle(head.stream) {
             return Err(Fault::protocol("RST_STREAM of a stream that was never opened"));
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            return self.charge(Burden::Frame(payload.len()));
+            return self.charge(Burden::Frame(payload.len()), now);
         };
         self.streams.remove(head.stream);
         let code = ErrorCode(u32::from_be_bytes(code));
@@ -201,14 +207,14 @@ impl Core {
         };
         state.fail(error);
         // Opening streams only to break them off costs the peer nothing and us a request each.
-        self.charge(Burden::Cancelled)
+        self.charge(Burden::Cancelled, now)
     }
 
-    fn settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fault> {
+    fn settings(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("SETTINGS on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()))?;
+        self.charge(Burden::Frame(payload.len()), now)?;
         if head.has(ACK) {
             let is_legal = payload.is_empty() && self.has_settings;
             return if is_legal { Ok(()) } else { Err(Fault::size("an acknowledgement that says more")) };
@@ -220,7 +226,7 @@ impl Core {
         }
         let change = i64::from(self.peer.stream_window) - before;
         if change != 0 {
-            self.charge(Burden::Streams(self.streams.len()))?;
+            self.charge(Burden::Streams(self.streams.len()), now)?;
             for stream in self.streams.iter() {
                 let mut state = stream.state.borrow_mut();
                 state.sending.window += change;
@@ -236,13 +242,13 @@ impl Core {
         Ok(())
     }
 
-    fn ping_by_peer(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fault> {
+    fn ping_by_peer(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("PING on a stream"));
         }
         let payload: [u8; 8] =
             payload.try_into().map_err(|_| Fault::size("PING of another size than eight"))?;
-        self.charge(Burden::Frame(payload.len()))?;
+        self.charge(Burden::Frame(payload.len()), now)?;
         if head.has(ACK) {
             match payload {
                 LEAVING_PING if self.leaving == Leaving::Told => self.leave_now(),
@@ -257,18 +263,19 @@ impl Core {
         Ok(())
     }
 
-    fn go_away(&mut self, head: FrameHead, payload: &mut BytesMut) -> Result<(), Fault> {
+    fn go_away(
+        &mut self,
+        head: FrameHead,
+        payload: &mut BytesMut,
+        now: Now<'_>,
+    ) -> Result<Option<Received>, Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("GOAWAY on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()))?;
+        self.charge(Burden::Frame(payload.len()), now)?;
         let last = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))? & STREAM_BITS;
         let code = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))?;
         self.is_peer_leaving = true;
-        if code != 0 {
-            let why = String::from_utf8_lossy(&payload[..payload.len().min(GOAWAY_TEXT_BYTES_MAX)]);
-            tracing::debug!(code = %ErrorCode(code), why = %why.escape_debug(), "a peer goes away");
-        }
         if self.role == Role::Client {
             for stream in self.streams.take_above(last) {
                 let mut state = stream.state.borrow_mut();
@@ -277,15 +284,17 @@ impl Core {
                 state.fail(if is_begun { StreamError::Closed } else { StreamError::Refused });
             }
         }
-        Ok(())
+        let why =
+            || String::from_utf8_lossy(&payload[..payload.len().min(GOAWAY_TEXT_BYTES_MAX)]).into_owned();
+        Ok((code != 0).then(|| Received::Farewell { code: ErrorCode(code), why: why() }))
     }
 
-    fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fault> {
+    fn window_update(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
         let more: [u8; 4] =
             payload.try_into().map_err(|_| Fault::size("WINDOW_UPDATE of another size than four"))?;
         let more = i64::from(u32::from_be_bytes(more) & STREAM_BITS);
         if head.stream == 0 {
-            self.charge(room(self.send_window, more))?;
+            self.charge(room(self.send_window, more), now)?;
             self.send_window += more;
             if more == 0 {
                 return Err(Fault::protocol("WINDOW_UPDATE of nothing"));
@@ -298,7 +307,7 @@ impl Core {
             return Ok(());
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            self.charge(Burden::Frame(payload.len()))?;
+            self.charge(Burden::Frame(payload.len()), now)?;
             let is_idle = self.is_idle(head.stream);
             return if is_idle {
                 Err(Fault::protocol("WINDOW_UPDATE of a stream that was never opened"))
@@ -307,7 +316,7 @@ impl Core {
             };
         };
         let mut state = stream.state.borrow_mut();
-        self.charge(room(state.sending.window, more))?;
+        self.charge(room(state.sending.window, more), now)?;
         state.sending.window += more;
         if more == 0 {
             return Err(Fault::Stream(head.stream, ErrorCode::PROTOCOL_ERROR));

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 
+use super::super::super::Now;
 use super::super::super::account::{Benefit, Burden};
 use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
 use super::super::super::head::{Head, HeadBounds, Problem, content_length};
@@ -21,6 +22,7 @@ impl Core {
         &mut self,
         head: FrameHead,
         mut payload: BytesMut,
+        now: Now<'_>,
     ) -> Result<Option<Arrived>, Fault> {
         if head.stream == 0 {
             return Err(Fault::protocol("HEADERS on no stream"));
@@ -46,17 +48,22 @@ impl Core {
             frames: 1,
         };
         if head.has(END_HEADERS) {
-            return self.fields(&block);
+            return self.fields(&block, now);
         }
         // Kept for longer than this turn, so it must not hold on to the buffer of all.
         self.block = Some(Block { fields: BytesMut::from(&block.fields[..]), ..block });
         Ok(None)
     }
 
-    pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<Option<Arrived>, Fault> {
+    pub(super) fn continuation(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        now: Now<'_>,
+    ) -> Result<Option<Arrived>, Fault> {
         let Some(mut block) = self.block.take() else { return Ok(None) };
         block.frames += 1;
-        self.charge(Burden::Frame(0))?;
+        self.charge(Burden::Frame(0), now)?;
         if block.frames > BLOCK_FRAMES_MAX || block.fields.len() + payload.len() > self.limits.head_bytes {
             return Err(Fault::Connection(
                 ErrorCode::ENHANCE_YOUR_CALM,
@@ -65,24 +72,21 @@ impl Core {
         }
         block.fields.extend_from_slice(payload);
         if head.has(END_HEADERS) {
-            return self.fields(&block);
+            return self.fields(&block, now);
         }
         self.block = Some(block);
         Ok(None)
     }
 
     /// A whole head.
-    fn fields(&mut self, block: &Block) -> Result<Option<Arrived>, Fault> {
+    fn fields(&mut self, block: &Block, now: Now<'_>) -> Result<Option<Arrived>, Fault> {
         let mut head = Head::default();
         let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
-        self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bounds)).map_err(
-            |error| {
-                tracing::debug!(%error, "a head that cannot be read");
-                Fault::Connection(ErrorCode::COMPRESSION_ERROR, "a head that cannot be read")
-            },
-        )?;
+        self.decoder
+            .decode(&block.fields, |field, bytes| head.take(field, bytes, bounds))
+            .map_err(|error| Fault::Connection(ErrorCode::COMPRESSION_ERROR, error.what()))?;
         if head.is_useless() {
-            self.charge(Burden::UselessHead(block.fields.len()))?;
+            self.charge(Burden::UselessHead(block.fields.len()), now)?;
         }
         let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
@@ -97,7 +101,7 @@ impl Core {
             self.forget_if_over(&stream);
             if is_response && stream.state.borrow().receiving.head < HeadProgress::Here {
                 // An interim one, of which there may be any number.
-                self.charge(Burden::UselessHead(block.fields.len()))?;
+                self.charge(Burden::UselessHead(block.fields.len()), now)?;
             } else {
                 self.account.earn(Benefit::Head);
             }
@@ -109,7 +113,7 @@ impl Core {
                 Err(Fault::protocol("a request on a stream with an even number"))
             }
             Role::Server if self.broken.contains(id) => {
-                self.charge(Burden::UselessHead(block.fields.len())).map(|()| None)
+                self.charge(Burden::UselessHead(block.fields.len()), now).map(|()| None)
             }
             Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),
             Role::Client => self.on_no_stream(id).map(|()| None),

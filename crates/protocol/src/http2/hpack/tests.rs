@@ -15,7 +15,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 impl Field {
     /// As it is written in HTTP/1.1.
-    pub(in crate::http2) fn line(&self) -> String {
+    fn line(&self) -> String {
         match self {
             Field::Method(method) => format!(":method: {method}"),
             Field::Scheme(scheme) => format!(":scheme: {scheme}"),

@@ -1,6 +1,6 @@
 //! What both ends of a connection know of it: its streams, its windows, what is to be written.
 //!
-//! One task moves the bytes of a connection ([`super::transport`]); each stream belongs to the task that answers or asks. They meet here, and only here:
+//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks. They meet here, and only here:
 //! everything is on one thread, so there is no lock and no channel. A task that has something to send writes the frame at once and wakes the
 //! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
 
@@ -13,13 +13,15 @@ mod send;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use http::Request;
-use runtime::Clock;
+use vocabulary::Timestamp;
 
+use super::Now;
 use super::account::{Burden, Overdrawn, Peer, PeerAccount};
 use super::frame::{
     END_STREAM, ErrorCode, Fault, Kind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
@@ -28,11 +30,11 @@ use super::frame::{
 use super::handle::{Receiver, Sender};
 use super::hpack::{Decoder, Encoder, encode_request};
 use super::input::Input;
+use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, Waiting};
-use crate::memory::{MemoryBudget, MemoryShare};
 use ending::Leaving;
-pub(crate) use greeting::Greeting;
+pub use greeting::Greeting;
 use resets::BrokenStreams;
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
@@ -64,38 +66,41 @@ const GROWTH: u32 = 4;
 
 /// Which end of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
+    /// The one that answers.
     Server,
+    /// The one that asks.
     Client,
 }
 
 /// What we accept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionLimits {
+pub struct SessionLimits {
     /// How many streams a client may open.
-    pub(crate) streams: u32,
+    pub streams: u32,
     /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at least 65,535, because they do not wait until they
     /// have heard of it.
-    pub(crate) stream_window: u32,
+    pub stream_window: u32,
     /// The same once readers have taken more than that of several of the streams that we opened, unless memory is scarce.
-    pub(crate) proven_window: u32,
+    pub proven_window: u32,
     /// How much of a stream is accepted while somebody reads it, in bytes. It is reached in steps, as the stream is read: what nobody takes costs as little
     /// memory as possible, what is taken should not wait for its reader, and whose reader stops holds hardly more than was read.
-    pub(crate) read_window: u32,
+    pub read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
-    pub(crate) head_bytes: usize,
+    pub head_bytes: usize,
     /// How many headers it may have.
-    pub(crate) headers: usize,
+    pub headers: usize,
     /// What all connections may hold of what nobody has read.
-    pub(crate) memory: &'static MemoryBudget,
+    pub memory: &'static MemoryBudget,
 }
 
 /// A request that came.
 #[derive(Debug)]
-pub(super) struct Arrived {
-    pub(super) stream: Rc<Stream>,
+pub struct Arrived {
+    /// Where it came, and where it is answered.
+    pub stream: Rc<Stream>,
     /// `None` when its head is too large.
-    pub(super) request: Option<Request<()>>,
+    pub request: Option<Request<()>>,
 }
 
 /// What is to be done after some of what was read was looked at.
@@ -104,8 +109,16 @@ pub(super) struct Arrived {
     clippy::large_enum_variant,
     reason = "it is moved once, and boxing it would cost every request an allocation"
 )]
-pub(super) enum Received {
+pub enum Received {
+    /// A request came.
     Request(Arrived),
+    /// The peer goes away, and not because all is well.
+    Farewell {
+        /// Why.
+        code: ErrorCode,
+        /// In its own words, of which there are few.
+        why: String,
+    },
     /// Nothing is left.
     All,
     /// There is more, and others wait for longer.
@@ -114,13 +127,12 @@ pub(super) enum Received {
 
 /// One end of a connection. See the module.
 #[derive(Debug)]
-pub(crate) struct Session(RefCell<Core>);
+pub struct Session(RefCell<Core>);
 
 #[derive(Debug)]
 struct Core {
     role: Role,
     limits: SessionLimits,
-    clock: Clock,
     input: Input,
     /// The head that is being read: it may take several frames.
     block: Option<Block>,
@@ -186,7 +198,7 @@ struct Block {
 
 impl Session {
     /// One end of a new connection, with what it says first.
-    pub(super) fn new(role: Role, limits: SessionLimits, clock: Clock) -> Self {
+    pub fn new(role: Role, limits: SessionLimits, now: Timestamp) -> Self {
         let mut settings = Vec::new();
         if role == Role::Client {
             write_setting(SETTING_ENABLE_PUSH, 0, &mut settings);
@@ -206,7 +218,6 @@ impl Session {
         Self(RefCell::new(Core {
             role,
             limits,
-            clock,
             input: Input::default(),
             block: None,
             decoder: Decoder::default(),
@@ -236,7 +247,7 @@ impl Session {
                     Role::Server => Peer::Client,
                     Role::Client => Peer::Shared,
                 },
-                clock.now(),
+                now,
             ),
             pieces_left: PIECES_PER_TURN,
             leaving: Leaving::No,
@@ -246,13 +257,13 @@ impl Session {
     }
 
     /// How many streams are open, as far as the peer knows.
-    pub(crate) fn streams(&self) -> usize {
+    pub fn streams(&self) -> usize {
         let core = self.0.borrow();
         core.streams.len() + core.broken.held()
     }
 
     /// Whether no further stream can be opened, now or later.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         let core = self.0.borrow();
         core.is_closed
             || core.is_peer_leaving
@@ -261,14 +272,14 @@ impl Session {
     }
 
     /// Whether one more stream can be opened now.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         let core = self.0.borrow();
         let unsaid = if core.has_settings { u32::MAX } else { STREAMS_PROBABLE };
         core.streams.len() + core.broken.held() < core.peer.streams_max.unwrap_or(unsaid) as usize
     }
 
     /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there is room.
-    pub(crate) fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+    pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
         let mut core = self.0.borrow_mut();
         let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
         core.offer_room();
@@ -361,14 +372,14 @@ impl Session {
     }
 
     /// Asks the peer whether it is there.
-    pub(super) fn ping(&self) {
+    pub fn ping(&self) {
         let mut core = self.0.borrow_mut();
         write_frame(Kind::Ping, 0, 0, &ALIVE_PING, core.output.frames());
         core.wake_transport();
     }
 
     /// The transport's turn begins: until it ends, nobody needs to wake it.
-    pub(super) fn begin_turn(&self, context: &Context<'_>) {
+    pub fn begin_turn(&self, context: &Context<'_>) {
         let mut core = self.0.borrow_mut();
         core.transport.waiting.register(context);
         core.transport.is_awake = true;
@@ -376,23 +387,22 @@ impl Session {
     }
 
     /// What comes on this connection comes from many: it is one of our own hops.
-    pub(super) fn share(&self) {
+    pub fn share(&self) {
         self.0.borrow_mut().account.share();
     }
 
-    /// Writes what can be written. Streams that waited for room go on.
-    pub(super) fn end_turn(
+    /// Writes what can be written: `write` takes some of the pieces that it is shown, and says how much. Streams that waited for room go on.
+    pub fn end_turn(
         &self,
-        socket: &mut tokio::net::TcpStream,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<()>> {
+        write: impl FnMut(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<()>> {
         let mut core = self.0.borrow_mut();
         core.transport.is_awake = false;
         if core.output.len() == 0 {
             return Poll::Ready(Ok(()));
         }
         let before = core.output.len();
-        let written = core.output.poll_write(socket, context);
+        let written = core.output.poll_write(write);
         if core.output.len() < before {
             core.last_written = core.last_stream;
         }
@@ -401,27 +411,29 @@ impl Session {
     }
 
     /// The peer reads no more; whatever was to be written is forgotten.
-    pub(super) fn forget_output(&self) {
+    pub fn forget_output(&self) {
         let mut core = self.0.borrow_mut();
         core.output.clear();
         core.call_blocked();
     }
 
     /// How much waits to be written.
-    pub(super) fn output_bytes(&self) -> usize {
+    pub fn output_bytes(&self) -> usize {
         self.0.borrow().output.len()
     }
 
     /// Looks at what was read until a request has come, nothing is left, or it is the turn of others.
-    pub(super) fn receive(&self, read: &mut BytesMut) -> Result<Received, (ErrorCode, &'static str)> {
-        self.0.borrow_mut().receive(read)
+    pub fn receive(&self, read: &mut BytesMut, now: Now<'_>) -> Result<Received, (ErrorCode, &'static str)> {
+        self.0.borrow_mut().receive(read, now)
     }
 }
 
 /// Whether a head is all of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HasBody {
+pub enum HasBody {
+    /// There will be one.
     Yes,
+    /// The head is all.
     No,
 }
 
@@ -475,11 +487,13 @@ impl Core {
     }
 
     /// Counts what makes work and brings nothing.
-    fn charge(&mut self, burden: Burden) -> Result<(), Fault> {
-        let clock = self.clock;
-        self.account.charge(burden, || clock.now()).map_err(|Overdrawn| {
+    fn charge(&mut self, burden: Burden, now: Now<'_>) -> Result<(), Fault> {
+        self.account.charge(burden, now).map_err(|Overdrawn| {
             let what = "frames that bring nothing, out of all proportion to those that do";
             Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what)
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use super::Session;
 
 /// What a peer's first words were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub enum Greeting {
     /// SETTINGS.
     Http2,
     /// Something else, or the end of the connection.
@@ -15,7 +15,7 @@ pub(crate) enum Greeting {
 
 impl Session {
     /// Ready when the peer has spoken. One task at a time may wait for that.
-    pub(crate) fn poll_greeting(&self, context: &Context<'_>) -> Poll<Greeting> {
+    pub fn poll_greeting(&self, context: &Context<'_>) -> Poll<Greeting> {
         let mut core = self.0.borrow_mut();
         if core.has_settings {
             return Poll::Ready(Greeting::Http2);

@@ -24,13 +24,13 @@ const STATUS: usize = 8;
 
 /// What one connection's heads are written with.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder {
+pub struct Encoder {
     is_announced: bool,
 }
 
 impl Encoder {
     /// Begins a head.
-    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.is_announced, true) {
             out.push(TABLE_UNUSED);
         }
@@ -38,7 +38,7 @@ impl Encoder {
 }
 
 /// The head of a request.
-pub(crate) fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, out: &mut Vec<u8>) {
+pub fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, out: &mut Vec<u8>) {
     match *method {
         Method::GET => out.push(0x80 | GET),
         Method::POST => out.push(0x80 | POST),
@@ -62,7 +62,7 @@ pub(crate) fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, ou
 }
 
 /// The head of a response, without its end: more fields may follow.
-pub(crate) fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
+pub fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
     match status.as_u16() {
         200 => out.push(0x88),
         204 => out.push(0x89),
@@ -79,13 +79,13 @@ pub(crate) fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut
 }
 
 /// One header.
-pub(crate) fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+pub fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     let form = if value.is_sensitive() { NEVER_INDEXED } else { 0 };
     field(name, value.as_bytes(), form, out);
 }
 
 /// One header whose value is written by us.
-pub(crate) fn encode_text(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+pub fn encode_text(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     field(name, value, 0, out);
 }
 

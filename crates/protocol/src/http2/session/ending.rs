@@ -19,7 +19,7 @@ pub(super) enum Leaving {
 
 impl Session {
     /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew are served.
-    pub(in crate::http2) fn leave(&self) {
+    pub fn leave(&self) {
         let mut core = self.0.borrow_mut();
         if core.leaving == Leaving::No {
             core.leaving = Leaving::Told;
@@ -29,25 +29,25 @@ impl Session {
     }
 
     /// Opens and serves no stream but those that exist; the connection ends with the last of them.
-    pub(crate) fn leave_now(&self) {
+    pub fn leave_now(&self) {
         self.0.borrow_mut().leave_now();
     }
 
     /// Whether there is anything to do, be it for a head that has only begun.
-    pub(in crate::http2) fn has_streams(&self) -> bool {
+    pub fn has_streams(&self) -> bool {
         let core = self.0.borrow();
         !core.streams.is_empty() || core.block.is_some()
     }
 
     /// Whether one end has left and no stream is left.
-    pub(in crate::http2) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         let core = self.0.borrow();
         let is_left = core.leaving == Leaving::Final || core.is_peer_leaving;
         core.streams.is_empty() && is_left && core.output.len() == 0
     }
 
     /// The connection is gone; so are its streams. What was never written was certainly not begun.
-    pub(in crate::http2) fn close(&self) {
+    pub fn close(&self) {
         let mut core = self.0.borrow_mut();
         core.is_closed = true;
         core.greeting.wake();
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Ends a connection whose peer broke the protocol, and tells it why.
-    pub(in crate::http2) fn refuse(&self, why: ErrorCode) {
+    pub fn refuse(&self, why: ErrorCode) {
         let mut core = self.0.borrow_mut();
         core.is_closed = true;
         core.greeting.wake();

@@ -17,7 +17,7 @@ const TEXT_BYTES_KEPT: usize = 4 * 1024;
 
 /// What one peer's heads are read with.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     table: DynamicTable,
     /// Where Huffman codes are unpacked.
     text: Vec<u8>,
@@ -35,7 +35,7 @@ enum Literal {
 impl Decoder {
     /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2). Once `take` breaks off, the rest is read for the
     /// table's sake only: of a megabyte of fields that nobody wants, what enters no table is stepped over.
-    pub(crate) fn decode(
+    pub fn decode(
         &mut self,
         block: &[u8],
         mut take: impl FnMut(Field, usize) -> ControlFlow<()>,

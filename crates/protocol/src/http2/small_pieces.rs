@@ -16,7 +16,7 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 
 /// From this size on a piece is not small: what `h2` takes for the cost of one.
-pub(super) const SMALL_BYTES: usize = 256;
+pub const SMALL_BYTES: usize = 256;
 
 /// How many small pieces a stream sends at once without their being joined. Those of as many streams as there usually are on a connection (200 at most with hyper)
 /// stay within what `h2` allows.

@@ -9,24 +9,26 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
+use super::Now;
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
 
 /// Where a message is written.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub struct Sender {
     session: Rc<Session>,
     stream: Rc<Stream>,
 }
 
 impl Sender {
-    pub(super) fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
+    /// Of a stream that has come.
+    pub fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
         Self { session, stream }
     }
 
     /// Why the stream has ended, if it has; otherwise wakes the task when it does.
-    pub(super) fn poll_error(&self, context: &Context<'_>) -> Poll<StreamError> {
+    pub fn poll_error(&self, context: &Context<'_>) -> Poll<StreamError> {
         let mut state = self.stream.state.borrow_mut();
         if let Some(error) = state.error {
             return Poll::Ready(error);
@@ -36,39 +38,38 @@ impl Sender {
     }
 
     /// Sends the head of a response; `more` writes further fields.
-    pub(super) fn respond(&self, response: &Response<()>, body: HasBody, more: impl FnOnce(&mut Vec<u8>)) {
+    pub fn respond(&self, response: &Response<()>, body: HasBody, more: impl FnOnce(&mut Vec<u8>)) {
         self.session.send_response(&self.stream, response, body, more);
     }
 
     /// Breaks the stream off, unless it is over.
-    pub(super) fn reset(&self, code: ErrorCode) {
+    pub fn reset(&self, code: ErrorCode) {
         self.session.reset(&self.stream, code);
     }
 
-    pub(super) fn poll_room(
-        &self,
-        wanted: usize,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<usize, StreamError>> {
+    /// How much of so many bytes may be sent now: at least one, or the task is woken when it may be.
+    pub fn poll_room(&self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, StreamError>> {
         self.session.poll_room(&self.stream, wanted, context)
     }
 
     /// Lets others go on that wait for room.
-    pub(super) fn pass(&self) {
+    pub fn pass(&self) {
         self.session.pass();
     }
 
     /// How long a piece of so many bytes waits for more of its body, if it has to.
-    pub(super) fn patience_with(&self, bytes: usize) -> Option<Duration> {
-        self.session.patience_with(&self.stream, bytes)
+    pub fn patience_with(&self, bytes: usize, now: Now<'_>) -> Option<Duration> {
+        self.session.patience_with(&self.stream, bytes, now)
     }
 
-    pub(super) fn data(&self, data: Bytes, is_end: bool) {
-        self.session.send_data(&self.stream, data, is_end);
+    /// Sends a piece of the body for which there is room, which may be its last.
+    pub fn data(&self, data: Bytes, is_end: bool, now: Now<'_>) {
+        self.session.send_data(&self.stream, data, is_end, now);
     }
 
-    pub(super) fn trailers(&self, trailers: &HeaderMap) {
-        self.session.send_trailers(&self.stream, trailers);
+    /// Ends the body with trailers, those that may be some.
+    pub fn trailers(&self, trailers: &HeaderMap, now: Now<'_>) {
+        self.session.send_trailers(&self.stream, trailers, now);
     }
 }
 
@@ -80,18 +81,19 @@ impl Drop for Sender {
 
 /// Where a message is read: a body, and on the side of the client the head of a response before it.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     session: Rc<Session>,
     stream: Rc<Stream>,
 }
 
 impl Receiver {
-    pub(super) fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
+    /// Of a stream that has come.
+    pub fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
         Self { session, stream }
     }
 
     /// The head of the response.
-    pub(crate) fn poll_response(&self, context: &Context<'_>) -> Poll<Result<Response<()>, StreamError>> {
+    pub fn poll_response(&self, context: &Context<'_>) -> Poll<Result<Response<()>, StreamError>> {
         let mut state = self.stream.state.borrow_mut();
         if let Some(response) = state.response.take() {
             return Poll::Ready(Ok(response));
@@ -104,7 +106,7 @@ impl Receiver {
     }
 
     /// The whole body, if it is here and of one piece.
-    pub(crate) fn take_whole(&self) -> Option<Bytes> {
+    pub fn take_whole(&self) -> Option<Bytes> {
         let whole = {
             let mut state = self.stream.state.borrow_mut();
             let is_whole = state.receiving.is_ended

@@ -9,34 +9,32 @@ use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
+use protocol::http2::hpack::{encode_field, encode_text};
+use protocol::http2::{Arrived, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits};
 use runtime::Clock;
 
-use super::frame::{ErrorCode, PREFACE};
-use super::handle::{Receiver, Sender};
-use super::hpack::{encode_field, encode_text};
-use super::pump::Pump;
-use super::session::{Arrived, HasBody, Role, Session, SessionLimits};
-use super::transport::{ConnectionEnd, Transport};
+use super::{Abort, Connection, Service};
 use crate::body::{Body, ResponseBody};
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
+use crate::http2::{ConnectionEnd, Pump, Transport};
 use crate::refusal::{Reason, Refusal, RequestKind};
-use crate::server::{Abort, Connection, Service};
 use crate::stream::Stream;
 
 /// Serves a connection that begins with the preface to its end.
-pub(crate) async fn serve<S: Service>(
+pub(super) async fn serve<S: Service>(
     stream: Stream,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
     limits: SessionLimits,
 ) -> Result<(), ConnectionEnd> {
-    let session = Rc::new(Session::new(Role::Server, limits, Clock::start()));
+    let clock = Clock::start();
+    let session = Rc::new(Session::new(Role::Server, limits, clock.now()));
     let (socket, mut ahead) = stream.into_parts();
     ahead.advance(PREFACE.len());
-    let mut transport = Transport::new(socket, ahead, Rc::clone(&session));
+    let mut transport = Transport::new(socket, ahead, Rc::clone(&session), clock);
     let mut arrived = |Arrived { stream, request }| {
         let sender = Sender::new(Rc::clone(&session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&session), stream);
@@ -45,9 +43,9 @@ pub(crate) async fn serve<S: Service>(
                 let request = request.map(|()| Body::from(receiver));
                 let asked = Asked { is_head: request.method() == Method::HEAD };
                 let call = Rc::clone(&service).call(request, Rc::clone(&connection));
-                tokio::task::spawn_local(Answering::new(call, sender, asked));
+                tokio::task::spawn_local(Answering::new(call, Speaker { sender, clock }, asked));
             }
-            None => refuse_head(sender, limits),
+            None => refuse_head(Speaker { sender, clock }, limits),
         }
     };
     let mut farewell = None;
@@ -89,12 +87,19 @@ pub(crate) async fn serve<S: Service>(
 }
 
 /// Answers a request whose head was not kept.
-fn refuse_head(sender: Sender, limits: SessionLimits) {
+fn refuse_head(speaker: Speaker, limits: SessionLimits) {
     let detail = format!("the head of the request is larger than {} bytes", limits.head_bytes);
     let refusal =
         Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     let answer = std::future::ready(Ok(refusal.into_response(RequestKind::Plain)));
-    tokio::task::spawn_local(Answering::new(answer, sender, Asked { is_head: false }));
+    tokio::task::spawn_local(Answering::new(answer, speaker, Asked { is_head: false }));
+}
+
+/// Who says the answer, and when.
+#[derive(Debug)]
+struct Speaker {
+    sender: Sender,
+    clock: Clock,
 }
 
 /// What of a request decides over the form of its answer.
@@ -110,7 +115,7 @@ pin_project! {
         #[pin]
         stage: Stage<Call, B>,
         // Taken by the pump once there is something to send.
-        sender: Option<Sender>,
+        speaker: Option<Speaker>,
         asked: Asked,
     }
 }
@@ -128,8 +133,8 @@ where
     Call: Future<Output = Result<Response<B>, Abort>>,
     B: ResponseBody,
 {
-    fn new(call: Call, sender: Sender, asked: Asked) -> Self {
-        Self { stage: Stage::Calling { call }, sender: Some(sender), asked }
+    fn new(call: Call, speaker: Speaker, asked: Asked) -> Self {
+        Self { stage: Stage::Calling { call }, speaker: Some(speaker), asked }
     }
 }
 
@@ -145,19 +150,19 @@ where
         loop {
             match this.stage.as_mut().project() {
                 StageProjected::Calling { call } => {
-                    let Some(sender) = this.sender.as_ref() else { return Poll::Ready(()) };
-                    if sender.poll_error(context).is_ready() {
+                    let Some(speaker) = this.speaker.as_ref() else { return Poll::Ready(()) };
+                    if speaker.sender.poll_error(context).is_ready() {
                         return Poll::Ready(());
                     }
                     let Poll::Ready(answer) = call.poll(context) else {
                         return Poll::Pending;
                     };
-                    let Some(sender) = this.sender.take() else { return Poll::Ready(()) };
+                    let Some(speaker) = this.speaker.take() else { return Poll::Ready(()) };
                     let Ok(response) = answer else {
-                        sender.reset(ErrorCode::INTERNAL_ERROR);
+                        speaker.sender.reset(ErrorCode::INTERNAL_ERROR);
                         return Poll::Ready(());
                     };
-                    let Some(stage) = begin(response, sender, *this.asked) else { return Poll::Ready(()) };
+                    let Some(stage) = begin(response, speaker, *this.asked) else { return Poll::Ready(()) };
                     this.stage.set(stage);
                 }
                 StageProjected::Sending { body, pump } => {
@@ -172,7 +177,7 @@ where
 }
 
 /// Sends the head of a response. `None` if that was all.
-fn begin<Call, B>(response: Response<B>, sender: Sender, asked: Asked) -> Option<Stage<Call, B>>
+fn begin<Call, B>(response: Response<B>, speaker: Speaker, asked: Asked) -> Option<Stage<Call, B>>
 where
     B: ResponseBody,
 {
@@ -181,7 +186,7 @@ where
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
     let head = Response::from_parts(parts, ());
-    sender.respond(&head, has_body, |out| {
+    speaker.sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {
             encode_text(&DATE, &date::now(), out);
         }
@@ -191,5 +196,6 @@ where
             encode_field(&CONTENT_LENGTH, &HeaderValue::from(length), out);
         }
     });
-    (has_body == HasBody::Yes).then(|| Stage::Sending { body, pump: Pump::new(sender) })
+    (has_body == HasBody::Yes)
+        .then(|| Stage::Sending { body, pump: Pump::new(speaker.sender, speaker.clock) })
 }

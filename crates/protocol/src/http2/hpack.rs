@@ -14,17 +14,23 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
 use thiserror::Error;
 
-pub(super) use decode::Decoder;
-pub(super) use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
+pub use decode::Decoder;
+pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
 
 /// One line of a head, understood. Entries of the tables are kept like this, so that what a peer repeats is not parsed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub enum Field {
+    /// `:method`.
     Method(Method),
+    /// `:scheme`.
     Scheme(Scheme),
+    /// `:authority`.
     Authority(Authority),
+    /// `:path`.
     Path(PathAndQuery),
+    /// `:status`.
     Status(StatusCode),
+    /// Any other.
     Header(HeaderName, HeaderValue),
     /// Legal for HPACK, and so part of the table, but not for HTTP: the message in which it stands is malformed.
     Malformed,
@@ -32,17 +38,31 @@ pub(super) enum Field {
 
 /// A head that cannot be read. The connection must end, because its table is out of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(super) enum CompressionError {
-    #[error("an index beyond the tables")]
+#[error("{}", self.what())]
+pub enum CompressionError {
+    /// There is no such entry.
     Index,
-    #[error("a number that is too large")]
+    /// No length or index is as large.
     Integer,
-    #[error("a Huffman code without meaning")]
+    /// Its letters cannot be told.
     Huffman,
-    #[error("a change of the table's size that is too large or out of place")]
+    /// It is announced at the beginning of a head, within what we allow.
     TableSize,
-    #[error("it ends in the middle of a field")]
+    /// More should have come.
     Truncated,
+}
+
+impl CompressionError {
+    /// What is wrong with the head.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Index => "a head with an index beyond the tables",
+            Self::Integer => "a head with a number that is too large",
+            Self::Huffman => "a head with a Huffman code without meaning",
+            Self::TableSize => "a head with a change of the table's size that is too large or out of place",
+            Self::Truncated => "a head that ends in the middle of a field",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::frame::ErrorCode;
 use super::small_pieces::SmallPieces;
-use protocol::BodyPieces;
+use crate::pieces::BodyPieces;
 
 /// Why a stream ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -34,7 +34,7 @@ pub enum StreamError {
 impl StreamError {
     /// What to tell another peer to whom a part of the stream was passed on. Never that it was refused: that says that nothing was done for it, and who
     /// hears that sends it again.
-    pub(crate) fn code(self) -> ErrorCode {
+    pub fn code(self) -> ErrorCode {
         match self {
             Self::Reset(ErrorCode::REFUSED_STREAM) | Self::Refused | Self::Aborted(_) => {
                 ErrorCode::INTERNAL_ERROR
@@ -48,9 +48,9 @@ impl StreamError {
 /// A head up to this size, which nearly all are, is not counted: 250 of them are a megabyte.
 const HEAD_BYTES_UNCOUNTED: usize = 4 * 1024;
 
-/// One stream of a session.
+/// One stream of a session, for who holds an end of it.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub struct Stream {
     pub(super) id: u32,
     /// How much its head takes, if that is much.
     pub(super) head_bytes: usize,

@@ -1,6 +1,6 @@
 //! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of streams that are open.
 //!
-//! When it holds its part of the process's budget ([`crate::memory`]) and more comes, the stream is broken off that was not read for the longest time: who
+//! When it holds its part of the process's budget ([`super::super::memory`]) and more comes, the stream is broken off that was not read for the longest time: who
 //! takes nothing loses first, be it a client that never reads its answers or one whose request waits for something that does not come.
 
 use bytes::Bytes;
@@ -69,7 +69,6 @@ impl Core {
         while self.memory.settle(self.held()).is_err() {
             let Some(id) = self.streams.least_recently_read() else { return };
             self.memory.count_refusal();
-            tracing::debug!(stream = id, "a stream is broken off that holds memory and is not read");
             self.break_off(id, ErrorCode::ENHANCE_YOUR_CALM);
         }
     }
