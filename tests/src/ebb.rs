@@ -153,7 +153,13 @@ impl Ebb {
 
     /// Another one that takes its place, on the same files, and is ready.
     pub async fn successor(&self) -> Self {
-        let command = self.taking_over(&["--listen", &self.requests.to_string()]);
+        self.successor_with(&[]).await
+    }
+
+    /// The same with further arguments.
+    pub async fn successor_with(&self, arguments: &[&str]) -> Self {
+        let mut command = self.taking_over(&["--listen", &self.requests.to_string()]);
+        command.args(arguments);
         Self::spawn(command, Arc::clone(&self.files), Stdio::piped()).await
     }
 
@@ -199,7 +205,17 @@ impl Ebb {
 
     /// The same in a shell that first does something to itself, such as `ulimit -S -n 64`.
     pub async fn up_after(preparation: &str, services: &[Service], config: &ConfigMap) -> Self {
-        let (command, files) = prepare(&executable(), services, config, &[]);
+        Self::up_after_with(preparation, services, config, &[]).await
+    }
+
+    /// The same with further arguments.
+    pub async fn up_after_with(
+        preparation: &str,
+        services: &[Service],
+        config: &ConfigMap,
+        arguments: &[&str],
+    ) -> Self {
+        let (command, files) = prepare(&executable(), services, config, arguments);
         let command = command.as_std();
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{preparation} && exec \"$0\" \"$@\"")]);
@@ -258,6 +274,11 @@ impl Ebb {
         ebb.requests = ebb.announced("requests: http://").await;
         ebb.api = ebb.announced("api: http://").await;
         ebb
+    }
+
+    /// Where requests are taken over TLS; it must have been started with that.
+    pub async fn requests_over_tls(&mut self) -> SocketAddr {
+        self.announced("requests over TLS: https://").await
     }
 
     async fn announced(&mut self, prefix: &str) -> SocketAddr {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
@@ -197,6 +198,33 @@ fn heavy_crates_are_there_once_and_banned_ones_not_at_all() {
                 dependency.name
             );
         }
+    }
+}
+
+/// Cargo builds one package with the features that it asks for itself, which the metadata of a whole workspace do not show.
+#[test]
+fn the_queue_proxy_links_nothing_that_speaks_tls() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--package",
+            "queue-proxy",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.contains("dataplane"), "{names:?}");
+    for banned in ["rustls", "tokio-rustls", "ring", "rcgen"] {
+        assert!(!names.contains(banned), "{banned} has no place beside every pod");
     }
 }
 

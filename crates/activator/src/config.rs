@@ -1,9 +1,10 @@
 //! What an activator is given at its start.
 
+use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use dataplane::{ConnectionBudget, MemoryBudget};
+use dataplane::{Certificates, ConnectionBudget, MemoryBudget};
 use runtime::Clock;
 use vocabulary::{LinkToken, ReplicaName};
 
@@ -60,8 +61,26 @@ pub struct Listeners {
     /// Requests, HTTP/1.1 and HTTP/2. The owner keeps the socket and lends clones (`try_clone`), so that a new activator can accept before the old one
     /// stops.
     pub requests: TcpListener,
+    /// The same from clients that speak TLS, if somewhere they do.
+    pub tls: Option<TlsListener>,
     /// The autoscaler dials this. Every activator has its own: a link belongs to one of them.
     pub link: TcpListener,
     /// What proves on that socket that a caller is the autoscaler; `None` only where nobody but this machine reaches it.
     pub link_token: Option<LinkToken>,
+}
+
+/// Where clients connect that speak TLS, and whom they meet there.
+#[derive(Debug)]
+pub struct TlsListener {
+    /// The socket.
+    pub socket: TcpListener,
+    /// Who we say we are; they may be replaced while they are presented.
+    pub certificates: Arc<Certificates>,
+}
+
+impl TlsListener {
+    /// Another handle of the same socket and certificates.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, certificates: Arc::clone(&self.certificates) })
+    }
 }

@@ -26,11 +26,12 @@ mod vectors;
 mod workers;
 
 use std::io;
+use std::iter;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{ConnectionBudget, Drain, ServerLimits, serve};
+use dataplane::{ConnectionBudget, Drain, ServerLimits, Tls, serve, serve_tls};
 use runtime::vital;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
@@ -45,7 +46,7 @@ use metering::Metering;
 use stack::Stack;
 use workers::Threads;
 
-pub use config::{ActivatorConfig, Limits, Listeners};
+pub use config::{ActivatorConfig, Limits, Listeners, TlsListener};
 pub use held::{HeldRequests, Holdings};
 pub use metrics::Metrics;
 pub use program::main_from_env;
@@ -98,6 +99,7 @@ impl Activator {
         let ending = Ending::under(&abandoned);
         // If one thread cannot be started, those before it end.
         let abandon = abandoned.drop_guard();
+        let tls = listeners.tls.map(|listener| TlsDoor::new(listener, &context));
         let (backends, orders) = Backends::new(count);
         let mut workers = Threads::default();
         for (number, orders) in orders.into_iter().enumerate() {
@@ -105,6 +107,7 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
+                tls: tls.as_ref().map(TlsDoor::try_clone).transpose()?,
                 connections: Arc::clone(&connections),
                 orders,
                 ending: ending.clone(),
@@ -176,6 +179,7 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
+    tls: Option<TlsDoor>,
     connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<CloseIdle>,
     ending: Ending,
@@ -193,6 +197,10 @@ impl Worker {
             drain: drain.clone(),
         });
         let limits = ServerLimits { memory, ..ServerLimits::default() };
+        let tls_serving = self.tls.map(|TlsDoor { listener, tls }| {
+            let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
+            tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
+        });
         let serving = serve(self.listener, stack, drain.clone(), limits);
         let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
         let obeying = backends::obey(self.orders, upstreams);
@@ -212,9 +220,28 @@ impl Worker {
             () = self.ending.given_up.cancelled() => {}
         }
         obeying.abort();
-        if let Ok(Err(error)) = serving.await {
-            tracing::error!(%error, "the activator could not accept requests");
+        for serving in iter::once(serving).chain(tls_serving) {
+            if let Ok(Err(error)) = serving.await {
+                tracing::error!(%error, "the activator could not accept requests");
+            }
         }
+    }
+}
+
+/// Where clients speak TLS. All workers accept there, and share what sessions are resumed from.
+struct TlsDoor {
+    listener: std::net::TcpListener,
+    tls: Tls,
+}
+
+impl TlsDoor {
+    fn new(listener: TlsListener, context: &Context) -> Self {
+        let tls = Tls::new(listener.certificates, context.metrics.failed_handshakes.clone());
+        Self { listener: listener.socket, tls }
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { listener: self.listener.try_clone()?, tls: self.tls.clone() })
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ::link::RefusedLinks;
 use dataplane::{
-    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, status_class,
+    ClosedIdleConnections, ConnectionBudget, FailedHandshakes, MemoryBudget, Reason, STATUS_CLASSES,
+    status_class,
 };
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -57,6 +58,7 @@ pub struct Metrics {
     pub(crate) tasks: Gauge,
     connections_max: Gauge,
     closed_idle_connections: ClosedIdleConnections,
+    pub(crate) failed_handshakes: FailedHandshakes,
     http2_memory: Gauge,
     http2_memory_refusals: Counter,
     refused: Family<ReasonLabels, Counter>,
@@ -86,6 +88,7 @@ impl Metrics {
             tasks: Gauge::default(),
             connections_max: Gauge::default(),
             closed_idle_connections: ClosedIdleConnections::default(),
+            failed_handshakes: FailedHandshakes::default(),
             http2_memory: Gauge::default(),
             http2_memory_refusals: Counter::default(),
             refused: Family::default(),
@@ -126,6 +129,7 @@ impl Metrics {
             self.connections_max.clone(),
         );
         self.closed_idle_connections.register(registry, "activator_closed_idle_connections");
+        self.failed_handshakes.register(registry, "activator_failed_tls_handshakes");
         registry.register(
             "activator_link_connected",
             "Links that autoscalers have open",
@@ -339,7 +343,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 22);
+        assert_eq!(count, 23);
     }
 
     #[test]

@@ -159,7 +159,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let registry = MetricsRegistry::default();
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
-    let listeners = Listeners { requests, link, link_token: config.link_token };
+    let listeners = Listeners { requests, tls: None, link, link_token: config.link_token };
     let metrics = Metrics::register(&registry);
     let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dataplane::{
     Abort, Body, Connection, Drain, Forwarded, Held, Reason, Refusal, RequestKind, Service, Timers,
-    Upstreams, effective_host, framing_problem,
+    Upstreams, effective_host, framing_problem, note_tls,
 };
 use http::{Request, Response};
 
@@ -55,10 +55,13 @@ impl Service for Stack {
 impl Stack {
     async fn answer(
         &self,
-        request: Request<Body>,
+        mut request: Request<Body>,
         connection: &Connection,
     ) -> Result<Response<AnswerBody>, Refusal> {
         let arrived = self.context.clock.now();
+        if connection.is_encrypted() {
+            note_tls(&mut request);
+        }
         // Nothing doubtful goes any further, and whoever sent it must not go on on this connection.
         if let Some(problem) = framing_problem(&request) {
             connection.retire();

@@ -18,10 +18,13 @@ mod proxy;
 mod refusal;
 mod server;
 mod small_writes;
+mod socket;
 mod socket_options;
 mod status_class;
 mod stream;
 mod timers;
+#[cfg(feature = "tls")]
+mod tls;
 mod upgrade;
 mod upstream;
 #[cfg(test)]
@@ -48,9 +51,13 @@ pub use protocol::{
 };
 pub use proxy::{Forwarded, Hop, framing_problem};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
+#[cfg(feature = "tls")]
+pub use server::serve_tls;
 pub use server::{Abort, Connection, ServerLimits, Service, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, Expired, Timers};
+#[cfg(feature = "tls")]
+pub use tls::{CertificateFiles, CertificateProblem, Certificates, FailedHandshakes, Tls, note_tls};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
     LateBodies, LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,

@@ -31,6 +31,9 @@ pub(crate) use http1::RequestBody;
 use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
+use crate::socket::Socket;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
@@ -103,6 +106,39 @@ pub async fn serve<S: Service>(
     drain: Drain,
     limits: ServerLimits,
 ) -> io::Result<()> {
+    serve_at(listener, Door { service, drain, limits, channel: Channel::Plain }).await
+}
+
+/// The same for clients that speak TLS.
+#[cfg(feature = "tls")]
+pub async fn serve_tls<S: Service>(
+    listener: TcpListener,
+    service: Rc<S>,
+    drain: Drain,
+    limits: ServerLimits,
+    tls: Tls,
+) -> io::Result<()> {
+    serve_at(listener, Door { service, drain, limits, channel: Channel::Tls(tls) }).await
+}
+
+/// Where connections come in.
+struct Door<S> {
+    service: Rc<S>,
+    drain: Drain,
+    limits: ServerLimits,
+    channel: Channel,
+}
+
+/// What the bytes of a connection travel in.
+#[derive(Clone)]
+enum Channel {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(Tls),
+}
+
+async fn serve_at<S: Service>(listener: TcpListener, door: Door<S>) -> io::Result<()> {
+    let (drain, limits) = (&door.drain, door.limits);
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let _entered = drain.enter_listener();
@@ -126,7 +162,7 @@ pub async fn serve<S: Service>(
         match accepted {
             Ok((socket, peer)) => {
                 backoff.reset();
-                spawn(socket, Connection::new(peer), &service, &drain, limits);
+                spawn(socket, peer, &door);
             }
             Err(error) => {
                 // Out of file descriptors, or the peer has gone already: neither is a reason to stop serving.
@@ -142,7 +178,7 @@ pub async fn serve<S: Service>(
     // The kernel is asked itself: the runtime may not have heard of them yet.
     let listener = listener.into_std()?;
     while let Some((socket, peer)) = accept_now(&listener)? {
-        spawn(socket, Connection::new(peer), &service, &drain, limits);
+        spawn(socket, peer, &door);
     }
     Ok(())
 }
@@ -178,18 +214,22 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-fn spawn<S: Service>(
-    socket: TcpStream,
-    connection: Connection,
-    service: &Rc<S>,
-    drain: &Drain,
-    limits: ServerLimits,
-) {
-    let connection = Rc::new(connection);
-    let entered = drain.enter(&connection);
-    let (service, drain) = (Rc::clone(service), drain.clone());
+fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &Door<S>) {
+    let connection = Rc::new(Connection::new(peer));
+    let entered = door.drain.enter(&connection);
+    let (service, drain, limits) = (Rc::clone(&door.service), door.drain.clone(), door.limits);
+    let channel = door.channel.clone();
     tokio::task::spawn_local(async move {
         let _entered = entered;
+        let socket = match channel {
+            Channel::Plain => Socket::from(stream),
+            // Boxed, because every connection would have room for a handshake.
+            #[cfg(feature = "tls")]
+            Channel::Tls(tls) => match Box::pin(tls.accept(stream, &connection, &drain)).await {
+                Ok(socket) => socket,
+                Err(error) => return debug!(error = %Chain(&error), %peer, "a connection never began"),
+            },
+        };
         if let Err(error) = connection::run(socket, connection, service, &drain, limits).await {
             debug!(error = %Chain(&*error), "a connection ended early");
         }

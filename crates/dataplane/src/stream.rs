@@ -6,24 +6,24 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::small_writes::poll_write_pieces;
+use crate::socket::Socket;
 
-/// A TCP stream with the bytes that were read ahead.
+/// A connection with the bytes that were read ahead.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    stream: TcpStream,
+    stream: Socket,
     unread: Bytes,
 }
 
 impl Stream {
-    pub(crate) fn new(stream: TcpStream, unread: Bytes) -> Self {
-        Self { stream, unread }
+    pub(crate) fn new(stream: impl Into<Socket>, unread: Bytes) -> Self {
+        Self { stream: stream.into(), unread }
     }
 
     /// The stream, and what was read of it.
-    pub(crate) fn into_parts(self) -> (TcpStream, Bytes) {
+    pub(crate) fn into_parts(self) -> (Socket, Bytes) {
         (self.stream, self.unread)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run Knative Services on this machine, scaled with their traffic.
-    Up(UpOptions),
+    Up(Box<UpOptions>),
     /// Show each revision: how many pods, why, who serves.
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
@@ -88,6 +88,8 @@ pub(crate) struct UpOptions {
     /// Where requests are taken; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     /// Where the API answers; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
@@ -122,6 +124,30 @@ pub(crate) struct UpOptions {
     /// wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
+}
+
+/// TLS where requests are taken.
+#[derive(Debug, Args)]
+pub(crate) struct TlsOptions {
+    /// Take requests over TLS too, with this certificate: a chain in PEM, the server's own first. Several, each with its --tls-key in the same order, serve
+    /// several names. The files are read again when they change.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Vec<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Vec<PathBuf>,
+    /// "dev": take requests over TLS too, with a self-made certificate for localhost and the Services' hosts; clients have to be told to trust it.
+    #[arg(long, value_name = "MODE", conflicts_with_all = ["tls_cert", "tls_key"])]
+    pub(crate) tls: Option<TlsMode>,
+    /// Where requests are taken over TLS; port 0 chooses a free one. Without this, at port 8443 of the address of --listen.
+    #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
+    pub(crate) tls_listen: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TlsMode {
+    /// A certificate made on this machine, for this machine.
+    Dev,
 }
 
 /// More than this on one machine only take each other's cores.

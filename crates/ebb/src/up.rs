@@ -11,6 +11,7 @@ mod scraping;
 mod service_manager;
 mod shutdown;
 mod take_over;
+mod tls;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -28,9 +29,10 @@ use tracing::{error, info};
 use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
 use api::{Orders, RestartOrder};
-use parts::{Foundations, Handed, Manifests, Parts};
+use parts::{Entrances, Foundations, Handed, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
 use take_over::{HandOverOrder, Place, Predecessor, Taken};
+use tls::FrontTls;
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -49,6 +51,10 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     for warning in loaded.warnings.iter().chain(&loaded.absences) {
         output::print_warning(&warning.to_string());
     }
+    let tls = match FrontTls::prepare(&options, &loaded) {
+        Ok(tls) => tls,
+        Err(errors) => return Ok(refuse(&errors)),
+    };
     if let Err(error) = start_logs(&options) {
         output::print_problem(&format!("--log: {error}"));
         return Ok(ExitCode::from(2));
@@ -60,15 +66,17 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         Some(taken) => Inheritance::split(taken),
         None => match Sockets::bind(&options, given) {
             Ok(sockets) => (sockets, None),
-            Err(errors) => {
-                errors.iter().for_each(output::print_error);
-                return Ok(ExitCode::from(2));
-            }
+            Err(errors) => return Ok(refuse(&errors)),
         },
     };
-    let foundations =
-        Foundations { manifests: Manifests { source, loaded }, descriptors, start_autoscaler, inheritance };
-    runtime.block_on(serve(options, foundations, sockets))
+    let manifests = Manifests { source, loaded };
+    let foundations = Foundations { manifests, descriptors, start_autoscaler, inheritance };
+    runtime.block_on(serve(options, foundations, sockets, tls))
+}
+
+fn refuse(errors: &[anyhow::Error]) -> ExitCode {
+    errors.iter().for_each(output::print_error);
+    ExitCode::from(2)
 }
 
 /// What the running one had, if it is to be taken over and there is one.
@@ -116,6 +124,16 @@ fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
 struct Sockets {
     requests: TcpListener,
     api: TcpListener,
+    /// Where clients speak TLS, if somewhere they do.
+    tls: Option<TcpListener>,
+}
+
+/// Where they are.
+#[derive(Clone, Copy)]
+struct Addresses {
+    requests: SocketAddr,
+    api: SocketAddr,
+    tls: Option<SocketAddr>,
 }
 
 /// What another `ebb up` left, besides its sockets.
@@ -127,13 +145,13 @@ struct Inheritance {
 
 impl Inheritance {
     fn split(taken: Taken) -> (Sockets, Option<Self>) {
-        let Taken { requests, api, platform, predecessor, activators_started } = taken;
+        let Taken { requests, api, tls, platform, predecessor, activators_started } = taken;
         info!(
             pid = predecessor.pid,
             "everything was taken over; the other one answers what it holds, and ends"
         );
         let inheritance = Self { platform, predecessor, activators_started };
-        (Sockets { requests, api }, Some(inheritance))
+        (Sockets { requests, api, tls }, Some(inheritance))
     }
 }
 
@@ -142,10 +160,28 @@ impl Sockets {
     fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
         let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
         let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);
-        match (requests, api) {
-            (Ok(requests), Ok(api)) => Ok(Self { requests, api }),
-            (requests, api) => Err([requests.err(), api.err()].into_iter().flatten().collect()),
+        let tls = match (given.tls, tls::address(options)) {
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(anyhow::anyhow!(
+                "LISTEN_FDS gives a third socket, which is for TLS; add --tls-cert and --tls-key, or --tls dev"
+            )),
+            (Some(given), Some(_)) => Ok(Some(given)),
+            (None, Some(address)) => bind(address, tls::LISTEN_OPTION).map(Some),
+        };
+        match (requests, api, tls) {
+            (Ok(requests), Ok(api), Ok(tls)) => Ok(Self { requests, api, tls }),
+            (requests, api, tls) => {
+                Err([requests.err(), api.err(), tls.err()].into_iter().flatten().collect())
+            }
         }
+    }
+
+    fn addresses(&self) -> std::io::Result<Addresses> {
+        Ok(Addresses {
+            requests: self.requests.local_addr()?,
+            api: self.api.local_addr()?,
+            tls: self.tls.as_ref().map(TcpListener::local_addr).transpose()?,
+        })
     }
 }
 
@@ -155,16 +191,26 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-async fn serve(options: UpOptions, foundations: Foundations, sockets: Sockets) -> anyhow::Result<ExitCode> {
+async fn serve(
+    options: UpOptions,
+    foundations: Foundations,
+    sockets: Sockets,
+    tls: Option<FrontTls>,
+) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
-    let requests_address = sockets.requests.local_addr()?;
-    let api_address = sockets.api.local_addr()?;
+    let addresses = sockets.addresses()?;
+    let api_address = addresses.api;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
-    let welcome = welcome(options.log_format, &foundations.manifests.loaded, requests_address, api_address);
+    let welcome = welcome(options.log_format, &foundations.manifests.loaded, addresses);
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
-    let parts = Parts::start(&options, foundations, sockets.requests).await?;
+    let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
+    let entrances = Entrances { requests: sockets.requests, tls: tls_entrance };
+    let parts = Parts::start(&options, foundations, entrances).await?;
+    if let Some(tls) = tls {
+        tokio::spawn(runtime::vital("the watch over certificates", tls.watch()));
+    }
     let orders = Orders { restarts: orders, platform: parts.platform() };
     let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
@@ -242,14 +288,19 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
 }
 
 /// Where everything is reached.
-fn welcome(style: LogStyle, loaded: &Loaded, requests: SocketAddr, api: SocketAddr) -> String {
+fn welcome(style: LogStyle, loaded: &Loaded, addresses: Addresses) -> String {
+    let Addresses { requests, api, tls } = addresses;
     if matches!(style, LogStyle::Json) {
         let service = |address: ServiceAddress| json!({"name": address.service, "url": address.url, "host": address.host});
         let services: Vec<_> = loaded.addresses(requests).map(service).collect();
-        let line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
+        let mut line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
+        if let Some(tls) = tls {
+            line["requests_over_tls"] = json!(format!("https://{tls}"));
+        }
         return line.to_string();
     }
     let mut lines = vec![format!("requests: http://{requests}"), format!("api: http://{api}")];
+    lines.extend(tls.map(|tls| format!("requests over TLS: https://{tls}")));
     let service =
         |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);
     lines.extend(loaded.addresses(requests).map(service));

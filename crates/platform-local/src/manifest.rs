@@ -94,6 +94,11 @@ impl Loaded {
         })
     }
 
+    /// Every host under which a Service is reached.
+    pub fn all_hosts(&self) -> Vec<String> {
+        self.services.values().flat_map(|placed| placed.service.hosts()).collect()
+    }
+
     /// The hosts under which the Services are reached, in the order of their names.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.services.values().map(|placed| placed.service.host.as_str())

@@ -15,3 +15,4 @@ mod owners;
 mod slots;
 mod system_vectors;
 mod take_over;
+mod tls;

@@ -76,8 +76,12 @@ impl World {
             connections: counts.connection_budget(20_000),
             metrics: counts,
         };
-        let listeners =
-            Listeners { requests: requests.try_clone().unwrap(), link, link_token: link_address.token };
+        let listeners = Listeners {
+            requests: requests.try_clone().unwrap(),
+            tls: None,
+            link,
+            link_token: link_address.token,
+        };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address, link_address, metrics, requests }
     }
@@ -97,8 +101,12 @@ impl World {
             metrics: counts,
         };
         let requests = self.requests.try_clone().unwrap();
-        let listeners =
-            Listeners { requests: requests.try_clone().unwrap(), link, link_token: link_address.token };
+        let listeners = Listeners {
+            requests: requests.try_clone().unwrap(),
+            tls: None,
+            link,
+            link_token: link_address.token,
+        };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address: self.address, link_address, metrics, requests }
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::COPIED_BYTES_MAX;
-use tokio::net::TcpStream;
+use tokio::io::AsyncRead;
 use tokio_util::io::poll_read_buf;
 
 /// As much as is read at once.
@@ -23,7 +23,7 @@ thread_local! {
 
 /// The next bytes where they lie, for who looks at them at once; none at the end.
 pub(crate) fn poll_read_in_place(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncRead + Unpin),
     context: &mut Context<'_>,
 ) -> Poll<io::Result<BytesMut>> {
     BUFFER.with_borrow_mut(|buffer| {
@@ -35,7 +35,7 @@ pub(crate) fn poll_read_in_place(
 
 /// The next bytes, at most `limit`; none at the end.
 pub(crate) fn poll_read(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncRead + Unpin),
     limit: usize,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<Bytes>> {

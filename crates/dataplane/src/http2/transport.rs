@@ -13,9 +13,9 @@ use protocol::http2::{Arrived, ErrorCode, Received, Session};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::http1::{LINGER_LIMIT, poll_read_in_place};
+use crate::socket::Socket;
 
 /// How many times a connection reads before others get their turn.
 const READS_PER_TURN: usize = 4;
@@ -42,7 +42,7 @@ pub(crate) enum ConnectionEnd {
 /// The socket of a session. When it is dropped the session ends.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    socket: TcpStream,
+    socket: Socket,
     /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was over.
     ahead: BytesMut,
     session: Rc<Session>,
@@ -54,8 +54,8 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    pub(crate) fn new(socket: TcpStream, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
-        let ahead = BytesMut::from(ahead);
+    pub(crate) fn new(socket: impl Into<Socket>, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
+        let (socket, ahead) = (socket.into(), BytesMut::from(ahead));
         Self { socket, ahead, session, clock, is_deaf: false, has_heard: false }
     }
 

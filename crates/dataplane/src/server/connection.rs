@@ -8,10 +8,10 @@ use std::task::{Context, Waker};
 use http::header::HeaderValue;
 use protocol::ClientAddress;
 use protocol::http2::SessionLimits;
-use tokio::net::TcpStream;
 
 use super::{ServerLimits, Service, http1, http2};
 use crate::drain::{Drain, Slot};
+use crate::socket::Socket;
 use crate::socket_options::set_options;
 use crate::stream::Stream;
 
@@ -20,6 +20,7 @@ use crate::stream::Stream;
 pub struct Connection {
     peer: SocketAddr,
     forwarded_for: HeaderValue,
+    is_encrypted: Cell<bool>,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
     occupation: Cell<Occupation>,
@@ -47,6 +48,7 @@ impl Connection {
         Self {
             peer,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
+            is_encrypted: Cell::default(),
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
             occupation: Cell::default(),
@@ -63,6 +65,17 @@ impl Connection {
     /// The other end's address as it is added to `X-Forwarded-For`.
     pub fn forwarded_for(&self) -> &HeaderValue {
         &self.forwarded_for
+    }
+
+    /// Whether it speaks TLS with us.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted.get()
+    }
+
+    /// Its TLS handshake is over.
+    #[cfg(feature = "tls")]
+    pub(crate) fn mark_as_encrypted(&self) {
+        self.is_encrypted.set(true);
     }
 
     /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`, HTTP/2 gets GOAWAY. Nothing that
@@ -130,14 +143,14 @@ impl Connection {
 
 /// Serves a connection to its end.
 pub(super) async fn run<S: Service>(
-    stream: TcpStream,
+    socket: Socket,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
     limits: ServerLimits,
 ) -> Result<(), ConnectionError> {
-    set_options(&stream)?;
-    let spoken = http1::serve(stream, Rc::clone(&connection), Rc::clone(&service), drain, limits).await?;
+    set_options(socket.tcp())?;
+    let spoken = http1::serve(socket, Rc::clone(&connection), Rc::clone(&service), drain, limits).await?;
     match spoken {
         // Boxed, because every connection would have room for it.
         Some(stream) => Box::pin(run_http2(stream, connection, service, (drain, limits))).await,

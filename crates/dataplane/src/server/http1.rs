@@ -17,7 +17,6 @@ use protocol::http1::{
     spare_buffer, write_response,
 };
 use thiserror::Error;
-use tokio::net::TcpStream;
 
 use super::connection::ConnectionError;
 use super::{Abort, Connection, ServerLimits, Service};
@@ -26,6 +25,7 @@ use crate::date;
 use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
 use crate::refusal::{Refusal, RequestKind};
+use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
 use heads::{HeadReader, Next};
@@ -82,7 +82,7 @@ impl<S> Drop for Served<'_, S> {
 /// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned. A block and not an async function, which would
 /// hold its arguments twice.
 pub(super) fn serve<S: Service>(
-    stream: TcpStream,
+    stream: Socket,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
@@ -287,6 +287,9 @@ impl<B: ResponseBody> Sending<'_, B> {
             if next.is_pending() {
                 return self.poll_gone(context);
             }
+        }
+        if self.wire.poll_sent(context)?.is_pending() {
+            return self.poll_gone(context);
         }
         Poll::Ready(Ok(()))
     }

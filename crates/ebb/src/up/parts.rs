@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners};
+use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, TlsListener};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
@@ -57,6 +57,13 @@ pub(super) struct Foundations {
     pub(super) start_autoscaler: StartAutoscaler,
     /// If another one was taken over.
     pub(super) inheritance: Option<Inheritance>,
+}
+
+/// The sockets at which clients come in. All activators accept there.
+pub(super) struct Entrances {
+    pub(super) requests: TcpListener,
+    /// For those that speak TLS, if somewhere they do.
+    pub(super) tls: Option<TlsListener>,
 }
 
 /// What is to run.
@@ -136,7 +143,7 @@ impl Parts {
     pub(super) async fn start(
         options: &UpOptions,
         foundations: Foundations,
-        requests: TcpListener,
+        entrances: Entrances,
     ) -> anyhow::Result<Self> {
         let Foundations { manifests, descriptors, start_autoscaler, inheritance } = foundations;
         let (handover, predecessor, names_given) = match inheritance {
@@ -154,7 +161,7 @@ impl Parts {
         let config = LocalConfig {
             manifests: manifests.source,
             autoscalers: (0..options.autoscalers).map(autoscaler_name).collect(),
-            requests: requests.local_addr()?,
+            requests: entrances.requests.local_addr()?,
             logs: log_options(options),
             max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
             ebb,
@@ -165,7 +172,7 @@ impl Parts {
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);
         let mut starter = ActivatorStarter {
-            requests,
+            entrances,
             clock,
             metrics: activator_metrics,
             connections,
@@ -290,9 +297,9 @@ impl Parts {
     }
 }
 
-/// Makes activators that accept from one listening socket.
+/// Makes activators that accept from the same listening sockets.
 struct ActivatorStarter {
-    requests: TcpListener,
+    entrances: Entrances,
     clock: Clock,
     metrics: activator::Metrics,
     /// Shared by all of them: their clients take descriptors of one process.
@@ -322,8 +329,11 @@ impl ActivatorStarter {
             clock: self.clock,
             metrics: self.metrics.clone(),
         };
-        let requests = self.requests.try_clone().context("lending the listening socket")?;
-        let listeners = Listeners { requests, link, link_token };
+        let Entrances { requests, tls } = &self.entrances;
+        let requests = requests.try_clone().context("lending the listening socket")?;
+        let tls =
+            tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
+        let listeners = Listeners { requests, tls, link, link_token };
         Ok(RunningActivator {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,

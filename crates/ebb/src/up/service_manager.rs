@@ -25,6 +25,8 @@ pub(super) struct GivenSockets {
     pub(super) requests: Option<TcpListener>,
     /// The second: for the API.
     pub(super) api: Option<TcpListener>,
+    /// The third: for requests over TLS.
+    pub(super) tls: Option<TcpListener>,
 }
 
 impl GivenSockets {
@@ -32,9 +34,10 @@ impl GivenSockets {
     pub(super) fn take() -> anyhow::Result<Self> {
         let mut given = ListenFd::from_env();
         let count = given.len();
-        if count > 2 {
+        if count > 3 {
             bail!(
-                "LISTEN_FDS gives {count} sockets; give one for requests and, if you like, a second for the API"
+                "LISTEN_FDS gives {count} sockets; give one for requests and, if you like, a second for the API and \
+                 a third for requests over TLS"
             );
         }
         let mut take = |index: usize| -> anyhow::Result<Option<TcpListener>> {
@@ -46,7 +49,7 @@ impl GivenSockets {
             }
             Ok(socket)
         };
-        Ok(Self { requests: take(0)?, api: take(1)? })
+        Ok(Self { requests: take(0)?, api: take(1)?, tls: take(2)? })
     }
 }
 

@@ -35,7 +35,8 @@ const VERSION: u32 = 1;
 enum Message {
     /// The first word of whoever wants to take over.
     Ask { version: u32 },
-    /// What there is. Descriptors come with it: the two listening sockets, then the platform's.
+    /// What there is. Descriptors come with it: the two listening sockets, the platform's, and the listening socket for TLS if there is one. That is the last,
+    /// so that whoever does not know of it finds one too many, and refuses.
     Offer(Box<Offer>),
     /// It cannot be now.
     Refused { reason: String },
@@ -56,6 +57,9 @@ pub(super) struct Offer {
     activators_started: u64,
     /// Of `platform_local`.
     platform: serde_json::Value,
+    /// Whether requests are taken over TLS; an older executable does not say.
+    #[serde(default)]
+    has_tls: bool,
 }
 
 /// An activator of the running one.
@@ -79,7 +83,12 @@ impl Offer {
             token: facts.link.token,
         };
         let activators = activators.into_iter().map(record).collect();
-        Self { pid: std::process::id(), activators, activators_started, platform }
+        Self { pid: std::process::id(), activators, activators_started, platform, has_tls: false }
+    }
+
+    /// The last descriptor is the listening socket for TLS.
+    pub(super) fn adds_tls(&mut self) {
+        self.has_tls = true;
     }
 }
 

@@ -211,6 +211,7 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     }
     let number = counted.1;
     let version = format!("{:?}", request.version());
+    let proto = request.headers().get("x-forwarded-proto").cloned();
     let cookies = request.headers().get_all("cookie").iter().count();
     let mut response = match request.uri().path() {
         "/events" => state.events.open(&request, counted),
@@ -223,6 +224,9 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     response.headers_mut().insert("x-process", HeaderValue::from(std::process::id()));
     response.headers_mut().insert("x-in-flight", HeaderValue::from(number));
     response.headers_mut().insert("x-version", HeaderValue::try_from(version).expect("ASCII"));
+    if let Some(proto) = proto {
+        response.headers_mut().insert("x-proto", proto);
+    }
     response.headers_mut().insert("x-cookies", HeaderValue::from(cookies));
     Ok(response)
 }

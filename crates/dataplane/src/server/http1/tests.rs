@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, Version};
 use http_body_util::{BodyExt, StreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 

@@ -8,21 +8,17 @@ mod body;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
-use std::mem::MaybeUninit;
-use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::http1::{Decoded, Decoder, Framing, Outgoing};
-use socket2::SockRef;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::server::Connection;
+use crate::socket::Socket;
 use crate::stream::Stream;
 
 pub(crate) use body::RequestBody;
@@ -39,7 +35,7 @@ const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 /// See the module's documentation.
 pub(crate) struct Wire {
     /// `None` once the connection is over, whoever still holds the wire.
-    stream: RefCell<Option<TcpStream>>,
+    stream: RefCell<Option<Socket>>,
     /// What was read and not yet handed on.
     unread: RefCell<Bytes>,
     /// Where in the body of the present request we are.
@@ -77,7 +73,7 @@ enum Interim {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, connection: Rc<Connection>) -> Self {
+    pub(super) fn new(stream: Socket, connection: Rc<Connection>) -> Self {
         Self {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
@@ -140,7 +136,7 @@ impl Wire {
             Reader::Gone | Reader::Elsewhere => {}
         }
         // To ask whether a read is worth it is cheaper than a read, and usually enough.
-        let is_quiet = |stream: &TcpStream| stream.poll_read_ready(context).is_pending();
+        let is_quiet = |stream: &Socket| stream.poll_read_ready(context).is_pending();
         if !self.unread.borrow().is_empty() || self.stream().as_ref().is_some_and(is_quiet) {
             return Poll::Pending;
         }
@@ -209,9 +205,7 @@ impl Wire {
 
     /// Whether the client has sent what the runtime has not heard of yet. It will hear of it.
     pub(super) fn has_more_in_kernel(&self) -> bool {
-        let mut first = [MaybeUninit::uninit(); 1];
-        let stream = self.stream();
-        stream.as_ref().is_some_and(|stream| matches!(SockRef::from(stream).peek(&mut first), Ok(1..)))
+        self.stream().as_ref().is_some_and(Socket::has_more_in_kernel)
     }
 
     /// The response begins: it is too late to ask for the body. Ready when what was begun is written.
@@ -248,11 +242,17 @@ impl Wire {
         poll_flush(outgoing, stream, context)
     }
 
+    /// Ready when the kernel has all that was written. Without TLS it has had it since.
+    pub(super) fn poll_sent(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut stream = self.stream.borrow_mut();
+        let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
+        Pin::new(stream).poll_flush(context)
+    }
+
     /// Tells the client that nothing more will come.
     pub(super) fn shut_down(&self) {
-        if let Some(stream) = &*self.stream() {
-            // A failure means that it has ended already.
-            let _ = SockRef::from(stream).shutdown(Shutdown::Write);
+        if let Some(stream) = &mut *self.stream.borrow_mut() {
+            stream.shut_down();
         }
     }
 
@@ -270,16 +270,16 @@ impl Wire {
 
     /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has no length.
     pub(super) fn reset(&self) {
-        if let Some(stream) = &*self.stream() {
-            // A failure only means that the client sees a close instead of a reset.
-            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        if let Some(stream) = self.stream.take() {
+            stream.break_on_close();
         }
-        self.close();
     }
 
     /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is about to be stopped.
     pub(super) fn close(&self) {
-        self.stream.take();
+        if let Some(mut stream) = self.stream.take() {
+            stream.say_goodbye();
+        }
     }
 
     /// The connection with what was read of it, for another protocol.
@@ -287,7 +287,7 @@ impl Wire {
         self.stream.take().map(|stream| Stream::new(stream, self.take_unread()))
     }
 
-    fn stream(&self) -> Ref<'_, Option<TcpStream>> {
+    fn stream(&self) -> Ref<'_, Option<Socket>> {
         self.stream.borrow()
     }
 }

@@ -41,7 +41,7 @@ impl Wire {
 
     /// The next bytes; none at the end.
     pub(super) fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        poll_read(&mut self.stream.borrow_mut(), READ_BYTES, context)
+        poll_read(&mut *self.stream.borrow_mut(), READ_BYTES, context)
     }
 
     /// Writes what is there of a request.

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
-use super::{Activators, Parts};
+use super::{Activators, Entrances, Parts};
 use crate::up::take_over::{HandOverOrder, Offer, Offering, Predecessor};
 
 /// How long the other one may take from the offer to its acceptance.
@@ -52,11 +52,18 @@ impl Parts {
 
     async fn offer(&self, api: &OwnedFd) -> Result<(Offering, Offered), String> {
         let lent = |error: std::io::Error| format!("lending the listening sockets: {error}");
-        let requests = self.starter.requests.try_clone().map_err(lent)?;
-        let mut descriptors = vec![requests.into(), api.try_clone().map_err(lent)?];
+        let Entrances { requests, tls } = &self.starter.entrances;
+        let requests = requests.try_clone().map_err(lent)?;
+        let tls = tls.as_ref().map(|tls| tls.socket.try_clone()).transpose().map_err(lent)?;
         let (handover, decision) = self.platform.hand_over().await?;
+        let (activators, started) = (self.activators.facts(), self.starter.started);
+        let mut offer = Offer::new(activators, started, handover.record);
+        let mut descriptors = vec![requests.into(), api.try_clone().map_err(lent)?];
         descriptors.extend(handover.descriptors);
-        let offer = Offer::new(self.activators.facts(), self.starter.started, handover.record);
+        if let Some(tls) = tls {
+            offer.adds_tls();
+            descriptors.push(tls.into());
+        }
         let (prepared_in, prepared) = oneshot::channel();
         let (go_in, go) = oneshot::channel();
         let (sent_in, sent) = oneshot::channel();

@@ -9,9 +9,11 @@ use anyhow::{Context, bail, ensure};
 use orchestration::ActivatorFacts;
 use platform_local::Handover;
 use tokio::io::AsyncReadExt as _;
+use tracing::info;
 
 use super::{Message, Offer, VERSION, place, wire};
 use crate::cli::UpOptions;
+use crate::up::{Sockets, bind, tls};
 
 /// How long the running one may take until it offers something, and then until it lets go: longer than it gives itself for either.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(in crate::up) struct Taken {
     pub(in crate::up) requests: TcpListener,
     pub(in crate::up) api: TcpListener,
+    pub(in crate::up) tls: Option<TcpListener>,
     pub(in crate::up) platform: Handover,
     pub(in crate::up) predecessor: Predecessor,
     pub(in crate::up) activators_started: u64,
@@ -82,14 +85,16 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
 fn understand(
     options: &UpOptions,
     offer: Offer,
-    descriptors: Vec<OwnedFd>,
+    mut descriptors: Vec<OwnedFd>,
     connection: UnixStream,
 ) -> Result<Taken, (UnixStream, anyhow::Error)> {
-    match join(options, offer.platform, descriptors) {
-        Ok((requests, api, platform)) => {
+    let tls = if offer.has_tls { descriptors.pop() } else { None };
+    match join(options, offer.platform, descriptors, tls) {
+        Ok((Sockets { requests, api, tls }, platform)) => {
             let activators = offer.activators.into_iter().map(super::ActivatorRecord::facts).collect();
             let predecessor = Predecessor { pid: offer.pid, activators, connection };
-            Ok(Taken { requests, api, platform, predecessor, activators_started: offer.activators_started })
+            let activators_started = offer.activators_started;
+            Ok(Taken { requests, api, tls, platform, predecessor, activators_started })
         }
         Err(error) => Err((connection, error)),
     }
@@ -99,7 +104,8 @@ fn join(
     options: &UpOptions,
     platform: serde_json::Value,
     descriptors: Vec<OwnedFd>,
-) -> anyhow::Result<(TcpListener, TcpListener, Handover)> {
+    tls: Option<OwnedFd>,
+) -> anyhow::Result<(Sockets, Handover)> {
     let mut descriptors = descriptors.into_iter();
     let mut listener = || descriptors.next().map(TcpListener::from).context("a listening socket is missing");
     let (requests, api) = (listener()?, listener()?);
@@ -107,7 +113,19 @@ fn join(
     check_address(&api, options.api, "the API at", "--api")?;
     let platform = Handover { record: platform, descriptors: descriptors.collect() };
     platform.check().map_err(anyhow::Error::msg)?;
-    Ok((requests, api, platform))
+    let tls = match (tls.map(TcpListener::from), tls::address(options)) {
+        (Some(socket), Some(wanted)) => {
+            check_address(&socket, wanted, "requests over TLS at", tls::LISTEN_OPTION)?;
+            Some(socket)
+        }
+        (None, Some(wanted)) => Some(bind(wanted, tls::LISTEN_OPTION)?),
+        (Some(_), None) => {
+            info!("the running one takes requests over TLS, and this one is not to");
+            None
+        }
+        (None, None) => None,
+    };
+    Ok((Sockets { requests, api, tls }, platform))
 }
 
 /// The socket stays as it is, so what was written must be what it is.

@@ -1,0 +1,125 @@
+//! TLS towards clients: who we say we are, and how a connection begins.
+//!
+//! A handshake is all that is different: from then on a connection is a [`Socket`] like any other, on which HTTP/1.1 or HTTP/2 is found by its first bytes.
+//! It belongs to the connection's own task, so who shakes slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
+//! replaced at any time; connections that stand keep theirs.
+
+mod certificates;
+mod failures;
+mod socket;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue};
+use http::uri::Scheme;
+use http::{Request, Uri};
+use rustls::ServerConfig;
+use tokio::io::ReadBuf;
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, rustls};
+
+pub use certificates::{CertificateFiles, CertificateProblem, Certificates};
+pub use failures::FailedHandshakes;
+pub(crate) use failures::HandshakeError;
+pub(crate) use socket::TlsSocket;
+
+use crate::drain::{Drain, Phase};
+use crate::server::Connection;
+use crate::socket::{Socket, has_more_in_kernel};
+
+/// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that may be busy.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// What clients may ask to speak within TLS, the better first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// TLS 1.2 and 1.3 with these certificates. Clones share it.
+#[derive(Clone)]
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    failed: FailedHandshakes,
+}
+
+impl Tls {
+    /// Presents `certificates`, whichever they are at the time, and counts the handshakes that come to nothing.
+    pub fn new(certificates: Arc<Certificates>, failed: FailedHandshakes) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.expect("ring speaks the versions that rustls thinks safe");
+        let mut config = builder.with_no_client_auth().with_cert_resolver(certificates);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        Self { acceptor: TlsAcceptor::from(Arc::new(config)), failed }
+    }
+
+    /// Shakes hands with a client.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+        connection: &Connection,
+        drain: &Drain,
+    ) -> Result<Socket, HandshakeError> {
+        let shaking = async {
+            first_word(&stream, connection, drain).await?;
+            drain.work(connection);
+            Ok(self.acceptor.accept(stream).await?)
+        };
+        let shaken = tokio::time::timeout(HANDSHAKE_LIMIT, shaking).await;
+        match shaken.unwrap_or(Err(HandshakeError::TooSlow)) {
+            Ok(stream) => {
+                connection.mark_as_encrypted();
+                Ok(Socket::Tls(Box::new(TlsSocket(stream))))
+            }
+            Err(error) => {
+                self.failed.count(&error);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Tls")
+    }
+}
+
+/// Ready when the client says something. Until then its connection holds nothing, and goes like any other of that kind when there is no room, or everything ends.
+async fn first_word(
+    stream: &TcpStream,
+    connection: &Connection,
+    drain: &Drain,
+) -> Result<(), HandshakeError> {
+    poll_fn(|context| {
+        connection.register(context);
+        // A look at the byte itself: the runtime may think a socket readable that is not.
+        if stream.poll_peek(context, &mut ReadBuf::new(&mut [0]))?.is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let is_unwanted = drain.phase() == Phase::Closing || connection.is_dismissed();
+        if is_unwanted && !has_more_in_kernel(stream) {
+            return Poll::Ready(Err(HandshakeError::Dismissed));
+        }
+        drain.rest(connection);
+        Poll::Pending
+    })
+    .await
+}
+
+/// Says of a request that it came over TLS, whatever its sender says of that. On its further way it travels without, and so its target says.
+pub fn note_tls<B>(request: &mut Request<B>) {
+    request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+    if request.uri().scheme() == Some(&Scheme::HTTPS) {
+        let mut parts = request.uri().clone().into_parts();
+        parts.scheme = Some(Scheme::HTTP);
+        *request.uri_mut() = Uri::from_parts(parts).expect("another scheme leaves a target whole");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Who we say we are: pairs of a certificate chain and its key, read from files.
+//!
+//! A pair is checked when it is read, not when a client asks for it: a chain that has expired, or a key of another certificate, would be noticed by clients
+//! alone, and all they could say is that the connection failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use rustls::client::verify_server_name;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use thiserror::Error;
+use tokio_rustls::rustls;
+use x509_cert::der::Decode;
+
+/// Where a pair lies, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, then those that lead to its root.
+    pub certificate: PathBuf,
+    /// Its private key (PKCS #8, PKCS #1 or SEC 1).
+    pub key: PathBuf,
+}
+
+/// Why a pair cannot be used.
+#[derive(Debug, Error)]
+pub enum CertificateProblem {
+    /// A file is missing, or not ours to read.
+    #[error("{} cannot be read; check its path and permissions", .file.display())]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is in it is no certificate.
+    #[error("{} holds no certificate that can be read; write the chain in PEM (BEGIN CERTIFICATE), the server's own first", .0.display())]
+    NoCertificate(PathBuf),
+    /// What is in it is no key.
+    #[error("{} holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY), without a passphrase", .0.display())]
+    NoKey(PathBuf),
+    /// The two are not a pair.
+    #[error("the key in {} is not that of the certificate in {}; name the key that belongs to it", .key.display(), .certificate.display())]
+    NotAPair {
+        /// The certificate.
+        certificate: PathBuf,
+        /// The key.
+        key: PathBuf,
+    },
+    /// Its time is over.
+    #[error("the certificate in {} expired on {}; renew it", .file.display(), httpdate::fmt_http_date(*.at))]
+    Expired {
+        /// Which.
+        file: PathBuf,
+        /// When.
+        at: SystemTime,
+    },
+    /// Its time has not come.
+    #[error("the certificate in {} is not valid before {}; check this machine's clock", .file.display(), httpdate::fmt_http_date(*.from))]
+    NotYetValid {
+        /// Which.
+        file: PathBuf,
+        /// From when.
+        from: SystemTime,
+    },
+}
+
+/// The pairs that are presented now. Who asks for a name gets the first pair that is valid for it, or the first of all.
+#[derive(Debug)]
+pub struct Certificates(ArcSwap<Vec<Pair>>);
+
+#[derive(Debug)]
+struct Pair {
+    key: Arc<CertifiedKey>,
+    expires: SystemTime,
+}
+
+impl Certificates {
+    /// Reads pairs, of which there is at least one. Every problem is told, not only the first.
+    pub fn read(files: &[CertificateFiles], now: SystemTime) -> Result<Self, Vec<CertificateProblem>> {
+        Ok(Self(ArcSwap::from_pointee(read_all(files, now)?)))
+    }
+
+    /// Reads them again. With a problem, those that were presented before still are.
+    pub fn read_again(
+        &self,
+        files: &[CertificateFiles],
+        now: SystemTime,
+    ) -> Result<(), Vec<CertificateProblem>> {
+        self.0.store(Arc::new(read_all(files, now)?));
+        Ok(())
+    }
+
+    /// When the first of them expires.
+    pub fn expires(&self) -> SystemTime {
+        self.0.load().iter().map(|pair| pair.expires).min().expect("there is at least one pair")
+    }
+
+    /// [`Certificates::expires`], for people.
+    pub fn expires_as_text(&self) -> String {
+        httpdate::fmt_http_date(self.expires())
+    }
+
+    /// Whether one of them is valid for a name.
+    pub fn cover(&self, name: &str) -> bool {
+        self.0.load().iter().any(|pair| pair.covers(name))
+    }
+}
+
+impl Pair {
+    fn covers(&self, name: &str) -> bool {
+        let Ok(name) = ServerName::try_from(name) else { return false };
+        let certificate = self.key.end_entity_cert().and_then(ParsedCertificate::try_from);
+        certificate.is_ok_and(|certificate| verify_server_name(&certificate, &name).is_ok())
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let pairs = self.0.load();
+        let named = hello.server_name().filter(|_| pairs.len() > 1);
+        let pair = named.and_then(|name| pairs.iter().find(|pair| pair.covers(name))).or(pairs.first())?;
+        Some(Arc::clone(&pair.key))
+    }
+}
+
+fn read_all(files: &[CertificateFiles], now: SystemTime) -> Result<Vec<Pair>, Vec<CertificateProblem>> {
+    let (mut pairs, mut problems) = (Vec::new(), Vec::new());
+    for files in files {
+        match read_pair(files, now) {
+            Ok(pair) => pairs.push(pair),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(pairs) } else { Err(problems) }
+}
+
+fn read_pair(files: &CertificateFiles, now: SystemTime) -> Result<Pair, CertificateProblem> {
+    let certificate = || files.certificate.clone();
+    let chain = CertificateDer::pem_slice_iter(&bytes_of(&files.certificate)?)
+        .collect::<Result<Vec<_>, pem::Error>>();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| CertificateProblem::NoCertificate(certificate()))?;
+    let own = x509_cert::Certificate::from_der(&chain[0]);
+    let own = own.map_err(|_| CertificateProblem::NoCertificate(certificate()))?;
+    let validity = own.tbs_certificate.validity;
+    let (from, at) = (validity.not_before.to_system_time(), validity.not_after.to_system_time());
+    if now < from {
+        return Err(CertificateProblem::NotYetValid { file: certificate(), from });
+    }
+    if now >= at {
+        return Err(CertificateProblem::Expired { file: certificate(), at });
+    }
+    let no_key = || CertificateProblem::NoKey(files.key.clone());
+    let key = PrivateKeyDer::from_pem_slice(&bytes_of(&files.key)?).map_err(|_| no_key())?;
+    let provider = rustls::crypto::ring::default_provider();
+    let key = CertifiedKey::from_der(chain, key, &provider).map_err(|error| {
+        if matches!(error, rustls::Error::InconsistentKeys(_)) {
+            CertificateProblem::NotAPair { certificate: certificate(), key: files.key.clone() }
+        } else if matches!(error, rustls::Error::InvalidCertificate(_)) {
+            CertificateProblem::NoCertificate(certificate())
+        } else {
+            no_key()
+        }
+    })?;
+    Ok(Pair { key: Arc::new(key), expires: at })
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, CertificateProblem> {
+    std::fs::read(file).map_err(|source| CertificateProblem::Unreadable { file: file.to_owned(), source })
+}

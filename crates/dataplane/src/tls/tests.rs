@@ -1,0 +1,163 @@
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{Response, Version};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::LocalSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::*;
+use crate::body::Body;
+use crate::drain::Drain;
+use crate::server::{Abort, Connection, ServerLimits, Service, serve_tls};
+
+/// More than everything on the way holds.
+const LONG: usize = 8 << 20;
+
+struct LongAnswers;
+
+impl Service for LongAnswers {
+    type Body = Body;
+
+    fn call(
+        self: Rc<Self>,
+        _request: Request<Body>,
+        connection: Rc<Connection>,
+    ) -> impl Future<Output = Result<Response<Body>, Abort>> + 'static {
+        assert!(connection.is_encrypted());
+        std::future::ready(Ok(Response::new(Body::full(vec![b'x'; LONG]))))
+    }
+}
+
+fn files(folder: &Path) -> CertificateFiles {
+    CertificateFiles { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") }
+}
+
+fn identity(folder: &Path) -> CertificateFiles {
+    let key = KeyPair::generate().expect("a key");
+    let parameters = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    let files = files(folder);
+    std::fs::write(&files.certificate, certificate.pem()).expect("the folder can be written");
+    std::fs::write(&files.key, key.serialize_pem()).expect("the folder can be written");
+    files
+}
+
+/// A server with long answers, what it presents, and its life.
+struct Server {
+    folder: TempDir,
+    address: SocketAddr,
+    drain: Drain,
+}
+
+fn serve() -> Server {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let files = identity(folder.path());
+    #[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
+    let now = SystemTime::now();
+    let certificates = Certificates::read(std::slice::from_ref(&files), now).expect("a pair");
+    assert!(certificates.cover("localhost") && !certificates.cover("other") && certificates.expires() > now);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let tls = Tls::new(Arc::new(certificates), FailedHandshakes::default());
+    let drain = Drain::default();
+    let serving = serve_tls(listener, Rc::new(LongAnswers), drain.clone(), ServerLimits::default(), tls);
+    tokio::task::spawn_local(serving);
+    Server { folder, address, drain }
+}
+
+/// A client of such a server that speaks this within TLS.
+async fn connect(protocol: &[u8]) -> TlsStream<TcpStream> {
+    let Server { folder, address, .. } = serve();
+    let files = files(folder.path());
+    let mut roots = RootCertStore::empty();
+    let own = CertificateDer::from_pem_file(&files.certificate).expect("it was written");
+    roots.add(own).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.expect("ring speaks them");
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let name = "localhost".try_into().expect("a name");
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("hands are shaken");
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol));
+    stream
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_long_answer_arrives_whole_and_its_end_is_told_from_a_cut() {
+    for version in ["HTTP/1.1", "HTTP/1.0"] {
+        let asking = async {
+            let mut stream = connect(b"http/1.1").await;
+            let request = format!("GET / {version}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.expect("open");
+            let (mut all, mut piece) = (Vec::new(), vec![0; 10_000]);
+            // Without a word about its end this would fail.
+            while let Ok(length @ 1..) = stream.read(&mut piece).await {
+                all.extend_from_slice(&piece[..length]);
+                tokio::task::yield_now().await;
+            }
+            let end = stream.read(&mut piece).await;
+            assert_eq!(end.expect("it ended in order"), 0, "{version}");
+            let head = all.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+            assert_eq!(all.len() - head, LONG, "{version}");
+        };
+        LocalSet::new().run_until(asking).await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn http_2_is_spoken_within_tls() {
+    let asking = async {
+        let stream = connect(b"h2").await;
+        let handshake =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.expect("HTTP/2 is spoken");
+        tokio::task::spawn_local(connection);
+        let request = Request::get("https://localhost/").version(Version::HTTP_2);
+        let request = request.body(Empty::<Bytes>::new()).expect("legal");
+        let response = sender.send_request(request).await.expect("an answer");
+        let body = response.into_body().collect().await.expect("all of it");
+        assert_eq!(body.to_bytes().len(), LONG);
+    };
+    LocalSet::new().run_until(asking).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn who_says_nothing_rests_and_goes_when_it_is_asked_to() {
+    let waiting = async {
+        let server = serve();
+        let mut silent = TcpStream::connect(server.address).await.expect("it listens");
+        while server.drain.resting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.drain.close_idle();
+        assert_eq!(silent.read(&mut [0]).await.expect("in order"), 0);
+    };
+    LocalSet::new().run_until(waiting).await;
+}
+
+#[test]
+fn what_came_over_tls_says_so_and_travels_on_without() {
+    let request = Request::builder().uri("https://h:8443/a?b").header("x-forwarded-proto", "http");
+    let mut request = request.body(()).expect("legal");
+    note_tls(&mut request);
+    assert_eq!(request.headers()["x-forwarded-proto"], "https");
+    assert_eq!(request.uri(), "http://h:8443/a?b");
+    let mut request = Request::builder().uri("/a").body(()).expect("legal");
+    note_tls(&mut request);
+    assert_eq!(request.uri(), "/a");
+}
