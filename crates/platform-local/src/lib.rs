@@ -3,6 +3,7 @@
 //! [`load`] reads Knative manifests, [`LocalPlatform`] keeps as many `ebb pod` processes as the autoscaler orders, and [`pod_main`] is what
 //! such a process does: it runs one app with its queue-proxy and leaves nothing behind, however it ends.
 
+mod control_groups;
 mod executable;
 mod lines;
 mod manifest;

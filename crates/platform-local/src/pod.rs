@@ -35,6 +35,7 @@ use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
 use vocabulary::Timestamp;
 
+use crate::control_groups::ContainerGroup;
 use children::Placed;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use ports::ReservedPort;
@@ -116,12 +117,27 @@ fn start_containers(
     for (index, container) in spec.template.containers().enumerate() {
         let name = called(container);
         let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
-        let child = children::start(spec, Placed::of(spec, ports, index), streams)
-            .with_context(|| format!("{name} cannot be started"))?;
+        let group = group_of(spec, container).with_context(|| format!("the limits of {name}"))?;
+        let start = || children::start(spec, Placed::of(spec, ports, index), streams);
+        let child = match &group {
+            Some(group) => group.start(start),
+            None => start(),
+        };
+        let child = child.with_context(|| format!("{name} cannot be started"))?;
         let process = Process::running(name, pid_of(child.id()));
-        processes.push(Process { container: container.name.clone(), ..process });
+        processes.push(Process { container: container.name.clone(), group, ..process });
     }
     Ok(processes)
+}
+
+/// The control group of a container, if it needs one and there is a place for it.
+fn group_of(spec: &PodSpec, container: &Container) -> io::Result<Option<ContainerGroup>> {
+    let root = spec.control_group.as_deref().filter(|_| !container.limits.are_none());
+    let name = || {
+        let container = container.name.as_deref().unwrap_or("app");
+        format!("{}.{}.{container}", spec.namespace, spec.pod)
+    };
+    root.map(|root| ContainerGroup::make(root, &name(), container.limits)).transpose()
 }
 
 /// What people call it.
@@ -173,6 +189,8 @@ struct Process {
     name: String,
     /// The container, where there are several.
     container: Option<String>,
+    /// Its control group, if it has one.
+    group: Option<ContainerGroup>,
     pid: Pid,
     is_alive: bool,
     /// Set once it was told to end: when it is killed.
@@ -181,7 +199,7 @@ struct Process {
 
 impl Process {
     fn running(name: String, pid: Pid) -> Self {
-        Self { name, container: None, pid, is_alive: true, kill_at: None }
+        Self { name, container: None, group: None, pid, is_alive: true, kill_at: None }
     }
 
     /// Asks it to end, once; after `patience` it is killed.
@@ -328,7 +346,9 @@ impl Pod {
         if process.kill_at.is_none() && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
-            let reason = format!("{} {}{known}", process.name, how(status));
+            let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
+            let how = of_memory.unwrap_or_else(|| how(status));
+            let reason = format!("{} {how}{known}", process.name);
             tell(&PodMessage::Failed { reason, container: process.container.clone() });
         }
     }

@@ -14,6 +14,7 @@ mod fleet;
 mod handover;
 mod leases;
 mod lifeline;
+mod limits;
 mod logs;
 mod outbox;
 mod pod;
@@ -27,7 +28,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -52,6 +53,7 @@ use fleet::{Fleet, Known, PodNews};
 use handover::Verdict;
 pub use handover::{Handover, HandoverDecision};
 use leases::{Leases, SeatId};
+use limits::LimitKeeper;
 use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
 use outbox::{Surface, Topic};
@@ -128,6 +130,7 @@ impl LocalPlatform {
         let (news_in, news) = mpsc::channel(NEWS_WAITING);
         let logs = LogSink::start(std::io::stdout(), config.logs);
         let store = logs.store();
+        let control_group = config.handover.as_ref().and_then(Handover::control_group);
         let mut supervisor = Supervisor {
             desk: Arc::clone(&desk),
             clock: config.clock,
@@ -142,6 +145,7 @@ impl LocalPlatform {
             deleted: BTreeMap::new(),
             loaded,
             logs,
+            limits: LimitKeeper::start(control_group.as_deref()),
             starts: Starts::of_at_most(config.max_pods),
             cores: Cores::default(),
             processes: BTreeMap::new(),
@@ -249,6 +253,7 @@ struct Supervisor {
     /// What a person removed, with the file that says otherwise until it is written again.
     deleted: BTreeMap<RevisionName, PathBuf>,
     logs: LogSink,
+    limits: LimitKeeper,
     starts: Starts,
     cores: Cores,
     processes: BTreeMap<PodName, ProcessHandle>,
@@ -306,6 +311,7 @@ impl Supervisor {
     }
 
     fn apply(&mut self, loaded: &Loaded) {
+        self.limits.warn_of_unkept(loaded);
         self.fleet.apply(loaded, self.clock.now());
         *self.desk.longest_drain.lock() = self.fleet.longest_drain();
     }
@@ -438,6 +444,7 @@ impl Supervisor {
         }
         while let Some((pod, mut spec)) = self.next_start(now) {
             spec.descriptors = self.app_descriptors;
+            spec.control_group = self.limits.root().map(Path::to_owned);
             let why = self.fleet.start_cause(&pod).map(ToString::to_string).unwrap_or_default();
             tracing::info!(%pod, why, "a pod is started");
             let (handle, orders) = ProcessHandle::new();

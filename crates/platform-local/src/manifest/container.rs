@@ -69,8 +69,10 @@ pub(crate) fn read_sidecar(
 /// What every container has.
 fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> (Container, Resources) {
     let name = container.text("name", report);
+    let resources = resources::read(container, name, report);
     let program = Container {
         name: None,
+        limits: resources.limits,
         command: command(container, report),
         env: env::read(container, shelf, report),
         directory: directory(container, report),
@@ -80,7 +82,7 @@ fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) ->
     }
     security::read(container, report);
     container.warn_of("imagePullPolicy", "no image is run", report);
-    (program, resources::read(container, name, report))
+    (program, resources)
 }
 
 fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {

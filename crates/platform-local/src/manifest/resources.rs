@@ -1,11 +1,10 @@
-//! `resources` of a container. Processes share the machine without limits; what a container requests is what
-//! targets in percent refer to.
+//! `resources` of a container. Limits are the kernel's to keep, where `ebb` may ask it to; what a container requests is what
+//! targets in percent refer to, and of CPU its share.
 
-use scaling::hpa::{
-    ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceRequests, ResourceTarget,
-};
+use scaling::hpa::{ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceRequests};
 use vocabulary::{MilliValue, parse_quantity};
 
+use crate::control_groups::ContainerLimits;
 use crate::manifest::fields::{Fields, Report};
 use crate::manifest::yaml::{Place, Value};
 
@@ -17,47 +16,81 @@ const DEFAULT_NAME: &str = "user-container";
 pub(crate) struct Resources {
     /// Their requests.
     pub(crate) requests: PodRequests,
-    /// Where they are written, and the paths of the fields.
-    written: Vec<(Place, String)>,
+    /// What this container may use.
+    pub(crate) limits: ContainerLimits,
 }
 
 /// Reads `resources` of the container with this name.
 pub(crate) fn read(container: &mut Fields<'_>, name: Option<&str>, report: &mut Report) -> Resources {
-    let mut resources = Resources::default();
-    let mut requests = ResourceRequests::default();
-    if let Some(node) = container.take("resources").filter(|node| node.value != Value::Map(Vec::new())) {
-        resources.written.push((node.place, container.path_of("resources")));
-    }
+    let (mut requests, mut limits) = (ResourceRequests::default(), ContainerLimits::default());
     if let Some(mut fields) = container.mapping("resources", report) {
-        requests = read_requests(&mut fields, report);
-        fields.ignore(&["limits", "claims"]);
+        requests = read_amounts(&mut fields, "requests", report);
+        let most = read_amounts(&mut fields, "limits", report);
+        refuse_beyond(&fields, &requests, &most, report);
+        for (other, _) in &most.others {
+            let path = fields.path_of("limits");
+            report.warn(fields.place, format!("{path}.{other} has no effect: memory and cpu can be limited"));
+        }
+        limits = ContainerLimits {
+            memory_bytes: most.memory.map(whole).filter(|bytes| *bytes > 0),
+            cpu_milli: most.cpu.map(thousandths).filter(|milli| *milli > 0),
+            // As on a cluster, who says only what is the most asks for as much.
+            cpu_request_milli: requests.cpu.or(most.cpu).map(thousandths).filter(|milli| *milli > 0),
+        };
+        fields.ignore(&["claims"]);
         fields.finish(&[], report);
     }
     let name = name.unwrap_or(DEFAULT_NAME).into();
-    resources.requests =
-        PodRequests { pod_level: None, containers: vec![ContainerRequests { name, requests }] };
-    resources
+    let requests = PodRequests { pod_level: None, containers: vec![ContainerRequests { name, requests }] };
+    Resources { requests, limits }
 }
 
-fn read_requests(resources: &mut Fields<'_>, report: &mut Report) -> ResourceRequests {
-    let mut requests = ResourceRequests::default();
-    let path = resources.path_of("requests");
-    let Some(node) = resources.take("requests") else { return requests };
+fn thousandths(amount: MilliValue) -> u64 {
+    u64::try_from(amount.value()).unwrap_or_default()
+}
+
+fn whole(amount: MilliValue) -> u64 {
+    thousandths(amount).div_ceil(1000)
+}
+
+/// Nobody gets more than the most.
+fn refuse_beyond(
+    fields: &Fields<'_>,
+    requests: &ResourceRequests,
+    limits: &ResourceRequests,
+    report: &mut Report,
+) {
+    let pairs = [("cpu", requests.cpu, limits.cpu), ("memory", requests.memory, limits.memory)];
+    for (name, request, limit) in pairs {
+        if request.zip(limit).is_some_and(|(request, limit)| request > limit && limit > MilliValue::ZERO) {
+            let (requests, limits) = (fields.path_of("requests"), fields.path_of("limits"));
+            report.refuse(
+                fields.place,
+                format!("{requests}.{name} is more than {limits}.{name}; write at most that"),
+            );
+        }
+    }
+}
+
+fn read_amounts(resources: &mut Fields<'_>, field: &'static str, report: &mut Report) -> ResourceRequests {
+    let mut amounts = ResourceRequests::default();
+    let path = resources.path_of(field);
+    let Some(node) = resources.take(field) else { return amounts };
     let Value::Map(entries) = &node.value else {
         report.refuse(node.place, format!("{path} must be a mapping, not {}", node.value.kind()));
-        return requests;
+        return amounts;
     };
     for (key, value) in entries {
         let Some(amount) = amount(&format!("{path}.{}", key.text), &value.value, value.place, report) else {
             continue;
         };
         match key.text.as_str() {
-            "cpu" => requests.cpu = Some(amount),
-            "memory" => requests.memory = Some(amount),
-            other => requests.others.push((other.into(), amount)),
+            "cpu" => amounts.cpu = Some(amount),
+            "memory" => amounts.memory = Some(amount),
+            other => amounts.others.push((other.into(), amount)),
         }
     }
-    requests
+    amounts
 }
 
 /// A quantity, which YAML may take for a number.
@@ -91,26 +124,14 @@ fn amount(path: &str, value: &Value, place: Place, report: &mut Report) -> Optio
 }
 
 impl Resources {
-    /// Takes in what another container of the pod says.
+    /// Takes in what another container of the pod requests.
     pub(crate) fn add(&mut self, other: Self) {
         self.requests.containers.extend(other.requests.containers);
-        self.written.extend(other.written);
     }
 
-    /// Says that they have no effect, unless a metric refers to them; and that a metric refers to what is not known.
+    /// Says that a metric refers to what is not known.
     pub(crate) fn check(&self, hpa: Option<&HpaScaling>, report: &mut Report) {
         let metrics = hpa.map(|hpa| hpa.spec.metrics.as_slice()).unwrap_or_default();
-        let refers = |metric: &MetricSpec| {
-            matches!(metric, MetricSpec::Resource { target: ResourceTarget::Utilization(_), .. })
-        };
-        if !metrics.iter().any(refers) {
-            for (place, path) in &self.written {
-                report.warn(
-                    *place,
-                    format!("{path} has no effect: processes share the machine without limits"),
-                );
-            }
-        }
         let of_container =
             |metric: &MetricSpec| matches!(metric, MetricSpec::Resource { container: Some(_), .. });
         if self.requests.containers.len() > 1 && metrics.iter().any(of_container) {

@@ -322,6 +322,8 @@ fn refused_fields_of_the_container() {
         ("port range", in_container("ports: [{containerPort: 70000}]")),
         ("port name", in_container("ports: [{name: grpc}]")),
         ("port protocol", in_container("ports: [{protocol: UDP}]")),
+        ("limit", in_container("resources: {limits: {memory: much}}")),
+        ("more than the most", in_container("resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}")),
         ("host port", in_container("ports: [{hostPort: 80}]")),
     ];
     insta::assert_snapshot!("refused_of_container", table(&rows));
@@ -353,7 +355,10 @@ fn refused_probes() {
 #[test]
 fn what_is_accepted_with_a_warning() {
     let rows = [
-        ("resources", in_container("resources: {limits: {cpu: \"1\"}}")),
+        (
+            "a limit of something else",
+            in_container("resources: {limits: {cpu: \"1\", ephemeral-storage: 1Gi}}"),
+        ),
         ("image beside a command", in_container("image: ghcr.io/a/b")),
         ("imagePullPolicy", in_container("imagePullPolicy: Always")),
         ("serviceAccountName", in_pod("serviceAccountName: robot")),

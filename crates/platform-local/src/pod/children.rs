@@ -244,6 +244,7 @@ mod tests {
             template: crate::pod::Template::default(),
             drain_limit: std::time::Duration::from_secs(90),
             descriptors: None,
+            control_group: None,
         };
         let greeting = EnvValue::Written("port $(PORT)".to_owned());
         spec.template.app.env = vec![("GREETING".to_owned(), greeting)];

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocabulary::{AppProtocol, RequestTimeouts, RevisionName};
 
+use crate::control_groups::ContainerLimits;
+
 /// What an app has from TERM to KILL if its manifest does not say.
 const APP_GRACE: Duration = Duration::from_secs(10);
 
@@ -27,6 +29,9 @@ pub(crate) struct PodSpec {
     /// How many files the app may have open (the soft limit); `None`: as many as `ebb pod`.
     #[serde(default)]
     pub(crate) descriptors: Option<u64>,
+    /// The control group that `ebb` divides, if there is one.
+    #[serde(default)]
+    pub(crate) control_group: Option<PathBuf>,
 }
 
 impl PodSpec {
@@ -92,6 +97,9 @@ pub(crate) struct Container {
     pub(crate) env: Vec<(String, EnvValue)>,
     /// Where it starts; `None` means where `ebb` was started.
     pub(crate) directory: Option<PathBuf>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "ContainerLimits::are_none")]
+    pub(crate) limits: ContainerLimits,
 }
 
 /// What an environment variable holds.

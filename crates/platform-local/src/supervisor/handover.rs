@@ -14,6 +14,7 @@ pub(super) mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -49,6 +50,11 @@ impl Handover {
             Some(stray) => Err(format!("{stray} came without its revision")),
             None => Ok(()),
         }
+    }
+
+    /// The control group that the other one divides among its pods.
+    pub(super) fn control_group(&self) -> Option<PathBuf> {
+        self.read().ok()?.control_group
     }
 
     fn read(&self) -> Result<PlatformRecord, String> {
@@ -202,7 +208,8 @@ impl Supervisor {
             processes.insert(pod, ProcessRecord::new(handles, &mut descriptors));
         }
         let (epoch, deleted) = (self.audience.latest_epoch().0, self.deleted.clone());
-        let record = PlatformRecord { epoch, deleted, fleet, processes };
+        let control_group = self.limits.root().map(Path::to_owned);
+        let record = PlatformRecord { epoch, deleted, fleet, control_group, processes };
         let record = serde_json::to_value(record).expect("records are plain data");
         Handover { record, descriptors }
     }

@@ -442,6 +442,7 @@ impl Revision {
             template: self.templates[&template].clone(),
             drain_limit: self.drain_limit,
             descriptors: None,
+            control_group: None,
         };
         around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });
     }

@@ -224,6 +224,7 @@ mod tests {
             template: Template::default(),
             drain_limit: std::time::Duration::ZERO,
             descriptors: None,
+            control_group: None,
         };
         starts.add(PodName::new(pod), siblings, Box::new(spec));
     }

@@ -67,3 +67,20 @@ fn refused_of_several_containers() {
     ];
     insta::assert_snapshot!("refused_of_containers", table(&rows));
 }
+
+#[test]
+fn limits_of_each_container_arrive() {
+    let text = beside("command: [sh]\nresources: {limits: {memory: 64Mi, cpu: 1500m}}");
+    let (service, _) = the_service(&text.replace(
+        "          ports: [{containerPort: 8080}]\n",
+        "          ports: [{containerPort: 8080}]\n          resources: {requests: {cpu: 100m, memory: 1Gi}}\n",
+    ));
+    let limits = |container: &crate::pod::Container| {
+        let limits = container.limits;
+        (limits.memory_bytes, limits.cpu_milli, limits.cpu_request_milli)
+    };
+    assert_eq!(limits(&service.template.app), (None, None, Some(100)));
+    assert_eq!(limits(&service.template.sidecars[0]), (Some(64 << 20), Some(1500), Some(1500)));
+    let (none, _) = the_service(&in_container("resources: {limits: {memory: \"0\"}}"));
+    assert_eq!(limits(&none.template.app), (None, None, None), "0 is no limit, as on a cluster");
+}

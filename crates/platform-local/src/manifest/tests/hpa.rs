@@ -99,16 +99,11 @@ fn both_places_are_named_when_something_is_said_twice() {
     );
 }
 
-/// `resources` is what a target in percent refers to; without such a target it has no effect, and that is
-/// said.
 #[test]
-fn requests_are_read_and_warned_of_where_nothing_refers_to_them() {
+fn requests_are_read_for_targets_in_percent() {
     let resources = in_container("name: app\nresources:\n  requests: {cpu: 250m, memory: 64Mi}");
     let (service, warnings) = the_service(&resources);
-    assert!(
-        warnings[0].ends_with("resources has no effect: processes share the machine without limits"),
-        "{warnings:?}"
-    );
+    assert_eq!(warnings, [""; 0]);
     let [container] = service.settings.requests.containers.as_slice() else { panic!("one container") };
     assert_eq!(&*container.name, "app");
     assert_eq!(container.requests.cpu.map(vocabulary::MilliValue::value), Some(250));

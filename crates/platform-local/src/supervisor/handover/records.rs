@@ -20,6 +20,9 @@ pub(crate) struct PlatformRecord {
     /// What a person removed, with the file that says otherwise.
     pub(crate) deleted: BTreeMap<RevisionName, PathBuf>,
     pub(crate) fleet: FleetRecord,
+    /// The control group that is divided among the pods, if there is one.
+    #[serde(default)]
+    pub(crate) control_group: Option<PathBuf>,
     /// In the order of their descriptors.
     pub(crate) processes: BTreeMap<PodName, ProcessRecord>,
 }
