@@ -1,0 +1,103 @@
+//! What a topic is, told whole as it is now.
+
+use std::sync::Arc;
+
+use orchestration::{Entrance, PlatformFact, PodFacts, RevisionFacts};
+use vocabulary::{RevisionName, Timestamp};
+
+use super::{Index, Topic, Workload};
+use crate::resources::activator::ActivatorRecord;
+use crate::resources::service::AdoptedService;
+
+impl Index {
+    /// The next thing to be told, if anything has changed.
+    pub(crate) fn next_fact(&mut self, now: Timestamp) -> Option<PlatformFact> {
+        while let Some(topic) = self.topics.pop_first() {
+            if let Some(fact) = self.render(topic, now) {
+                return Some(fact);
+            }
+        }
+        None
+    }
+
+    /// Somebody listens who has heard nothing yet.
+    pub(crate) fn tell_everything(&mut self) {
+        self.told.clear();
+        self.topics.extend([Topic::Configuration, Topic::Activators]);
+        let problems = self.problems.keys().cloned().map(Topic::Problems);
+        self.topics.extend(problems);
+        self.tell_what_others_change();
+        let pods = self.workloads.keys().cloned().map(Topic::Pods);
+        self.topics.extend(pods);
+    }
+
+    /// Who gets the bucket hears counts and routes once more: its former owner may have changed them.
+    pub(crate) fn tell_what_others_change(&mut self) {
+        self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
+        self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
+    }
+
+    /// `None` for what nobody needs to hear: a workload that no Service of ours names.
+    fn render(&mut self, topic: Topic, now: Timestamp) -> Option<PlatformFact> {
+        match topic {
+            Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
+            Topic::Problems(about) => {
+                let problems = self.problems.get(&about).cloned().unwrap_or_default();
+                Some(PlatformFact::ProblemsChanged { about, problems })
+            }
+            Topic::Revision(revision) => self.render_revision(revision),
+            Topic::Pods(revision) => self.told.contains(&revision).then(|| self.render_pods(revision, now)),
+            Topic::Activators => {
+                let facts = self
+                    .activators
+                    .values()
+                    .map(|activator: &ActivatorRecord| activator.facts(self.activator_token));
+                Some(PlatformFact::ActivatorsChanged(facts.collect()))
+            }
+            Topic::Route(revision) => {
+                let route = self.routes.get(&revision).filter(|_| self.told.contains(&revision))?.clone();
+                Some(PlatformFact::RouteFound { revision, route })
+            }
+        }
+    }
+
+    fn render_revision(&mut self, revision: RevisionName) -> Option<PlatformFact> {
+        let facts = self.workloads.get(&revision).and_then(|workload| self.revision_facts(workload));
+        match facts {
+            Some(facts) => {
+                self.told.insert(revision);
+                Some(PlatformFact::RevisionChanged(Arc::new(facts)))
+            }
+            None => self.told.remove(&revision).then_some(PlatformFact::RevisionRemoved(revision)),
+        }
+    }
+
+    fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
+        let settings = workload.settings.clone()?;
+        let record = &workload.record;
+        let mut entrances: Vec<Entrance> =
+            self.services_of(&record.revision).flat_map(AdoptedService::hosts).map(Entrance::Host).collect();
+        entrances.sort();
+        entrances.dedup();
+        let is_served = !entrances.is_empty();
+        is_served.then(|| RevisionFacts {
+            name: record.revision.clone(),
+            settings: settings.scaling,
+            container_concurrency: settings.container_concurrency,
+            timeouts: settings.timeouts,
+            progress_deadline: settings.progress_deadline,
+            entrances,
+            url: None,
+            hop_keys: vec![self.keys.of(&record.uid)],
+            wanted: record.wanted,
+            origin: workload.origin,
+            template: record.template.clone(),
+        })
+    }
+
+    fn render_pods(&self, revision: RevisionName, now: Timestamp) -> PlatformFact {
+        let pods: Vec<PodFacts> =
+            self.pods_of(&revision).map(|pod| pod.record.facts(pod.seen_ending, now)).collect();
+        PlatformFact::PodsChanged { revision, pods }
+    }
+}

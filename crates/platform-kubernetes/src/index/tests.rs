@@ -1,0 +1,239 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::resources::{service, workload};
+use orchestration::{Entrance, PlatformFact};
+use vocabulary::{PodCount, Routing};
+
+const NOW: Timestamp = Timestamp::ZERO;
+
+fn index() -> Index {
+    let token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
+    Index::new(HopKeys::new(b"key"), token)
+}
+
+fn name() -> RevisionName {
+    RevisionName::new("default", "deployment", "hello").expect("a name")
+}
+
+fn put_service(index: &mut Index, spec: Value) {
+    let mut whole = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ipFamilies": ["IPv4"], "ports": [{"port": 80}]});
+    let (Value::Object(map), Value::Object(changes)) = (&mut whole, spec) else { unreachable!() };
+    map.extend(changes);
+    let metadata = json!({"name": "hello", "namespace": "default", "uid": "s1", "annotations": {"ebb.dev/revision": "hello"}});
+    let service = serde_json::from_value(json!({"metadata": metadata, "spec": whole})).expect("a Service");
+    let key = ObjectKey { namespace: "default".to_owned(), name: "hello".to_owned() };
+    index.put_service(&key, service::read(&service));
+}
+
+fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
+    let deployment = json!({
+        "metadata": {"name": "hello", "namespace": "default", "uid": "d1", "annotations": annotations},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "hello"}}, "template": {}},
+    });
+    let deployment = serde_json::from_value(deployment).expect("a Deployment");
+    index.put_workload(workload::read(&deployment).expect("it has a name"), RevisionOrigin::Found);
+}
+
+fn put_pod(index: &mut Index, pod_name: &str, metadata: Value, address: &str, ready: &str) {
+    use crate::resources::pod::tests::{pod, running};
+    index.put_pod(pod(pod_name, metadata, &running(address, ready)), NOW);
+}
+
+fn put_activator(index: &mut Index) {
+    use crate::resources::pod::tests::{pod, running};
+    index.put_activator(&pod(
+        "activator-1",
+        json!({"namespace": "ebb-system"}),
+        &running("10.1.0.1", "True"),
+    ));
+}
+
+fn facts(index: &mut Index) -> Vec<PlatformFact> {
+    std::iter::from_fn(|| index.next_fact(NOW)).collect()
+}
+
+/// The subjects of facts, in short.
+fn told(index: &mut Index) -> Vec<String> {
+    let short = |fact: PlatformFact| match fact {
+        PlatformFact::ConfigChanged(_) => "configuration".to_owned(),
+        PlatformFact::ProblemsChanged { problems, .. } => format!("{} problems", problems.len()),
+        PlatformFact::RevisionChanged(facts) => format!("revision at {}", facts.wanted),
+        PlatformFact::RevisionRemoved(_) => "removed".to_owned(),
+        PlatformFact::PodsChanged { pods, .. } => format!("{} pods", pods.len()),
+        PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
+        PlatformFact::RouteFound { route, .. } => format!("route {:?}", route.routing),
+        PlatformFact::OwnershipChanged(_)
+        | PlatformFact::PodFailed { .. }
+        | PlatformFact::OrderEnded { .. }
+        | PlatformFact::Synced => unreachable!("they are not the index's to tell"),
+    };
+    facts(index).into_iter().map(short).collect()
+}
+
+fn route(routing: Routing) -> RouteInForce {
+    RouteInForce { routing, activators: vec![ReplicaName::new("activator-1")] }
+}
+
+fn addresses(index: &Index) -> Vec<String> {
+    let slices = index.slice_changes(&name()).into_iter().flat_map(|change| match change {
+        SliceChange::Create(slice) | SliceChange::Replace(slice) => slice.endpoints,
+        SliceChange::Delete(_) => Vec::new(),
+    });
+    slices.flat_map(|endpoint| endpoint.addresses).collect()
+}
+
+#[test]
+fn a_workload_is_a_revision_once_a_service_of_ours_names_it() {
+    let mut index = index();
+    put_workload(&mut index, 2, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    assert_eq!(told(&mut index), Vec::<String>::new(), "nobody needs to hear of it");
+    put_service(&mut index, json!({}));
+    assert_eq!(told(&mut index), ["revision at 2", "1 pods"]);
+    put_service(&mut index, json!({"selector": {"app": "hello"}}));
+    assert_eq!(told(&mut index), ["1 problems", "removed"]);
+}
+
+#[test]
+fn what_did_not_change_is_not_told_again() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    for _ in 0..3 {
+        put_workload(&mut index, 2, &json!({}));
+        put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    }
+    assert_eq!(told(&mut index), ["revision at 2", "1 pods"]);
+    put_workload(&mut index, 2, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    assert_eq!(told(&mut index), Vec::<String>::new());
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "False");
+    assert_eq!(told(&mut index), ["1 pods"]);
+}
+
+#[test]
+fn the_last_good_settings_stay() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({"autoscaling.knative.dev/window": "30s"}));
+    told(&mut index);
+    put_workload(&mut index, 4, &json!({"autoscaling.knative.dev/window": "5"}));
+    let told = facts(&mut index);
+    let window = told.iter().find_map(|fact| {
+        let PlatformFact::RevisionChanged(facts) = fact else { return None };
+        Some((facts.wanted, facts.settings.stable_window))
+    });
+    assert_eq!(window, Some((PodCount::new(4), Some(Duration::from_secs(30)))));
+    assert!(
+        told.iter().any(
+            |fact| matches!(fact, PlatformFact::ProblemsChanged { problems, .. } if problems.len() == 1)
+        )
+    );
+}
+
+#[test]
+fn a_revision_is_entered_by_the_names_of_its_services() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    let facts = facts(&mut index);
+    let PlatformFact::RevisionChanged(facts) = &facts[0] else { panic!("{facts:?}") };
+    assert!(facts.entrances.contains(&Entrance::Host("hello.default.svc".to_owned())));
+    assert_eq!(facts.hop_keys.len(), 1);
+}
+
+#[test]
+fn who_serves_follows_the_pods_without_another_order() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_activator(&mut index);
+    assert_eq!(index.slice_changes(&name()), [], "nobody has said yet who is to serve");
+    index.set_route(&name(), route(Routing::Direct));
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "False");
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+    // Its own word comes before kubelet's.
+    index.note_state(&PodName::new("default/a"), PodState::Ready);
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
+    assert!(index.take_unrouted().contains(&name()));
+    index.note_state(&PodName::new("default/a"), PodState::Unready);
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+    index.note_state(&PodName::new("default/a"), PodState::Ready);
+    let deleted = json!({"deletionTimestamp": "2026-11-22T10:00:00Z"});
+    put_pod(&mut index, "a", deleted, "10.0.0.1", "True");
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+    index.set_route(&name(), route(Routing::ThroughActivator));
+    put_pod(&mut index, "b", json!({}), "10.0.0.2", "True");
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+}
+
+/// As the API server has it.
+fn write(index: &mut Index, version: &str) {
+    for change in index.slice_changes(&name()) {
+        let (SliceChange::Create(mut slice) | SliceChange::Replace(mut slice)) = change else { continue };
+        slice.metadata.resource_version = Some(version.to_owned());
+        index.put_slice(slice);
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_slice_is_no_news() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    index.set_route(&name(), route(Routing::Direct));
+    write(&mut index, "9");
+    let older = index.slices.values().next().cloned().map(|mut slice| {
+        slice.metadata.resource_version = Some("8".to_owned());
+        slice.endpoints.clear();
+        slice
+    });
+    index.put_slice(older.expect("it was written"));
+    assert_eq!(index.slice_changes(&name()), []);
+    assert!(index.is_pod_named(&name(), &PodName::new("default/a")));
+}
+
+#[test]
+fn the_next_owner_finds_the_route_whatever_comes_first() {
+    let mut first = index();
+    put_service(&mut first, json!({}));
+    put_workload(&mut first, 1, &json!({}));
+    put_activator(&mut first);
+    first.set_route(&name(), route(Routing::ThroughActivator));
+    write(&mut first, "3");
+    let slices: Vec<_> = first.slices.values().cloned().collect();
+    for service_first in [true, false] {
+        let mut next = index();
+        if service_first {
+            put_service(&mut next, json!({}));
+        }
+        slices.iter().cloned().for_each(|slice| next.put_slice(slice));
+        put_workload(&mut next, 1, &json!({}));
+        put_service(&mut next, json!({}));
+        assert!(told(&mut next).contains(&"route ThroughActivator".to_owned()), "{service_first}");
+    }
+}
+
+#[test]
+fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    put_activator(&mut index);
+    index.put_config(&BTreeMap::from([("stable-window".to_owned(), "nonsense".to_owned())]));
+    index.set_route(&name(), route(Routing::Direct));
+    told(&mut index);
+    index.tell_everything();
+    assert_eq!(
+        told(&mut index),
+        ["configuration", "1 problems", "revision at 1", "1 pods", "1 activators", "route Direct"]
+    );
+    index.tell_what_others_change();
+    assert_eq!(told(&mut index), ["revision at 1", "route Direct"]);
+}

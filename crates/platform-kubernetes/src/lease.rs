@@ -1,0 +1,206 @@
+//! Is the bucket ours, and until when?
+//!
+//! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as long as it lasts, by our own clock since we saw the
+//! renewal, is free, and so is one that names nobody. The holder counts from before it *sent* its renewal, so it stops before anybody else begins, whatever
+//! the clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition.
+//!
+//! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by [`LeaseKeeper::observe`].
+
+use std::time::Duration;
+
+use vocabulary::{Epoch, ReplicaName, Timestamp};
+
+/// How long an owner may go without renewing: what Kubernetes' own controllers allow.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
+/// How often it renews: two attempts may fail.
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// The wait after a write that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A Lease object, as far as it concerns us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeaseRecord {
+    /// Empty or none: nobody's.
+    pub(crate) holder: Option<String>,
+    pub(crate) transitions: i32,
+    /// How long it lasts after a renewal.
+    pub(crate) lasts: Duration,
+    pub(crate) resource_version: String,
+}
+
+/// What is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseWrite {
+    /// Nobody's, when the holder leaves.
+    pub(crate) holder: Option<String>,
+    pub(crate) transitions: i32,
+    /// Over which version; none, if there is no object yet.
+    pub(crate) over: Option<String>,
+}
+
+/// By what right orders are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    pub(crate) epoch: Epoch,
+    pub(crate) until: Timestamp,
+}
+
+/// One autoscaler's view of the lease.
+#[derive(Debug)]
+pub(crate) struct LeaseKeeper {
+    name: ReplicaName,
+    /// What the API server had last, and since when we know.
+    seen: Option<(LeaseRecord, Timestamp)>,
+    /// Whether it was looked for: before, nothing is known, not even that there is none.
+    is_known: bool,
+    right: Option<Right>,
+    /// The write under way, and when it was sent.
+    under_way: Option<(LeaseWrite, Timestamp)>,
+    is_renewal_due: bool,
+    is_leaving: bool,
+    not_before: Timestamp,
+    /// The most transitions that were ever seen: an object that somebody deleted is made again with more.
+    greatest: Option<i32>,
+}
+
+impl LeaseKeeper {
+    pub(crate) fn new(name: ReplicaName) -> Self {
+        Self {
+            name,
+            seen: None,
+            is_known: false,
+            right: None,
+            under_way: None,
+            is_renewal_due: false,
+            is_leaving: false,
+            not_before: Timestamp::ZERO,
+            greatest: None,
+        }
+    }
+
+    /// The right in force, if any.
+    pub(crate) fn right(&self, now: Timestamp) -> Option<Right> {
+        self.right.filter(|right| right.until > now)
+    }
+
+    /// Whoever decides here does so still.
+    pub(crate) fn renew(&mut self) {
+        self.is_renewal_due = true;
+    }
+
+    /// Nobody decides here any more.
+    pub(crate) fn leave(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// Whether somebody decides here (again).
+    pub(crate) fn enter(&mut self) {
+        self.is_leaving = false;
+    }
+
+    /// What the API server has; `None`: there is no such object.
+    pub(crate) fn observe(&mut self, lease: Option<LeaseRecord>, now: Timestamp) {
+        self.is_known = true;
+        // Its own writes come back too, and an old copy of the object may come after a newer one was written.
+        let is_news = self.seen.as_ref().map(|(seen, _)| seen) != lease.as_ref();
+        if !is_news {
+            return;
+        }
+        if let (Some(right), Some(lease)) = (self.right, &lease)
+            && (lease.transitions > transitions_of(right.epoch)
+                || (lease.transitions == transitions_of(right.epoch) && !self.is_named(lease)))
+        {
+            self.right = None;
+        }
+        if lease.is_none() {
+            self.right = None;
+        }
+        self.greatest = self.greatest.max(lease.as_ref().map(|lease| lease.transitions));
+        self.seen = lease.map(|lease| (lease, now));
+    }
+
+    /// What is to be written now, if anything. One write is under way at a time.
+    pub(crate) fn next_write(&mut self, now: Timestamp) -> Option<LeaseWrite> {
+        if self.under_way.is_some() || !self.is_known || now < self.not_before {
+            return None;
+        }
+        let write = self.wanted_write(now)?;
+        self.is_renewal_due = false;
+        self.under_way = Some((write.clone(), now));
+        Some(write)
+    }
+
+    fn wanted_write(&self, now: Timestamp) -> Option<LeaseWrite> {
+        let holder = Some(self.name.as_str().to_owned());
+        let Some((lease, seen_at)) = &self.seen else {
+            let transitions = self.greatest.map_or(0, |greatest| greatest.saturating_add(1));
+            return (!self.is_leaving).then_some(LeaseWrite { holder, transitions, over: None });
+        };
+        let over = Some(lease.resource_version.clone());
+        let is_ours = self.right.is_some() && self.is_named(lease);
+        if self.is_leaving {
+            return is_ours.then_some(LeaseWrite { holder: None, transitions: lease.transitions, over });
+        }
+        if is_ours {
+            // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that nothing from before is in force.
+            let has_run_out = self.right(now).is_none();
+            let transitions = lease.transitions.saturating_add(i32::from(has_run_out));
+            return (self.is_renewal_due || has_run_out).then_some(LeaseWrite { holder, transitions, over });
+        }
+        let is_free = lease.holder.as_deref().unwrap_or_default().is_empty()
+            || now.saturating_since(*seen_at) >= lease.lasts
+            // A former process of our own name is gone: the platform gives no name to two pods that live.
+            || self.is_named(lease);
+        is_free.then(|| LeaseWrite { holder, transitions: lease.transitions.saturating_add(1), over })
+    }
+
+    /// The write went through.
+    pub(crate) fn written(&mut self, resource_version: String, now: Timestamp) {
+        let Some((write, sent_at)) = self.under_way.take() else { return };
+        self.right = write
+            .holder
+            .as_ref()
+            .map(|_| Right { epoch: epoch_of(write.transitions), until: sent_at + LEASE });
+        let LeaseWrite { holder, transitions, over: _ } = write;
+        self.greatest = self.greatest.max(Some(transitions));
+        self.seen = Some((LeaseRecord { holder, transitions, lasts: LEASE, resource_version }, now));
+    }
+
+    /// The write failed, or nobody knows whether it did.
+    pub(crate) fn failed(&mut self, now: Timestamp) {
+        if self.under_way.take().is_some() {
+            self.is_renewal_due = self.right.is_some();
+            self.not_before = now + RETRY_AFTER;
+        }
+    }
+
+    /// When [`LeaseKeeper::next_write`] may have something to say, or the right runs out.
+    pub(crate) fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let others = self.seen.as_ref().filter(|_| self.right.is_none() && !self.is_leaving);
+        let others = others.map(|(lease, seen_at)| *seen_at + lease.lasts);
+        let until = self.right.map(|right| right.until);
+        let retry = Some(self.not_before);
+        [others, until, retry].into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// Whether nothing of ours is left to be written on the way out.
+    pub(crate) fn has_left(&self) -> bool {
+        self.is_leaving && self.under_way.is_none() && self.right.is_none()
+    }
+
+    fn is_named(&self, lease: &LeaseRecord) -> bool {
+        lease.holder.as_deref() == Some(self.name.as_str())
+    }
+}
+
+/// Transitions begin at zero, epochs at one: zero is nobody's.
+fn epoch_of(transitions: i32) -> Epoch {
+    Epoch(u64::try_from(transitions).unwrap_or_default() + 1)
+}
+
+fn transitions_of(epoch: Epoch) -> i32 {
+    i32::try_from(epoch.0.saturating_sub(1)).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! How is something written to the API server, and what does its answer mean?
+//!
+//! Each request looks at the right by which it was ordered immediately before it is sent, and has a time limit, so that a server that hangs is a failure like
+//! any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client};
+use orchestration::{Fence, OrderOutcome};
+use parking_lot::Mutex;
+use runtime::Clock;
+use vocabulary::{PodCount, RevisionName};
+
+use crate::lease::{LEASE, LeaseRecord, LeaseWrite, Right};
+use crate::scale;
+use crate::slices::SliceChange;
+use crate::watches::{LEASE_NAME, read_lease};
+
+/// A request without an answer after this long has failed. Less than a lease, so that a renewal can be tried again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+/// Under which our fields are noted in objects.
+const FIELD_MANAGER: &str = "ebb-autoscaler";
+
+/// What requests need.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) clock: Clock,
+    /// As the lease gives it; the lease's own task of ours writes it.
+    pub(crate) right: Arc<Mutex<Option<Right>>>,
+}
+
+/// Why a request did nothing, as far as we know.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The right is another's by now.
+    NotOwner,
+    /// What it was about is gone.
+    Gone,
+    /// It was written meanwhile, by us or another; what it is now comes by the watch.
+    Conflict,
+    /// For good: it says what is wrong.
+    Refused(String),
+    /// We may not.
+    Forbidden(String),
+    /// Perhaps later; the server may have said when.
+    Passing { why: String, after: Option<Duration> },
+}
+
+impl Failure {
+    fn of(error: &kube::Error) -> Self {
+        let kube::Error::Api(status) = error else {
+            return Self::Passing { why: in_one_line(error), after: None };
+        };
+        let message = status.message.clone();
+        match status.code {
+            404 | 410 => Self::Gone,
+            409 => Self::Conflict,
+            401 | 403 => Self::Forbidden(message),
+            400 | 405 | 413 | 415 | 422 => Self::Refused(message),
+            _ => {
+                let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+                let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+                Self::Passing { why: message, after }
+            }
+        }
+    }
+
+    /// As whoever ordered it hears of it.
+    pub(crate) fn outcome(&self) -> OrderOutcome {
+        match self {
+            Self::NotOwner => OrderOutcome::NotOwner,
+            Self::Gone => OrderOutcome::Gone,
+            Self::Refused(why) => OrderOutcome::Refused(why.clone()),
+            Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
+            Self::Conflict => OrderOutcome::Retrying("somebody else wrote it at the same time".to_owned()),
+            Self::Passing { why, .. } => OrderOutcome::Retrying(why.clone()),
+        }
+    }
+}
+
+/// What to do about a count.
+#[derive(Clone, Debug)]
+pub(crate) struct ScaleErrand {
+    pub(crate) order: orchestration::OrderId,
+    pub(crate) seat: crate::desk::SeatId,
+    pub(crate) fence: Fence,
+    pub(crate) revision: RevisionName,
+    pub(crate) from: PodCount,
+    pub(crate) to: PodCount,
+}
+
+impl Requests {
+    fn is_in_force(&self, fence: Fence) -> bool {
+        let now = self.clock.now();
+        let right = *self.right.lock();
+        right.is_some_and(|right| right.until > now && right.epoch == fence.epoch && fence.bucket.0 == 0)
+    }
+
+    async fn fenced<Answer>(
+        &self,
+        fence: Fence,
+        request: impl Future<Output = Result<Answer, kube::Error>>,
+    ) -> Result<Answer, Failure> {
+        if !self.is_in_force(fence) {
+            return Err(Failure::NotOwner);
+        }
+        within(request).await
+    }
+
+    /// Writes a count, unless somebody else wrote another one.
+    pub(crate) async fn scale(&self, errand: &ScaleErrand, uid: &str) -> Result<OrderOutcome, Failure> {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), errand.revision.namespace());
+        let name = errand.revision.name();
+        let patch = Patch::Json::<()>(scale::patch(uid, errand.from, errand.to));
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        match self.fenced(errand.fence, api.patch_scale(name, &parameters, &patch)).await {
+            Ok(_) => Ok(OrderOutcome::Done),
+            Err(Failure::Refused(why)) => {
+                let present = self.fenced(errand.fence, api.get_scale(name)).await?;
+                let found = present.spec.and_then(|spec| spec.replicas).unwrap_or_default();
+                let found = PodCount::new(u32::try_from(found).unwrap_or_default());
+                let is_same = present.metadata.uid.as_deref() == Some(uid);
+                match (is_same, found == errand.from) {
+                    (false, _) => Err(Failure::Gone),
+                    (true, false) => Ok(OrderOutcome::Conflict { found }),
+                    // The patch's tests hold, so it was refused for another reason.
+                    (true, true) => Err(Failure::Refused(why)),
+                }
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Writes slices, one after the other; returns what is there now, and `None` for those that are gone.
+    pub(crate) async fn write_slices(
+        &self,
+        fence: Fence,
+        changes: Vec<SliceChange>,
+    ) -> (Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>) {
+        let mut written = Vec::new();
+        for change in changes {
+            match self.write_slice(fence, &change).await {
+                Ok(slice) => written.push((change, slice)),
+                Err(failure) => return (written, Err(failure)),
+            }
+        }
+        (written, Ok(()))
+    }
+
+    async fn write_slice(
+        &self,
+        fence: Fence,
+        change: &SliceChange,
+    ) -> Result<Option<EndpointSlice>, Failure> {
+        let (SliceChange::Create(slice) | SliceChange::Replace(slice) | SliceChange::Delete(slice)) = change;
+        let namespace = slice.metadata.namespace.clone().unwrap_or_default();
+        let name = slice.metadata.name.clone().unwrap_or_default();
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match change {
+            SliceChange::Create(_) => self.fenced(fence, api.create(&parameters, slice)).await.map(Some),
+            SliceChange::Replace(_) => {
+                self.fenced(fence, api.replace(&name, &parameters, slice)).await.map(Some)
+            }
+            SliceChange::Delete(_) => {
+                let preconditions = Preconditions {
+                    uid: slice.metadata.uid.clone(),
+                    resource_version: slice.metadata.resource_version.clone(),
+                };
+                let parameters = DeleteParams::default().preconditions(preconditions);
+                match self.fenced(fence, api.delete(&name, &parameters)).await {
+                    Ok(_) | Err(Failure::Gone) => Ok(None),
+                    Err(failure) => Err(failure),
+                }
+            }
+        }
+    }
+
+    /// Writes the lease, which needs no right: the version it is written over is the proof.
+    pub(crate) async fn write_lease(&self, write: &LeaseWrite) -> Result<LeaseRecord, Failure> {
+        let api: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
+        let now = jiff::Timestamp::try_from(runtime::wall_time()).unwrap_or_default();
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(LEASE_NAME.to_owned()),
+                resource_version: write.over.clone(),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: write.holder.clone(),
+                lease_duration_seconds: i32::try_from(LEASE.as_secs()).ok(),
+                lease_transitions: Some(write.transitions),
+                renew_time: Some(MicroTime(now)),
+                ..LeaseSpec::default()
+            }),
+        };
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let written = match write.over {
+            None => within(api.create(&parameters, &lease)).await?,
+            Some(_) => within(api.replace(LEASE_NAME, &parameters, &lease)).await?,
+        };
+        Ok(read_lease(&written))
+    }
+}
+
+async fn within<Answer>(
+    request: impl Future<Output = Result<Answer, kube::Error>>,
+) -> Result<Answer, Failure> {
+    let Ok(answer) = tokio::time::timeout(ANSWER_WITHIN, request).await else {
+        let why = format!("the API server did not answer within {} s", ANSWER_WITHIN.as_secs());
+        return Err(Failure::Passing { why, after: None });
+    };
+    answer.map_err(|error| Failure::of(&error))
+}
+
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_answer_of_the_server_means_one_thing() {
+        let failure = |code: u16, seconds: u32| {
+            let answer = json!({"code": code, "message": "why", "details": {"retryAfterSeconds": seconds}});
+            let status: Status = serde_json::from_value(answer).expect("a Status");
+            Failure::of(&kube::Error::Api(Box::new(status)))
+        };
+        assert!(matches!(failure(404, 0), Failure::Gone));
+        assert!(matches!(failure(409, 0), Failure::Conflict));
+        assert!(matches!(failure(403, 0), Failure::Forbidden(_)));
+        assert!(matches!(failure(422, 0), Failure::Refused(_)));
+        assert!(matches!(failure(500, 0), Failure::Passing { after: None, .. }));
+        let Failure::Passing { after, .. } = failure(429, 7) else { panic!("it may be asked again") };
+        assert_eq!(after, Some(Duration::from_secs(7)));
+    }
+}

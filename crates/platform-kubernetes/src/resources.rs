@@ -1,0 +1,33 @@
+//! What do the objects of a cluster say that concerns us? Each is read once, into a small record, and dropped: a pod is 10 KB as Kubernetes writes it and a few
+//! hundred bytes as we need it.
+//!
+//! Reading is pure and total: whatever an object holds, there is a record or a sentence for people.
+
+pub(crate) mod activator;
+pub(crate) mod pod;
+pub(crate) mod selector;
+pub(crate) mod service;
+pub(crate) mod workload;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// The container that we know by this name is the queue-proxy.
+pub(crate) const QUEUE_PROXY: &str = "queue-proxy";
+/// Stands on pod templates whose pods have a queue-proxy.
+pub(crate) const INJECT_LABEL: &str = "ebb.dev/inject";
+
+/// Namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectKey {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl ObjectKey {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+}

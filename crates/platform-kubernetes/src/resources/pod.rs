@@ -1,0 +1,238 @@
+//! What does a pod say about where it takes requests, and how it is?
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
+use orchestration::PodFacts;
+use scaling::PodPhase;
+use vocabulary::{LinkAddress, LinkToken, PodName, Timestamp};
+
+use crate::resources::QUEUE_PROXY;
+
+/// The queue-proxy's own numbers, where its environment says no others.
+const REQUESTS_PORT: u16 = 8012;
+const LINK_PORT: u16 = 8024;
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PodRecord {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) node: Option<String>,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) is_ready: bool,
+    /// `None` for a pod that nobody gave a queue-proxy.
+    pub(crate) queue_proxy: Option<QueueProxyRecord>,
+    pub(crate) life: PodLife,
+    pub(crate) trouble: Option<String>,
+}
+
+/// How far a pod's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PodLife {
+    Pending,
+    Running,
+    /// It was deleted, and may take so long to end.
+    Terminating(Duration),
+    /// Its containers have ended for good. It is there to be looked at, no more.
+    Over,
+}
+
+/// How a queue-proxy was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueProxyRecord {
+    pub(crate) requests_port: u16,
+    pub(crate) link_port: u16,
+    /// Until links are encrypted, whoever may read the pod may know it, and nobody else.
+    pub(crate) link_token: Option<LinkToken>,
+}
+
+pub(crate) fn read(pod: &Pod) -> PodRecord {
+    let metadata = &pod.metadata;
+    let status = pod.status.clone().unwrap_or_default();
+    let spec = pod.spec.as_ref();
+    let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let queue_proxy = containers.iter().find(|container| container.name == QUEUE_PROXY);
+    PodRecord {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
+        uid: metadata.uid.clone().unwrap_or_default(),
+        labels: metadata.labels.clone().unwrap_or_default(),
+        node: spec.and_then(|spec| spec.node_name.clone()),
+        address: status.pod_ip.as_deref().and_then(|address| address.parse().ok()),
+        is_ready: has_condition(&status, "Ready"),
+        queue_proxy: queue_proxy.map(read_queue_proxy),
+        life: read_life(pod, &status),
+        trouble: read_trouble(&status),
+    }
+}
+
+fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
+    let value = |name: &str| {
+        let variable = container.env.iter().flatten().find(|variable| variable.name == name);
+        variable.and_then(|variable| variable.value.as_deref())
+    };
+    let port = |name, default| value(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+    QueueProxyRecord {
+        requests_port: port("QUEUE_SERVING_PORT", REQUESTS_PORT),
+        link_port: port("EBB_LINK_PORT", LINK_PORT),
+        link_token: value("EBB_LINK_TOKEN").and_then(|text| text.parse().ok()),
+    }
+}
+
+fn read_life(pod: &Pod, status: &PodStatus) -> PodLife {
+    if pod.metadata.deletion_timestamp.is_some() {
+        let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
+        return PodLife::Terminating(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()));
+    }
+    match status.phase.as_deref() {
+        Some("Running") => PodLife::Running,
+        Some("Succeeded" | "Failed") => PodLife::Over,
+        Some(_) | None => PodLife::Pending,
+    }
+}
+
+fn has_condition(status: &PodStatus, name: &str) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.any(|condition| condition.type_ == name && condition.status == "True")
+}
+
+/// Why a pod does not come up: no node takes it, or a container waits for more than its turn.
+fn read_trouble(status: &PodStatus) -> Option<String> {
+    let unscheduled = status.conditions.iter().flatten().find(|condition| {
+        condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable")
+    });
+    if let Some(condition) = unscheduled {
+        return Some(format!("no node takes it: {}", condition.message.clone().unwrap_or_default()));
+    }
+    status.container_statuses.iter().flatten().find_map(container_trouble)
+}
+
+fn container_trouble(container: &ContainerStatus) -> Option<String> {
+    let waiting = container.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref().unwrap_or_default();
+    // What every pod goes through.
+    if matches!(reason, "ContainerCreating" | "PodInitializing" | "") {
+        return None;
+    }
+    let message = waiting.message.as_deref().unwrap_or_default();
+    Some(format!("container {}: {reason} {message}", container.name).trim_end().to_owned())
+}
+
+impl PodRecord {
+    /// Unlike any other's in the cluster; its queue-proxy says the same in its hello (`SERVING_POD`).
+    pub(crate) fn pod_name(&self) -> PodName {
+        PodName::new(&format!("{}/{}", self.namespace, self.name))
+    }
+
+    /// Where it takes requests.
+    pub(crate) fn requests(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.address?, self.queue_proxy.as_ref()?.requests_port))
+    }
+
+    /// The same as a fact. `seen_ending` is when it was first seen to be deleted.
+    pub(crate) fn facts(&self, seen_ending: Option<Timestamp>, now: Timestamp) -> PodFacts {
+        let (phase, ends_in) = match self.life {
+            PodLife::Pending => (PodPhase::Pending, None),
+            PodLife::Running => (PodPhase::Running, None),
+            PodLife::Terminating(grace) => {
+                let passed = now.saturating_since(seen_ending.unwrap_or(now));
+                (PodPhase::Terminating, Some(grace.saturating_sub(passed)))
+            }
+            PodLife::Over => (PodPhase::Terminating, Some(Duration::ZERO)),
+        };
+        let link = self.queue_proxy.as_ref().zip(self.address).map(|(queue_proxy, address)| LinkAddress {
+            socket: SocketAddr::new(address, queue_proxy.link_port),
+            token: queue_proxy.link_token,
+        });
+        let details = [("node", &self.node), ("address", &self.address.map(|address| address.to_string()))];
+        let details = details.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        PodFacts {
+            name: self.pod_name(),
+            phase,
+            leaving: phase == PodPhase::Terminating,
+            ends_in,
+            platform_ready: Some(self.is_ready),
+            requests: self.requests(),
+            link,
+            outdated: false,
+            trouble: self.trouble.clone().or_else(|| self.not_injected()),
+            hold: None,
+            details: details.collect(),
+        }
+    }
+
+    fn not_injected(&self) -> Option<String> {
+        let text = format!("it has no container {QUEUE_PROXY:?}, so nothing of ebb's reaches it");
+        self.queue_proxy.is_none().then_some(text)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A pod of `app: hello` with a queue-proxy, changed by `status` and `metadata`.
+    pub(crate) fn pod(name: &str, metadata: Value, status: &Value) -> PodRecord {
+        let mut whole = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}"), "labels": {"app": "hello"}});
+        let (Value::Object(map), Value::Object(changes)) = (&mut whole, metadata) else { unreachable!() };
+        map.extend(changes);
+        let env = json!([
+            {"name": "EBB_LINK_TOKEN", "value": "000102030405060708090a0b0c0d0e0f"},
+            {"name": "SERVING_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ]);
+        let containers = json!([{"name": "app"}, {"name": QUEUE_PROXY, "env": env}]);
+        let pod = json!({"metadata": whole, "spec": {"nodeName": "n1", "containers": containers}, "status": status});
+        read(&serde_json::from_value(pod).expect("a Pod"))
+    }
+
+    pub(crate) fn running(address: &str, ready: &str) -> Value {
+        json!({"phase": "Running", "podIP": address, "conditions": [{"type": "Ready", "status": ready}]})
+    }
+
+    #[test]
+    fn a_running_pod_is_reached_at_its_queue_proxy() {
+        let facts = pod("a", json!({}), &running("10.0.0.7", "True")).facts(None, Timestamp::ZERO);
+        assert_eq!(facts.name.as_str(), "default/a");
+        assert_eq!(facts.requests, "10.0.0.7:8012".parse().ok());
+        let link = facts.link.expect("its address is known");
+        assert_eq!((link.socket.port(), link.token.is_some()), (8024, true));
+        assert_eq!(
+            (facts.phase, facts.platform_ready, facts.leaving),
+            (PodPhase::Running, Some(true), false)
+        );
+    }
+
+    #[test]
+    fn a_deleted_pod_has_less_time_the_later_it_is() {
+        let deleted = json!({"deletionTimestamp": "2026-11-22T10:00:00Z", "deletionGracePeriodSeconds": 30});
+        let record = pod("a", deleted, &running("10.0.0.7", "True"));
+        let seen = Timestamp::from_duration(Duration::from_secs(100));
+        let facts = record.facts(Some(seen), seen + Duration::from_secs(12));
+        assert_eq!((facts.phase, facts.leaving), (PodPhase::Terminating, true));
+        assert_eq!(facts.ends_in, Some(Duration::from_secs(18)));
+    }
+
+    #[test]
+    fn what_keeps_a_pod_from_running_is_told() {
+        let waiting = |reason: &str| {
+            let state = json!({"waiting": {"reason": reason, "message": "no such image"}});
+            let status = json!({"name": "app", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+            pod("a", json!({}), &json!({"phase": "Pending", "containerStatuses": [status]})).trouble
+        };
+        assert_eq!(waiting("ContainerCreating"), None);
+        assert_eq!(
+            waiting("ErrImageNeverPull").as_deref(),
+            Some("container app: ErrImageNeverPull no such image")
+        );
+        let unscheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "too little memory"});
+        let record = pod("a", json!({}), &json!({"phase": "Pending", "conditions": [unscheduled]}));
+        assert_eq!(record.trouble.as_deref(), Some("no node takes it: too little memory"));
+    }
+}

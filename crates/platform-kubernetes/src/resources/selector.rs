@@ -1,0 +1,86 @@
+//! Which pods are a workload's? Those whose labels its selector asks for, as Kubernetes reads selectors.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+/// A selector that selects nothing where it says nothing: an empty one is a workload that was not understood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Selector(LabelSelector);
+
+impl Selector {
+    pub(crate) fn new(selector: LabelSelector) -> Self {
+        Self(selector)
+    }
+
+    pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let (exact, requirements) = (&self.0.match_labels, &self.0.match_expressions);
+        let says_something = exact.as_ref().is_some_and(|exact| !exact.is_empty())
+            || requirements.as_ref().is_some_and(|requirements| !requirements.is_empty());
+        let exact = exact.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+        let requirements = requirements.iter().flatten().all(|requirement| is_met(requirement, labels));
+        says_something && exact && requirements
+    }
+}
+
+fn is_met(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
+    let value = labels.get(&requirement.key);
+    let is_among = |value| requirement.values.iter().flatten().any(|listed| listed == value);
+    match requirement.operator.as_str() {
+        "In" => value.is_some_and(is_among),
+        "NotIn" => !value.is_some_and(is_among),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        // The API server admits no other today; what we do not understand selects nothing.
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selector(json: &str) -> Selector {
+        Selector::new(serde_json::from_str(json).expect("a selector"))
+    }
+
+    #[test]
+    fn selectors_are_read_as_kubernetes_reads_them() {
+        let rows = [
+            ("nothing said", "{}", false),
+            ("the label", r#"{"matchLabels": {"app": "hello"}}"#, true),
+            ("another value", r#"{"matchLabels": {"app": "other"}}"#, false),
+            ("two labels, one missing", r#"{"matchLabels": {"app": "hello", "tier": "web"}}"#, false),
+            (
+                "in",
+                r#"{"matchExpressions": [{"key": "app", "operator": "In", "values": ["x", "hello"]}]}"#,
+                true,
+            ),
+            (
+                "not in",
+                r#"{"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["hello"]}]}"#,
+                false,
+            ),
+            (
+                "not in, of an absent label",
+                r#"{"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}"#,
+                true,
+            ),
+            ("exists", r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}]}"#, true),
+            (
+                "does not exist",
+                r#"{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}"#,
+                false,
+            ),
+            (
+                "unknown operator",
+                r#"{"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}]}"#,
+                false,
+            ),
+        ];
+        let labels = BTreeMap::from([("app".to_owned(), "hello".to_owned())]);
+        for (what, json, expected) in rows {
+            assert_eq!(selector(json).selects(&labels), expected, "{what}");
+        }
+    }
+}

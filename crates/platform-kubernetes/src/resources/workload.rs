@@ -1,0 +1,193 @@
+//! What does a Deployment say about how it is to be scaled?
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use scaling::config::{
+    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, progress_deadline,
+};
+use scaling::{ClusterConfig, RevisionSettings};
+use vocabulary::{PodCount, RequestTimeouts, RevisionName, parse_duration};
+
+use crate::resources::selector::Selector;
+
+/// Limits of a pod, which its queue-proxy is started with. They stand on the template, for they change by rollout.
+const CONCURRENCY: &str = "ebb.dev/container-concurrency";
+const TIMEOUT: &str = "ebb.dev/timeout";
+const RESPONSE_START_TIMEOUT: &str = "ebb.dev/response-start-timeout";
+const IDLE_TIMEOUT: &str = "ebb.dev/idle-timeout";
+/// The most that Knative takes, too.
+const CONCURRENCY_MAX: u32 = 1000;
+
+/// A workload that can be scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WorkloadRecord {
+    pub(crate) revision: RevisionName,
+    pub(crate) uid: String,
+    pub(crate) wanted: PodCount,
+    /// Whether a pod of it was ready when this was read.
+    pub(crate) has_ready_pod: bool,
+    pub(crate) selector: Selector,
+    /// What people call its present template.
+    pub(crate) template: String,
+    /// Ours and Knative's, on the template and, stronger, on the workload itself.
+    annotations: BTreeMap<String, String>,
+    /// The limits among those of the template.
+    limits: BTreeMap<String, String>,
+}
+
+/// What annotations mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct WorkloadSettings {
+    pub(crate) scaling: RevisionSettings,
+    pub(crate) container_concurrency: u32,
+    pub(crate) timeouts: RequestTimeouts,
+    pub(crate) progress_deadline: Duration,
+}
+
+pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
+    let metadata = &deployment.metadata;
+    let name = metadata.name.as_deref()?;
+    let revision = RevisionName::new(metadata.namespace.as_deref()?, "deployment", name).ok()?;
+    let spec = deployment.spec.clone()?;
+    let template = spec.template.metadata.unwrap_or_default().annotations.unwrap_or_default();
+    let own = metadata.annotations.clone().unwrap_or_default();
+    let number = own.get("deployment.kubernetes.io/revision").cloned().unwrap_or_default();
+    let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        template.into_iter().filter(|(key, _)| is_ours(key)).partition(|(key, _)| is_limit(key));
+    annotations.extend(own.into_iter().filter(|(key, _)| is_ours(key)));
+    Some(WorkloadRecord {
+        revision,
+        uid: metadata.uid.clone().unwrap_or_default(),
+        // The API server writes 1 where nothing was written.
+        wanted: PodCount::new(spec.replicas.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1)),
+        has_ready_pod: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0,
+        selector: Selector::new(spec.selector),
+        template: format!("{name} revision {number}"),
+        annotations,
+        limits,
+    })
+}
+
+fn is_ours(key: &str) -> bool {
+    key == PROGRESS_DEADLINE_ANNOTATION || ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+fn is_limit(key: &str) -> bool {
+    [CONCURRENCY, TIMEOUT, RESPONSE_START_TIMEOUT, IDLE_TIMEOUT].contains(&key)
+}
+
+impl WorkloadRecord {
+    /// Its settings, or everything that is wrong with them, one line each.
+    pub(crate) fn settings(&self, cluster: &ClusterConfig) -> Result<WorkloadSettings, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut scaling = RevisionSettings::default();
+        match RevisionSettings::parse(&self.annotations, cluster) {
+            Ok(checked) => match checked.value.require_class_of_ours(cluster) {
+                Ok(()) => scaling = checked.value,
+                Err(problem) => problems.push(problem.message),
+            },
+            Err(refused) => problems.extend(refused.into_iter().map(|problem| problem.message)),
+        }
+        let deadline = progress_deadline(&self.annotations).unwrap_or_else(|problem| {
+            problems.push(problem.message);
+            None
+        });
+        let mut timeout = |key: &str| {
+            self.timeout(key).unwrap_or_else(|problem| {
+                problems.push(problem);
+                None
+            })
+        };
+        let timeouts = RequestTimeouts {
+            request: timeout(TIMEOUT),
+            response_start: timeout(RESPONSE_START_TIMEOUT),
+            idle: timeout(IDLE_TIMEOUT),
+        };
+        let container_concurrency = self.concurrency().unwrap_or_else(|problem| {
+            problems.push(problem);
+            0
+        });
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let progress_deadline = deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT);
+        Ok(WorkloadSettings { scaling, container_concurrency, timeouts, progress_deadline })
+    }
+
+    fn concurrency(&self) -> Result<u32, String> {
+        let Some(text) = self.limits.get(CONCURRENCY) else { return Ok(0) };
+        let number = text.parse().ok().filter(|number| *number <= CONCURRENCY_MAX);
+        number.ok_or_else(|| {
+            format!(
+                "annotation {CONCURRENCY} is {text:?}; write a number from 0 (no limit) to {CONCURRENCY_MAX}"
+            )
+        })
+    }
+
+    /// Zero means no limit.
+    fn timeout(&self, key: &str) -> Result<Option<Duration>, String> {
+        let Some(text) = self.limits.get(key) else { return Ok(None) };
+        let duration = parse_duration(text).map_err(|error| format!("annotation {key}: {error}"))?;
+        Ok(Some(duration).filter(|duration| !duration.is_zero()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn workload(own: &[(&str, &str)], template: &[(&str, &str)]) -> WorkloadRecord {
+        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let deployment = json!({
+            "metadata": {"name": "hello", "namespace": "default", "uid": "u2", "annotations": map(own)},
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": "hello"}},
+                "template": {"metadata": {"annotations": map(template)}},
+            },
+        });
+        read(&serde_json::from_value(deployment).expect("a Deployment")).expect("it has a name")
+    }
+
+    #[test]
+    fn what_stands_on_the_workload_itself_is_stronger() {
+        let record = workload(
+            &[("autoscaling.knative.dev/target", "5"), ("kubectl.kubernetes.io/x", "y")],
+            &[
+                ("autoscaling.knative.dev/target", "7"),
+                ("autoscaling.knative.dev/window", "30s"),
+                (CONCURRENCY, "9"),
+                (TIMEOUT, "1m"),
+                (IDLE_TIMEOUT, "0s"),
+            ],
+        );
+        assert_eq!((record.wanted, record.revision.as_str()), (PodCount::new(3), "default/deployment/hello"));
+        let settings = record.settings(&ClusterConfig::default()).expect("all is well");
+        assert_eq!(settings.scaling.stable_window, Some(Duration::from_secs(30)));
+        assert_eq!(settings.scaling.target, Some(5.0));
+        assert_eq!(
+            (settings.container_concurrency, settings.timeouts.request),
+            (9, Some(Duration::from_secs(60)))
+        );
+        assert_eq!(settings.timeouts.idle, None);
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let record = workload(
+            &[("autoscaling.knative.dev/window", "5"), (PROGRESS_DEADLINE_ANNOTATION, "x")],
+            &[(CONCURRENCY, "many"), (TIMEOUT, "soon")],
+        );
+        let problems =
+            record.settings(&ClusterConfig::default()).expect_err("four things are wrong").join("\n");
+        for key in ["window", "progress-deadline", "container-concurrency", "timeout"] {
+            assert!(problems.contains(key), "{key} is missing in:\n{problems}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Which revisions' slices are being written, and who waits for that?
+
+use std::collections::BTreeMap;
+
+use orchestration::OrderId;
+use vocabulary::{PodName, RevisionName};
+
+use crate::desk::SeatId;
+use crate::index::Index;
+use crate::work::Work;
+
+/// An order and its giver.
+pub(crate) type Giver = (SeatId, OrderId);
+
+/// The slices of one revision.
+#[derive(Debug, Default)]
+pub(crate) struct RouteWork {
+    pub(crate) work: Work<()>,
+    /// Who ordered the route that is to be written.
+    pub(crate) ordered_by: Option<Giver>,
+    /// Pods that no slice may name any more, and who wants to know when none does.
+    releases: BTreeMap<PodName, Giver>,
+}
+
+impl RouteWork {
+    /// A pod is to be named no more; returns an earlier order of the same.
+    pub(crate) fn release(&mut self, pod: PodName, giver: Giver) -> Option<Giver> {
+        self.work.put(());
+        self.releases.insert(pod, giver)
+    }
+
+    /// All is written: whoever ordered the route, and those whose pods no slice names.
+    pub(crate) fn settle(&mut self, revision: &RevisionName, index: &Index) -> Vec<Giver> {
+        let free = self.releases.extract_if(.., |pod, _| !index.is_pod_named(revision, pod));
+        let mut settled: Vec<Giver> = free.map(|(_, giver)| giver).collect();
+        settled.extend(self.ordered_by.take());
+        settled
+    }
+
+    /// Nothing can be written by us any more.
+    pub(crate) fn give_up(&mut self) -> Vec<Giver> {
+        let releases = std::mem::take(&mut self.releases);
+        releases.into_values().chain(self.ordered_by.take()).collect()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.work.is_idle() && self.ordered_by.is_none() && self.releases.is_empty()
+    }
+}

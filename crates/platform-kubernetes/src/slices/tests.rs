@@ -1,0 +1,145 @@
+use vocabulary::RevisionName;
+
+use super::*;
+
+fn service() -> AdoptedService {
+    AdoptedService {
+        namespace: "default".to_owned(),
+        name: "hello".to_owned(),
+        uid: "u1".to_owned(),
+        revision: RevisionName::new("default", "deployment", "hello").expect("a name"),
+        port_name: Some("http".to_owned()),
+        app_protocol: None,
+        cluster_ips: vec!["10.96.0.7".to_owned()],
+        families: vec!["IPv4".to_owned()],
+    }
+}
+
+fn server(name: &str, address: &str) -> ServingAddress {
+    let pod =
+        PodReference { namespace: "default".to_owned(), name: name.to_owned(), uid: format!("uid-{name}") };
+    ServingAddress {
+        address: address.parse().expect("an address"),
+        port: 8012,
+        node: Some("n1".to_owned()),
+        pod,
+    }
+}
+
+fn route(routing: Routing) -> RouteInForce {
+    RouteInForce { routing, activators: vec![ReplicaName::new("a1"), ReplicaName::new("a2")] }
+}
+
+fn addresses(slices: &[EndpointSlice]) -> Vec<&str> {
+    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
+    endpoints.flat_map(|endpoint| &endpoint.addresses).map(String::as_str).collect()
+}
+
+fn everybody() -> Servers {
+    Servers {
+        ready_pods: vec![server("p2", "10.0.0.2"), server("p1", "10.0.0.1")],
+        ending_pods: vec![server("p3", "10.0.0.3")],
+        activators: vec![server("a1", "10.0.1.1")],
+    }
+}
+
+#[test]
+fn whoever_can_serve_is_named_and_a_draining_pod_last() {
+    let none = Servers::default();
+    let only_pods = Servers { activators: Vec::new(), ..everybody() };
+    let only_activators = Servers { ready_pods: Vec::new(), ..everybody() };
+    let only_ending = Servers { ending_pods: everybody().ending_pods, ..Servers::default() };
+    let rows = [
+        ("direct", Routing::Direct, everybody(), vec!["10.0.0.1", "10.0.0.2"]),
+        ("direct without a ready pod", Routing::Direct, only_activators.clone(), vec!["10.0.1.1"]),
+        ("through activators", Routing::ThroughActivator, everybody(), vec!["10.0.1.1"]),
+        (
+            "through activators, none there",
+            Routing::ThroughActivator,
+            only_pods,
+            vec!["10.0.0.1", "10.0.0.2"],
+        ),
+        ("only a draining pod is left", Routing::Direct, only_ending, vec!["10.0.0.3"]),
+        ("nobody", Routing::ThroughActivator, none, vec![]),
+    ];
+    for (what, routing, servers, expected) in rows {
+        let slices = desired(&service(), &route(routing), &servers);
+        assert_eq!(addresses(&slices), expected, "{what}");
+        assert_eq!(slices.len(), 1, "{what}: the route is written even if nobody serves");
+    }
+}
+
+#[test]
+fn a_draining_pod_serves_but_is_not_ready() {
+    let only_ending = Servers { ending_pods: everybody().ending_pods, ..Servers::default() };
+    let slices = desired(&service(), &route(Routing::Direct), &only_ending);
+    let conditions = slices[0].endpoints[0].conditions.clone().expect("they are written");
+    assert_eq!(
+        (conditions.ready, conditions.serving, conditions.terminating),
+        (Some(false), Some(true), Some(true))
+    );
+}
+
+#[test]
+fn the_next_owner_reads_the_route_from_the_slices() {
+    for routing in [Routing::Direct, Routing::ThroughActivator] {
+        for slice in desired(&service(), &route(routing), &everybody()) {
+            assert_eq!(route_of(&slice), Some(route(routing)));
+        }
+    }
+    assert_eq!(route_of(&EndpointSlice::default()), None);
+}
+
+#[test]
+fn no_slice_holds_more_than_a_hundred_addresses_or_another_family() {
+    let mut servers = Servers::default();
+    for number in 0..250_u8 {
+        servers.ready_pods.push(server(&format!("p{number:03}"), &format!("10.0.0.{number}")));
+    }
+    servers.ready_pods.push(server("six", "fd00::6"));
+    let two = AdoptedService { families: vec!["IPv4".to_owned(), "IPv6".to_owned()], ..service() };
+    let slices = desired(&two, &route(Routing::Direct), &servers);
+    let sizes: Vec<_> =
+        slices.iter().map(|slice| (slice.address_type.as_str(), slice.endpoints.len())).collect();
+    assert_eq!(sizes, [("IPv4", 100), ("IPv4", 100), ("IPv4", 50), ("IPv6", 1)]);
+    let mut names: Vec<_> = slices.iter().filter_map(|slice| slice.metadata.name.clone()).collect();
+    names.dedup();
+    assert_eq!(names.len(), slices.len());
+}
+
+/// As the API server gives it back.
+fn written(mut slice: EndpointSlice) -> EndpointSlice {
+    slice.metadata.resource_version = Some("7".to_owned());
+    slice.metadata.uid = Some("u9".to_owned());
+    let labels = slice.metadata.labels.get_or_insert_default();
+    labels.insert("somebody-elses".to_owned(), "label".to_owned());
+    slice
+}
+
+#[test]
+fn what_is_there_already_is_not_written_again() {
+    let present: Vec<_> =
+        desired(&service(), &route(Routing::Direct), &everybody()).into_iter().map(written).collect();
+    let present: Vec<_> = present.iter().collect();
+    assert_eq!(changes(desired(&service(), &route(Routing::Direct), &everybody()), &present), []);
+    let other = desired(&service(), &route(Routing::ThroughActivator), &everybody());
+    let changed = changes(other, &present);
+    let [SliceChange::Replace(slice)] = changed.as_slice() else { panic!("{changed:?}") };
+    assert_eq!(slice.metadata.resource_version.as_deref(), Some("7"), "a later version is not overwritten");
+}
+
+#[test]
+fn who_serves_is_named_before_others_are_taken_out() {
+    let mut servers = everybody();
+    for number in 3..150_u8 {
+        servers.ready_pods.push(server(&format!("p{number:03}"), &format!("10.0.0.{number}")));
+    }
+    let many: Vec<_> =
+        desired(&service(), &route(Routing::Direct), &servers).into_iter().map(written).collect();
+    let many: Vec<_> = many.iter().collect();
+    assert_eq!(many.len(), 2);
+    let changed = changes(desired(&service(), &route(Routing::ThroughActivator), &servers), &many);
+    assert!(matches!(changed.as_slice(), [SliceChange::Replace(_), SliceChange::Delete(_)]), "{changed:?}");
+    let first = changes(desired(&service(), &route(Routing::Direct), &everybody()), &[]);
+    assert!(matches!(first.as_slice(), [SliceChange::Create(_)]), "{first:?}");
+}

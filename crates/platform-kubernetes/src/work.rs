@@ -1,0 +1,120 @@
+//! What is under way about one object, and what comes after it?
+//!
+//! One write is under way per object; of those that wait the latest wins; one that failed is tried again after growing waits, and an order that comes
+//! meanwhile waits as long. Others are not disturbed.
+
+use std::time::Duration;
+
+use runtime::Backoff;
+use vocabulary::Timestamp;
+
+/// The first and the largest wait after a failure.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
+/// The work about one object.
+#[derive(Debug)]
+pub(crate) struct Work<Errand> {
+    /// What is to be done, or is being done.
+    current: Option<Errand>,
+    /// What is to be done instead, once that has ended.
+    next: Option<Errand>,
+    is_under_way: bool,
+    backoff: Backoff,
+    not_before: Timestamp,
+}
+
+impl<Errand> Default for Work<Errand> {
+    fn default() -> Self {
+        Self {
+            current: None,
+            next: None,
+            is_under_way: false,
+            backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
+            not_before: Timestamp::ZERO,
+        }
+    }
+}
+
+impl<Errand: Clone> Work<Errand> {
+    /// This is to be done; returns what is not done any more because of it.
+    pub(crate) fn put(&mut self, errand: Errand) -> Option<Errand> {
+        if self.is_under_way { self.next.replace(errand) } else { self.current.replace(errand) }
+    }
+
+    /// What to begin now, if anything; it is under way from then on.
+    pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Errand> {
+        if self.is_under_way || now < self.not_before {
+            return None;
+        }
+        let errand = self.current.clone()?;
+        self.is_under_way = true;
+        Some(errand)
+    }
+
+    /// What is under way.
+    pub(crate) fn under_way(&self) -> Option<&Errand> {
+        self.current.as_ref().filter(|_| self.is_under_way)
+    }
+
+    /// What was under way is done with, for good.
+    pub(crate) fn done(&mut self) {
+        self.is_under_way = false;
+        self.backoff.reset();
+        self.current = self.next.take();
+    }
+
+    /// It failed and is to be tried again, after `at_least` so long if the server said so; unless something else is to be done by now. Returns what is
+    /// not done any more then.
+    pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Errand> {
+        self.is_under_way = false;
+        self.not_before = now + self.backoff.next_wait().max(at_least.unwrap_or_default());
+        let next = self.next.take()?;
+        self.current.replace(next)
+    }
+
+    /// When [`Work::begin`] has something to say again.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        (self.current.is_some() && !self.is_under_way).then_some(self.not_before)
+    }
+
+    /// Whether nothing is left, so that it may be forgotten.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.current.is_none() && !self.is_under_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_duration(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn one_is_under_way_and_of_those_that_wait_the_latest_wins() {
+        let mut work = Work::default();
+        assert_eq!(work.put(1), None);
+        assert_eq!(work.begin(at(0)), Some(1));
+        assert_eq!((work.put(2), work.put(3), work.begin(at(0))), (None, Some(2), None));
+        work.done();
+        assert_eq!(work.begin(at(0)), Some(3));
+        work.done();
+        assert!(work.is_idle());
+    }
+
+    #[test]
+    fn what_failed_waits_longer_each_time_and_a_newer_order_waits_too() {
+        let mut work = Work::default();
+        work.put(1);
+        work.begin(at(0));
+        assert_eq!(work.failed(None, at(0)), None);
+        assert_eq!((work.begin(at(99)), work.next_deadline()), (None, Some(at(100))));
+        assert_eq!(work.begin(at(100)), Some(1));
+        work.put(2);
+        assert_eq!(work.failed(None, at(100)), Some(1));
+        assert_eq!((work.begin(at(299)), work.begin(at(300))), (None, Some(2)));
+        assert_eq!(work.failed(Some(Duration::from_secs(5)), at(300)), None);
+        assert_eq!(work.next_deadline(), Some(at(5300)));
+    }
+}
