@@ -3,6 +3,8 @@
 
 pub mod bench;
 pub mod client;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod ebb;
 pub mod grip;
 pub mod http2;

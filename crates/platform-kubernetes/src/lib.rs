@@ -9,7 +9,7 @@
 //!       └──────requests───── Task ◄────────── desk ◄───orders────┘
 //! ```
 //!
-//! Everything that reads or compares objects is pure ([`resources`], [`index`], [`slices`], [`scale`], [`lease`]); [`watches`] and [`requests`] are the edge.
+//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`); `watches` and `requests` are the edge.
 
 mod audience;
 mod desk;
