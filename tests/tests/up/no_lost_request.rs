@@ -11,9 +11,11 @@ fn from_zero(name: &str) -> Service {
     Service::new(name).scaling("initial-scale", "0")
 }
 
-/// `ebb up` with that many activators behind its listener.
+/// `ebb up` with that many activators behind its listener; where there are several, with two autoscalers as well, which divide the services among them.
 async fn up(activators: u32, services: &[Service], config: &ConfigMap) -> Ebb {
-    Ebb::up_with(services, config, &["--activators", &activators.to_string()]).await
+    let autoscalers = if activators == 1 { "1" } else { "2" };
+    let arguments = ["--activators", &activators.to_string(), "--autoscalers", autoscalers];
+    Ebb::up_with(services, config, &arguments).await
 }
 
 fn zero_allowed() -> ConfigMap {
