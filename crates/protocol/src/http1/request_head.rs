@@ -168,16 +168,21 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableR
         // What is behind a `#`, which no target has, is missing in what was read.
         ([b'/', ..], _) => uri.path_and_query().is_some_and(|path| path.as_str().len() == text.len()),
         (b"*", _) => *method == Method::OPTIONS,
-        ([first, ..], Some(authority)) => {
-            // One without a scheme names where to connect to, and nothing there. A scheme begins with a letter.
-            let has_scheme = uri.scheme().is_some() && first.is_ascii_alphabetic();
-            (has_scheme || *method == Method::CONNECT)
+        ([_, ..], Some(authority)) => {
+            // One without a scheme names where to connect to, and nothing there.
+            (uri.scheme_str().is_some_and(is_scheme) || *method == Method::CONNECT)
                 && authority.as_str().bytes().all(may_be_in_host)
                 && !text.contains('#')
         }
         (_, None) | ([], _) => false,
     };
     if is_legal { Ok(uri) } else { Err(UnreadableRequest::Target) }
+}
+
+/// Whether this is a scheme (RFC 3986 §3.1); `http::Uri` takes more for one.
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, UnreadableRequest> {
@@ -308,6 +313,7 @@ mod tests {
             ("GET http://h/a#b HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
             ("GET * HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
             ("GET +http://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET ht~p://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
         ] {
             assert_eq!(read(text).expect_err(text), expected, "{text:?}");
         }
