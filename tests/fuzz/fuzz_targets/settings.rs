@@ -1,0 +1,37 @@
+//! The ConfigMap and annotations: whatever is written, what is accepted makes sense together.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use libfuzzer_sys::fuzz_target;
+use scaling::{ClusterConfig, RevisionSettings};
+
+/// Lines `key=value`; a key that is a number stands for one of those that there are.
+fn map<'k>(text: &str, keys: impl Iterator<Item = &'k str>) -> BTreeMap<String, String> {
+    let keys: Vec<&str> = keys.collect();
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let named = pairs.map(|(key, value)| {
+        let known = key.parse::<usize>().ok().map(|number| keys[number % keys.len()].to_owned());
+        (known.unwrap_or_else(|| key.to_owned()), value.to_owned())
+    });
+    named.collect()
+}
+
+fuzz_target!(|input: &str| {
+    let (cluster, annotations) = input.split_once("---\n").unwrap_or((input, ""));
+    let cluster = match ClusterConfig::parse(&map(cluster, scaling::config::config_map_keys())) {
+        Ok(checked) => checked.value,
+        Err(problems) => {
+            assert!(!problems.is_empty(), "a refusal has a reason");
+            ClusterConfig::default()
+        }
+    };
+    match RevisionSettings::parse(&map(annotations, scaling::config::annotation_keys()), &cluster) {
+        Ok(checked) => {
+            let spec = checked.value.resolve(&cluster, 10, Duration::from_secs(60));
+            let _ = format!("{spec:?}");
+        }
+        Err(problems) => assert!(!problems.is_empty(), "a refusal has a reason"),
+    }
+});
