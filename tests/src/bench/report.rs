@@ -218,7 +218,7 @@ impl Report {
         found.map_err(note).ok()
     }
 
-    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be measured.
+    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be measured, or nothing was.
     pub fn finish(&self, json: Option<&Path>) -> anyhow::Result<()> {
         println!("{self}");
         if let Some(path) = json {
@@ -227,6 +227,12 @@ impl Report {
         }
         if !self.failures.is_empty() {
             bail!("{}", self.failures.join("\n"));
+        }
+        if self.goals.is_empty() {
+            bail!(
+                "nothing was measured: no part of {} has the text of --only in its name; the names stand in the tables of `--quick`",
+                self.benchmark
+            );
         }
         Ok(())
     }
@@ -267,6 +273,15 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_of_nothing_is_a_failure() {
+        let mut report = Report::new("nothing", true, 1);
+        let error = report.finish(None).expect_err("no goal was looked at").to_string();
+        assert!(error.starts_with("nothing was measured: no part of nothing has"), "{error}");
+        report.goal(Goal::at_most("something", 1.0, 2.0));
+        report.finish(None).expect("one was");
+    }
 
     #[test]
     fn a_number_beyond_its_limit_is_even_only_within_what_is_known() {
