@@ -2,9 +2,11 @@
 
 mod pump;
 mod transport;
+mod watchdog;
 
 pub(crate) use pump::{Pump, SendFailure};
 pub(crate) use transport::{ConnectionEnd, Transport};
+pub(crate) use watchdog::Watchdog;
 
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
 use crate::drain::Drain;
 use crate::socket::Socket;
+use crate::socket_options::keep_alive;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
@@ -140,6 +141,7 @@ enum Channel {
 async fn serve_at<S: Service>(listener: TcpListener, door: Door<S>) -> io::Result<()> {
     let (drain, limits) = (&door.drain, door.limits);
     listener.set_nonblocking(true)?;
+    keep_alive(&listener)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let _entered = drain.enter_listener();
     let mut sweeps = tokio::time::interval(limits.idle_time / SWEEPS_PER_IDLE_TIME);

@@ -36,6 +36,16 @@ fn run(test: impl Future<Output = ()>) {
         .block_on(&runtime, async { tokio::time::timeout(PATIENCE, test).await.expect("in time") });
 }
 
+/// Runs a test whose clock goes on when nobody else does.
+fn run_paused(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, test);
+}
+
 /// The answer to this says that everything before it was looked at.
 const SETTLED: &[u8; 8] = b"settled?";
 

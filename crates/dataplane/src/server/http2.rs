@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
@@ -18,9 +19,13 @@ use crate::body::{Body, ResponseBody};
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
-use crate::http2::{ConnectionEnd, Pump, Transport};
+use crate::http2::{ConnectionEnd, Pump, Transport, Watchdog};
 use crate::refusal::{Reason, Refusal, RequestKind};
 use crate::stream::Stream;
+
+/// How often a client that is silent while it waits for answers is asked whether it is still there, and how long it has to answer: one that is gone is noticed
+/// within two minutes, and what was begun for it is stopped. Longer than for an app, since clients sleep and their networks stall.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection that begins with the preface to its end.
 pub(super) async fn serve<S: Service>(
@@ -48,6 +53,7 @@ pub(super) async fn serve<S: Service>(
             None => refuse_head(Speaker { sender, clock }, limits),
         }
     };
+    let mut watch = Watchdog::new(PING_INTERVAL, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
         connection.register(context);
@@ -67,9 +73,17 @@ pub(super) async fn serve<S: Service>(
                 session.leave();
             }
         });
-        if end.is_ready() || !connection.is_dismissed() {
-            farewell = None;
+        if end.is_ready() {
             return end;
+        }
+        let has_heard = std::mem::take(&mut transport.has_heard);
+        if watch.poll_dead(&session, has_heard, context).is_ready() {
+            tracing::debug!("a client is silent, and does not answer a ping");
+            return Poll::Ready(ConnectionEnd::Closed);
+        }
+        if !connection.is_dismissed() {
+            farewell = None;
+            return Poll::Pending;
         }
         // Who does not even read that it should go is not waited for.
         let farewell = farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));

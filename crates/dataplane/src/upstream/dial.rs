@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
-use crate::socket_options::set_options;
+use crate::socket_options::{keep_alive, set_options};
 
 pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
     let connected = connect(to, limit).await.and_then(|stream| {
@@ -17,6 +17,10 @@ pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, S
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         set_options(&stream)?;
+        // On this machine nobody is gone without a word.
+        if !to.ip().is_loopback() {
+            keep_alive(&stream)?;
+        }
         Ok(stream)
     });
     connected.map_err(|error| {

@@ -286,7 +286,7 @@ fn an_answer_gets_as_much_room_as_its_reader_takes() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, 0, 200, &[])).await;
         let mut body = sent.await.expect("no panic").expect("an answer").into_body();
-        let mut rooms = vec![4 * 1024];
+        let mut rooms = vec![2 * 1024];
         for _ in 0..12 {
             let room = rooms.last().copied().unwrap_or_default();
             for piece in vec![0; room].chunks(16 * 1024) {
@@ -299,7 +299,7 @@ fn an_answer_gets_as_much_room_as_its_reader_takes() {
             }
             rooms.push(given(&peer.settle().await));
         }
-        assert_eq!(rooms[..4], [4, 4, 16, 64].map(|kib| kib * 1024));
+        assert_eq!(rooms[..4], [2, 2, 8, 32].map(|kib| kib * 1024));
         assert!(rooms.iter().all(|room| *room <= 256 * 1024), "{rooms:?}");
         assert!(rooms[8..].iter().all(|room| *room >= 128 * 1024), "{rooms:?}");
     });
@@ -313,23 +313,23 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
         let world = World::with(UpstreamLimits { prior_knowledge: PriorKnowledge::Certain, ..limits }).await;
         let mut unread = vec![world.send(Body::empty())];
         let mut peer = world.accept().await;
-        assert_eq!(room_of_a_response(&mut peer, 1).await, 4 * 1024);
+        assert_eq!(room_of_a_response(&mut peer, 1).await, 2 * 1024);
         let mut share = MemoryShare::new(memory);
         share.settle(17 << 20).expect("much is free");
         for stream in (0..50).map(|number| 3 + 2 * number) {
             let sent = world.send(Body::empty());
             assert_eq!(peer.next_of_note().await, head(stream, true));
-            let piece = frame(Kind::Data, 0, stream, &[0; 4096]);
+            let piece = frame(Kind::Data, 0, stream, &[0; 2048]);
             peer.write(&[response(stream, 0, 200, &[]), piece].concat()).await;
             let mut body = sent.await.expect("no panic").expect("an answer").into_body();
             body.frame().await.expect("more").expect("open");
             let rooms = peer.settle().await;
-            assert!(rooms.contains(&Got::WindowUpdate { stream, more: 4 * 1024 }), "{rooms:?}");
+            assert!(rooms.contains(&Got::WindowUpdate { stream, more: 2 * 1024 }), "{rooms:?}");
             peer.frame(Kind::Data, END_STREAM, stream, &[]).await;
             body.collect().await.expect("it ends");
         }
         unread.push(world.send(Body::empty()));
-        assert_eq!(room_of_a_response(&mut peer, 103).await, 4 * 1024, "memory is scarce");
+        assert_eq!(room_of_a_response(&mut peer, 103).await, 2 * 1024, "memory is scarce");
         drop(share);
         for stream in [105, 107] {
             unread.push(world.send(Body::empty()));
@@ -494,16 +494,6 @@ fn connections_that_are_closed_when_idle_end_with_their_last_stream() {
             tokio::task::yield_now().await;
         }
     });
-}
-
-/// Runs a test whose clock goes on when nobody else does.
-fn run_paused(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    LocalSet::new().block_on(&runtime, test);
 }
 
 /// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is waited for.

@@ -1,5 +1,7 @@
 //! The end that answers.
 
+use runtime::Clock;
+
 use super::*;
 use crate::drain::Drain;
 use crate::refusal::{Reason, Refusal, RequestKind};
@@ -468,5 +470,27 @@ fn a_connection_that_holds_nothing_is_closed_at_the_end_of_a_drain() {
         while world.peer.next().await != Got::Closed {}
         drop(world.peer);
         world.drain.finished().await;
+    });
+}
+
+/// The client's request is stopped, and its connection closed; one that answers is waited for.
+#[test]
+fn a_silent_client_is_asked_and_given_up_when_it_does_not_answer() {
+    run_paused(async {
+        let mut world = World::start().await;
+        let clock = Clock::start();
+        let begun = clock.now();
+        world.get(1, "/never").await;
+        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(world.running.get(), 1);
+        world.peer.frame(Kind::Ping, ACK, 0, b"alive?\0\0").await;
+        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(world.peer.next_of_note().await, Got::Closed);
+        let seconds = clock.now().saturating_since(begun).as_secs();
+        assert!(
+            (89..=91).contains(&seconds),
+            "30 s, an answer, 30 s, and 30 s for the second one: {seconds}"
+        );
+        assert_eq!(world.running.get(), 0);
     });
 }
