@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, ClientUpgrade, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers, Upstreams,
-    names,
+    Body, BodyGuard, ClientUpgrade, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers,
+    Upstreams, names,
 };
 use http::{HeaderValue, Response, StatusCode};
 use vocabulary::{Routing, Slice, Timestamp, format_duration};
@@ -339,6 +339,8 @@ impl Guard {
         self.seat.take().expect("a guard holds its seat until it ends")
     }
 }
+
+impl BodyGuard for Guard {}
 
 impl Drop for Guard {
     fn drop(&mut self) {

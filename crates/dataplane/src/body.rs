@@ -258,22 +258,38 @@ impl ResponseBody for Body {
     }
 }
 
+/// What is held while a body is sent.
+pub trait BodyGuard {
+    /// So many bytes more are on their way.
+    fn sent(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+}
+
+impl<Guard: BodyGuard> BodyGuard for Option<Guard> {
+    fn sent(&mut self, bytes: usize) {
+        if let Some(guard) = self {
+            guard.sent(bytes);
+        }
+    }
+}
+
 /// A body together with something that must be held until it was sent or dropped: a slot, an entry in a load meter.
 #[derive(Debug)]
 pub struct Held<Guard> {
     body: Body,
     /// Dropped after the body, and so after its connection returned to the pool.
-    _guard: Guard,
+    guard: Guard,
 }
 
 impl<Guard> Held<Guard> {
     /// `guard` is dropped when the body was sent, failed, or is no longer wanted.
     pub fn new(body: Body, guard: Guard) -> Self {
-        Self { body, _guard: guard }
+        Self { body, guard }
     }
 }
 
-impl<Guard: Unpin> HttpBody for Held<Guard> {
+impl<Guard: BodyGuard + Unpin> HttpBody for Held<Guard> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -281,7 +297,13 @@ impl<Guard: Unpin> HttpBody for Held<Guard> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.guard.sent(data.len());
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -293,7 +315,7 @@ impl<Guard: Unpin> HttpBody for Held<Guard> {
     }
 }
 
-impl<Guard: Unpin + 'static> ResponseBody for Held<Guard> {
+impl<Guard: BodyGuard + Unpin + 'static> ResponseBody for Held<Guard> {
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
         self.body.poll_expired(context)
     }

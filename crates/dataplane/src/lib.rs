@@ -36,7 +36,7 @@ pub mod probe;
 /// the app before the first answer is read: each takes a connection of its own then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
-pub use body::{Body, BodyError, Held, ResponseBody};
+pub use body::{Body, BodyError, BodyGuard, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};

@@ -14,6 +14,7 @@ mod data;
 mod env;
 mod existence;
 mod fields;
+mod observability;
 mod pod;
 mod probe;
 mod reading;
@@ -32,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use runtime::Observability;
 use scaling::ClusterConfig;
 use vocabulary::RevisionName;
 
@@ -69,6 +71,10 @@ pub struct Loaded {
     pub cluster: Arc<ClusterConfig>,
     /// The file that the ConfigMap stands in, if there is one.
     pub(crate) cluster_file: Option<PathBuf>,
+    /// The ConfigMap `config-observability`, or the defaults.
+    pub(crate) observability: Arc<Observability>,
+    /// The file that it stands in, if there is one.
+    pub(crate) observability_file: Option<PathBuf>,
     /// Accepted, but worth a word.
     pub warnings: Vec<Trouble>,
     /// Commands and directories that this machine does not have: their pods will fail.

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-use runtime::TrustedHosts;
+use runtime::{LoggedRevision, RequestLogTemplate, TrustedHosts};
 use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
@@ -66,6 +66,12 @@ pub struct Config {
     pub shadowing_headers: ShadowingHeaders,
     /// `EBB_LOG`: a `tracing` filter.
     pub log: String,
+    /// `OBSERVABILITY_CONFIG`: the shape of the request log's lines; `None` where there is none.
+    pub request_log: Option<RequestLogTemplate>,
+    /// `OBSERVABILITY_CONFIG`: whether probes have lines there.
+    pub logged_probes: LoggedProbes,
+    /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`, `SERVING_POD_IP`: what its lines say of us.
+    pub logged_as: LoggedRevision,
 }
 
 /// Ports; 0 means any that is free.
@@ -122,6 +128,16 @@ pub enum ShadowingHeaders {
     Keep,
 }
 
+/// Whether probes of our own hops have lines in the request log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoggedProbes {
+    /// They have none.
+    #[default]
+    None,
+    /// They have.
+    All,
+}
+
 /// Everything that is wrong with an environment, and what is only remarkable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
@@ -134,7 +150,6 @@ pub struct Findings {
 /// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of Knative's that are not read
 /// here say who we are in places that we do not need, or (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
 const NOT_BUILT: &[(&str, &[&str])] = &[
-    ("OBSERVABILITY_CONFIG", &["", "{}"]),
     ("ENABLE_HTTP2_AUTO_DETECTION", &["", "false"]),
     ("ENABLE_MULTI_CONTAINER_PROBES", &["", "false"]),
     ("QUEUE_PROXY_TLS_MIN_VERSION", &[""]),
@@ -211,7 +226,6 @@ impl Config {
         };
         let app_port = reading.required_port("USER_PORT");
         let app_protocol = reading.checked("EBB_APP_PROTOCOL").unwrap_or_default();
-        let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol);
         let (bind, linger) = match announce {
             Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
             Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
@@ -221,6 +235,7 @@ impl Config {
             response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
             idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
         };
+        let (request_log, logged_probes) = reading.observability("OBSERVABILITY_CONFIG");
         let without_timeout = reading.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
         Self {
             pod: PodName::new(reading.required_text("SERVING_POD")),
@@ -239,13 +254,7 @@ impl Config {
             },
             bind: reading.address_or("EBB_BIND", bind),
             link_token: reading.checked("EBB_LINK_TOKEN"),
-            probes: Probes {
-                readiness: reading
-                    .probe("SERVING_READINESS_PROBE", app_port)
-                    .map_or_else(Probe::none, as_app_speaks),
-                liveness: reading.probe("EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
-                startup: reading.probe("EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
-            },
+            probes: Probes::from_reading(reading, app_port, app_protocol),
             announce,
             usage,
             drain_limit: timeouts.drain_limit(without_timeout),
@@ -253,7 +262,22 @@ impl Config {
             app_grace: reading.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
             trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
             shadowing_headers,
+            request_log,
+            logged_probes,
+            logged_as: reading.logged_revision(),
             log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
+        }
+    }
+}
+
+impl Probes {
+    fn from_reading(reading: &mut Reading<'_>, app_port: u16, app_protocol: AppProtocol) -> Self {
+        let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol);
+        let readiness = reading.probe("SERVING_READINESS_PROBE", app_port);
+        Self {
+            readiness: readiness.map_or_else(Probe::none, as_app_speaks),
+            liveness: reading.probe("EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
+            startup: reading.probe("EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
         }
     }
 }

@@ -48,6 +48,7 @@ pub(crate) struct Metrics {
     upgraded: Gauge,
     http2_memory: Gauge,
     http2_memory_refusals: Counter,
+    dropped_log_lines: Counter,
     ready: Gauge,
 }
 
@@ -108,6 +109,7 @@ impl Metrics {
             upgraded: Gauge::default(),
             http2_memory: Gauge::default(),
             http2_memory_refusals: Counter::default(),
+            dropped_log_lines: Counter::default(),
             ready: Gauge::default(),
         };
         let concurrency = Gauge::<i64>::default();
@@ -147,9 +149,18 @@ impl Metrics {
             );
             registry.register("upgraded_streams", "WebSockets and the like", metrics.upgraded.clone());
             metrics.add_memory_to(registry);
+            metrics.add_log_to(registry);
             registry.register("ready", "1 while the app passes its readiness probe", metrics.ready.clone());
         });
         Rc::new(metrics)
+    }
+
+    fn add_log_to(&self, registry: &mut Registry) {
+        registry.register(
+            "dropped_request_log_lines",
+            "Lines of the request log that were dropped because standard error was not read in time",
+            self.dropped_log_lines.clone(),
+        );
     }
 
     fn add_memory_to(&self, registry: &mut Registry) {
@@ -189,6 +200,11 @@ impl Metrics {
         let budget = ConnectionBudget::of_descriptors(descriptors, self.closed_idle_connections.clone());
         self.connections_max.set(i64::try_from(budget.max()).unwrap_or(i64::MAX));
         budget
+    }
+
+    /// The counter of lines of the request log that nobody read in time.
+    pub(crate) fn dropped_log_lines(&self) -> Counter {
+        self.dropped_log_lines.clone()
     }
 
     /// The counter of callers on the link port who were not the autoscaler.

@@ -12,7 +12,7 @@ use dataplane::{
     AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, MemoryBudget,
     PAGE_CONNECTIONS_MAX, ServerLimits, Service, UpstreamLimits, Upstreams, serve,
 };
-use runtime::{Clock, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
+use runtime::{Clock, RequestLog, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -28,7 +28,7 @@ use crate::load::LoadBook;
 use crate::metrics::Metrics;
 use crate::pages::{AdminPages, MetricsPages, StatPages};
 use crate::settings::Settings;
-use crate::stack::{Stack, app::AppEnd};
+use crate::stack::{Stack, app::AppEnd, logging::Logging};
 use crate::usage;
 
 /// How many requests may wait for each one that runs (Knative's number).
@@ -222,7 +222,15 @@ impl Bound {
             metrics: Rc::clone(&parts.metrics),
             drain: parts.drain.clone(),
             app: AppEnd::new(upstreams, app_port, app_protocol),
+            logging: self.logging(parts),
         })
+    }
+
+    fn logging(&self, parts: &Parts) -> Option<Logging> {
+        let Config { request_log, logged_probes, logged_as, .. } = &self.config;
+        let template = request_log.clone()?;
+        let log = RequestLog::new(template, logged_as.clone(), parts.metrics.dropped_log_lines());
+        Some(Logging::new(log, *logged_probes, self.clock))
     }
 
     fn linked(&self, parts: &Parts) -> Linked {

@@ -4,6 +4,7 @@
 pub(crate) mod app;
 mod expect;
 pub(crate) mod gate;
+pub(crate) mod logging;
 mod patience;
 mod refusals;
 
@@ -12,9 +13,9 @@ use std::future::{Future, ready};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit, Protocol,
-    Refusal, RequestKind, SendError, SendErrorKind, Service, Timers, framing_problem, has_internal, names,
-    set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
+    Abort, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit,
+    Protocol, Refusal, RequestKind, SendError, SendErrorKind, Service, Timers, framing_problem, has_internal,
+    names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -29,6 +30,7 @@ use crate::load::{Counted, LoadBook};
 use crate::metrics::{Metrics, Outcome};
 use crate::settings::Settings;
 use app::AppEnd;
+use logging::{Line, Logging};
 use patience::Patience;
 
 /// Everything that a request meets on its way to the app.
@@ -45,6 +47,8 @@ pub(crate) struct Stack {
     pub(crate) metrics: Rc<Metrics>,
     pub(crate) drain: Drain,
     pub(crate) app: AppEnd,
+    /// `None` where there is no request log.
+    pub(crate) logging: Option<Logging>,
 }
 
 /// Where a request comes from, as far as it was proved.
@@ -64,6 +68,15 @@ pub(crate) struct InFlight {
     counted: Option<Counted>,
     metrics: Rc<Metrics>,
     outcome: Outcome,
+    line: Option<Box<Line>>,
+}
+
+impl BodyGuard for InFlight {
+    fn sent(&mut self, bytes: usize) {
+        if let Some(line) = &mut self.line {
+            line.sent(bytes);
+        }
+    }
 }
 
 impl Drop for InFlight {
@@ -71,6 +84,13 @@ impl Drop for InFlight {
         drop(self.permit.take());
         if let Some(counted) = self.counted.take() {
             self.metrics.ended(self.outcome, counted.end());
+        }
+        if let Some(line) = &mut self.line {
+            match self.outcome {
+                Outcome::Answered(status) => line.answered(status),
+                Outcome::Refused(reason) => line.answered(reason.status()),
+                Outcome::Cancelled => {}
+            }
         }
     }
 }
@@ -129,18 +149,21 @@ impl Stack {
             ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
             ShadowingHeaders::Keep => {}
         }
+        let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
         // A probe is answered from what is known, before anything is allocated for it.
         if sender == Sender::Hop && gate::is_probe(request.headers()) {
-            return Err(gate::answer(request.headers(), self.health.state()).map(Self::without_guard));
+            let answer = gate::answer(request.headers(), self.health.state()).map(Self::without_guard);
+            return Err(logging::at_once(line, answer));
         }
         // What two servers could read in two ways goes no further, and neither does the connection.
         if let Some(refusal) = framing_problem(&request) {
             connection.retire();
             self.metrics.refuse(refusal.reason);
-            return Err(refusal.into_response(RequestKind::of(&request)).map(Self::without_guard));
+            let answer = refusal.into_response(RequestKind::of(&request)).map(Self::without_guard);
+            return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
-            return Err(Response::new(Self::without_guard(Body::empty())));
+            return Err(logging::at_once(line, Response::new(Self::without_guard(Body::empty()))));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == Sender::Client && self.settings.routing() == Routing::ThroughActivator {
@@ -149,7 +172,8 @@ impl Stack {
         // From here on it is load, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
         let admission = admission_of(sender, &request);
-        let in_flight = self.count(&admission, timers.started_at());
+        let mut in_flight = self.count(&admission, timers.started_at());
+        in_flight.line = line;
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
         let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
@@ -234,6 +258,7 @@ impl Stack {
             counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.origin, arrived_at)),
             metrics: Rc::clone(&self.metrics),
             outcome: Outcome::Cancelled,
+            line: None,
         }
     }
 

@@ -111,8 +111,8 @@ const OVERTURNED: &[Overturned] = &[
     Overturned {
         id: "H13, H14, H28",
         reference: "labels of metrics and logs",
-        ours: "no route tags and no request log",
-        why: "tracing and request log are not built yet",
+        ours: "no route tags; the trace of a line as there",
+        why: "tracing is not built yet",
     },
     Overturned {
         id: "H15, H16",
@@ -167,7 +167,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("B6–B10", "throttling"),
     ("H3–H7", "dataplane: the headers that a hop writes"),
     ("O12, O13", "there is no inner task that could go on"),
-    ("H13, H14, H28", "not built yet, see above"),
+    ("H13, H14, H28", "not built yet, see above; the trace of a line: `runtime::request_log`"),
 ];
 
 /// Where tests name vectors.

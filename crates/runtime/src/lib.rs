@@ -14,6 +14,8 @@ mod listen;
 mod logs;
 mod memory;
 mod metrics;
+mod observability;
+mod request_log;
 mod signals;
 mod vital;
 
@@ -28,5 +30,7 @@ pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
 pub use memory::memory_limit;
 pub use metrics::{MetricsFormat, MetricsRegistry};
+pub use observability::Observability;
+pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use vital::{EXIT_PART_FAILED, vital};

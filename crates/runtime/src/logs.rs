@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
-use self::lossy::Lossy;
+pub(crate) use self::lossy::Lossy;
 
 /// How a log line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod main_job;
 mod metrics;
 mod no_lost_request;
 mod owners;
+mod request_log;
 mod resources;
 mod slots;
 mod system_vectors;

@@ -1,10 +1,12 @@
 //! What all files say at one moment, flawless or not, and what applies of it.
 
+mod only_one;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fmt, io};
 
+use runtime::Observability;
 use scaling::ClusterConfig;
 use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::RevisionName;
@@ -12,10 +14,13 @@ use vocabulary::RevisionName;
 use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
 use crate::manifest::fields::{Report, did_you_mean};
+use crate::manifest::observability::{self, OBSERVABILITY_NAME};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
 use crate::manifest::yaml::{self, Node, Place, Value};
 use crate::manifest::{Loaded, Placed, Trouble, config_map};
+
+use only_one::{Applied, ConfigMap};
 
 const SERVICES: &str = "serving.knative.dev/v1";
 
@@ -41,7 +46,8 @@ pub(crate) struct Reading {
     refused: BTreeSet<RevisionName>,
     /// Files with parts of which nobody can say what they are about.
     unclear: BTreeSet<PathBuf>,
-    config: ConfigMap,
+    config: ConfigMap<ClusterConfig>,
+    observability: ConfigMap<Observability>,
     data: DataReading,
     /// Of what holds data: what Services refer to.
     uses: BTreeSet<DataName>,
@@ -52,6 +58,8 @@ pub(crate) struct Reading {
 pub(crate) enum Item {
     /// The ConfigMap `config-autoscaler`.
     ConfigMap,
+    /// The ConfigMap `config-observability`.
+    Observability,
     /// A Service.
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
@@ -64,23 +72,12 @@ impl fmt::Display for Item {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
+            Self::Observability => write!(formatter, "the ConfigMap {OBSERVABILITY_NAME}"),
             Self::Service(name) => write!(formatter, "the Service {name}"),
             Self::Autoscaler(name) => write!(formatter, "the HorizontalPodAutoscaler of {name}"),
             Self::Data(name) => name.fmt(formatter),
         }
     }
-}
-
-/// The ConfigMap in the files.
-#[derive(Debug, Default)]
-enum ConfigMap {
-    #[default]
-    Absent,
-    Refused,
-    Flawless {
-        config: Arc<ClusterConfig>,
-        file: PathBuf,
-    },
 }
 
 /// A document and the file that it stands in.
@@ -95,6 +92,7 @@ enum Kind {
     Service,
     Autoscaler,
     ConfigMap,
+    Observability,
     Data(DataKind),
     /// Something for a cluster, skipped.
     Foreign,
@@ -121,8 +119,19 @@ impl Reading {
         let of_kind = |kind| {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
-        reading.read_config_maps(of_kind(Kind::ConfigMap));
-        let cluster = reading.config_over(last_good).0;
+        let (config, reports) = ConfigMap::read(of_kind(Kind::ConfigMap), CONFIG_MAP_NAME, config_map::read);
+        reading.config = config;
+        for report in reports {
+            reading.take(report);
+        }
+        let (config, reports) =
+            ConfigMap::read(of_kind(Kind::Observability), OBSERVABILITY_NAME, observability::read);
+        reading.observability = config;
+        for report in reports {
+            reading.take(report);
+        }
+        let cluster = reading.config_over(last_good, gone).0;
+        let observability = reading.observability_over(last_good, gone).0;
         let autoscalers = reading.read_autoscalers(of_kind(Kind::Autoscaler));
         for kind in [DataKind::ConfigMap, DataKind::Secret] {
             reading.read_data(kind, of_kind(Kind::Data(kind)));
@@ -130,6 +139,7 @@ impl Reading {
         let data = reading.data_over(last_good, gone);
         let around = Surroundings {
             cluster: &cluster,
+            observability: &observability,
             domain: &source.domain,
             autoscalers: &autoscalers,
             data: &data,
@@ -174,18 +184,25 @@ impl Reading {
         });
         let config = last_good.cluster_file.as_ref();
         let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
+        let observability = last_good.observability_file.as_ref();
+        let observability =
+            observability.filter(|file| matches!(self.observability, ConfigMap::Absent) && !is_unclear(file));
         let data = last_good.data.iter();
         let data = data.filter(|(name, placed)| !self.data.stands(name) && !is_unclear(&placed.file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
         let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
         let data = data.map(|(name, _)| Item::Data(name.clone()));
-        config.map(|_| Item::ConfigMap).into_iter().chain(services).chain(lost).chain(data).collect()
+        let settings = [config.map(|_| Item::ConfigMap), observability.map(|_| Item::Observability)]
+            .into_iter()
+            .flatten();
+        settings.chain(services).chain(lost).chain(data).collect()
     }
 
     /// What applies from now on: everything flawless, and the last good version of what is not. What stood in a file is gone only when it
     /// counts as removed.
     pub(crate) fn over(self, last_good: &Loaded) -> Loaded {
-        let (cluster, cluster_file) = self.config_over(last_good);
+        let (cluster, cluster_file) = self.config_over(last_good, &self.removed);
+        let (observability, observability_file) = self.observability_over(last_good, &self.removed);
         let data = self.data_over(last_good, &self.removed);
         let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, Placed> =
@@ -199,7 +216,16 @@ impl Reading {
                 services.insert(name.clone(), placed.clone());
             }
         }
-        Loaded { cluster, cluster_file, warnings: self.warnings, absences: self.absences, data, services }
+        Loaded {
+            cluster,
+            cluster_file,
+            observability,
+            observability_file,
+            warnings: self.warnings,
+            absences: self.absences,
+            data,
+            services,
+        }
     }
 
     /// What holds data. A document that is in no file for a moment may be being written anew.
@@ -208,14 +234,14 @@ impl Reading {
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
-    fn config_over(&self, last_good: &Loaded) -> (Arc<ClusterConfig>, Option<PathBuf>) {
-        match &self.config {
-            ConfigMap::Flawless { config, file } => (Arc::clone(config), Some(file.clone())),
-            ConfigMap::Absent if self.removed.contains(&Item::ConfigMap) => (Arc::default(), None),
-            ConfigMap::Absent | ConfigMap::Refused => {
-                (Arc::clone(&last_good.cluster), last_good.cluster_file.clone())
-            }
-        }
+    fn config_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> Applied<ClusterConfig> {
+        self.config.over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
+    }
+
+    /// The same of what is told about each request.
+    fn observability_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> Applied<Observability> {
+        let before = (&last_good.observability, &last_good.observability_file);
+        self.observability.over(before, gone.contains(&Item::Observability))
     }
 
     fn read_file<'f>(&mut self, source: &ManifestSource, file: &'f Path) -> Vec<Document<'f>> {
@@ -256,38 +282,13 @@ impl Reading {
         let is_nameless = match kind {
             Kind::Service => service::name_of(&document.node).is_none(),
             Kind::Data(kind) => data::name_of(kind, &document.node).is_none(),
-            Kind::Autoscaler | Kind::ConfigMap | Kind::Foreign | Kind::Unknown => false,
+            Kind::Autoscaler | Kind::ConfigMap | Kind::Observability | Kind::Foreign | Kind::Unknown => false,
         };
         if kind == Kind::Unknown || is_nameless {
             self.unclear.insert(document.file.to_owned());
         }
         self.take(report);
         kind
-    }
-
-    fn read_config_maps<'d>(&mut self, documents: impl Iterator<Item = &'d Document<'d>>) {
-        let mut first: Option<&Document<'_>> = None;
-        for document in documents {
-            let mut report = Report::about(document.file);
-            if let Some(first) = first {
-                let first = place_of(first);
-                report.refuse(
-                    document.node.place,
-                    format!("the ConfigMap {CONFIG_MAP_NAME} is given twice, first in {first}; keep one"),
-                );
-                self.config = ConfigMap::Refused;
-            } else {
-                first = Some(document);
-                self.config = match config_map::read(&document.node, &mut report) {
-                    Some(config) => {
-                        let (config, file) = (Arc::new(config), document.file.to_owned());
-                        ConfigMap::Flawless { config, file }
-                    }
-                    None => ConfigMap::Refused,
-                };
-            }
-            self.take(report);
-        }
     }
 
     /// A Service whose document is refused stays as it was.
@@ -314,7 +315,7 @@ impl Reading {
     fn warn_of_unused_data(&mut self) {
         let unused = self.data.found.iter().filter(|(name, _)| !self.uses.contains(*name));
         let warnings = unused.map(|(name, placed)| {
-            let near = did_you_mean(&name.name, [CONFIG_MAP_NAME].into_iter());
+            let near = did_you_mean(&name.name, [CONFIG_MAP_NAME, OBSERVABILITY_NAME].into_iter());
             let near = if name.kind == DataKind::ConfigMap { near.as_str() } else { "" };
             let message = format!("{name} has no effect: no Service there refers to it{near}");
             Trouble { file: placed.file.clone(), place: Some(placed.place), message }
@@ -417,6 +418,7 @@ fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind 
             Kind::Autoscaler
         }
         ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => Kind::ConfigMap,
+        ("v1", "ConfigMap") if name_of() == Some(OBSERVABILITY_NAME) => Kind::Observability,
         ("v1", "ConfigMap") => Kind::Data(DataKind::ConfigMap),
         ("v1", "Secret") => Kind::Data(DataKind::Secret),
         _ if foreign == ForeignKinds::Skipped => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use runtime::Observability;
 use scaling::config::{
     ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, Problem,
     misplaced_annotations, progress_deadline,
@@ -67,6 +68,8 @@ impl Service {
 pub(crate) struct Surroundings<'a> {
     /// Limits that annotations are checked against.
     pub(crate) cluster: &'a ClusterConfig,
+    /// What queue-proxies tell about each request.
+    pub(crate) observability: &'a Observability,
     /// What follows `NAME.NAMESPACE.` in its host.
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
@@ -81,6 +84,7 @@ pub(crate) struct Surroundings<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Owner<'a> {
     cluster: &'a ClusterConfig,
+    observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
     shelf: Shelf<'a>,
     is_in_shadow: bool,
@@ -117,6 +121,7 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     let namespace = name.as_ref().map_or(DEFAULT_NAMESPACE, RevisionName::namespace);
     let owner = Owner {
         cluster: around.cluster,
+        observability: around.observability,
         autoscaler,
         shelf: Shelf { namespace, documents: around.data },
         is_in_shadow: around.is_in_shadow,
@@ -196,7 +201,9 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
 }
 
 fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
-    let mut template = Template::default();
+    // What is off is left out, so that to write down a default starts no new pods.
+    let observability = owner.observability.enable_request_log.then(|| owner.observability.clone());
+    let mut template = Template { observability, ..Template::default() };
     let mut settings = read_settings(&[], owner, &mut Report::about(report.file()));
     let mut deadline = PROGRESS_DEADLINE_DEFAULT;
     if let Some(mut metadata) = fields.mapping("metadata", report) {

@@ -174,6 +174,9 @@ fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, 
         None => String::new(),
     };
     let Probes { readiness, liveness, startup } = &template.probes;
+    let observability = template.observability.as_ref().map_or_else(String::new, |observability| {
+        serde_json::to_string(observability).expect("settings are plain data")
+    });
     vec![
         ("CONTAINER_CONCURRENCY", template.container_concurrency.to_string()),
         ("QUEUE_SERVING_PORT", "0".to_owned()),
@@ -191,6 +194,7 @@ fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, 
         ("SERVING_POD_IP", POD_ADDRESS.to_owned()),
         ("SERVING_LOGGING_CONFIG", String::new()),
         ("SERVING_LOGGING_LEVEL", String::new()),
+        ("OBSERVABILITY_CONFIG", observability),
         ("SERVING_READINESS_PROBE", probe(readiness)),
         ("EBB_LIVENESS_PROBE", probe(liveness)),
         ("EBB_STARTUP_PROBE", probe(startup)),

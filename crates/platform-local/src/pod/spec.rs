@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use runtime::Observability;
 use serde::{Deserialize, Serialize};
 use vocabulary::{AppProtocol, RequestTimeouts, RevisionName};
 
@@ -68,6 +69,9 @@ pub(crate) struct Template {
     /// What the app has from TERM to KILL, if the manifest says so.
     #[serde(default)]
     pub(crate) termination_grace: Option<Duration>,
+    /// What its queue-proxy tells about each request, if it tells anything.
+    #[serde(default)]
+    pub(crate) observability: Option<Observability>,
     /// Containers beside the app's.
     #[serde(default)]
     pub(crate) sidecars: Vec<Container>,

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
+use runtime::{LoggedRevision, Observability, RequestLogTemplate};
 use serde_json::Value;
 use vocabulary::{format_duration, parse_duration};
 
-use super::{Config, Environment, Findings};
+use super::{Config, Environment, Findings, LoggedProbes};
 
 /// An environment being read.
 pub(super) struct Reading<'e> {
@@ -51,6 +52,41 @@ impl<'e> Reading<'e> {
             && !nothing.contains(&value)
         {
             self.findings.warnings.push(format!("{name} has no effect yet"));
+        }
+    }
+
+    /// Knative's settings of the request log. Of what else stands there, what is not built yet is told.
+    pub(super) fn observability(&mut self, name: &str) -> (Option<RequestLogTemplate>, LoggedProbes) {
+        let Some(text) = self.text(name).filter(|text| !text.is_empty()) else { return Default::default() };
+        let settings: Observability = match serde_json::from_str(text) {
+            Ok(settings) => settings,
+            Err(error) => {
+                self.problem(format!("{name} is not understood: {error}; write a JSON object"));
+                return Default::default();
+            }
+        };
+        if settings.asks_for_traces() {
+            self.findings.warnings.push(format!("{name}: tracing has no effect yet"));
+        }
+        let probes = if settings.enable_probe_request_log { LoggedProbes::All } else { LoggedProbes::None };
+        match settings.request_log() {
+            Ok(template) => (template, probes),
+            Err(what) => {
+                self.problem(format!("{name}: requestLogTemplate {what}"));
+                (None, probes)
+            }
+        }
+    }
+
+    pub(super) fn logged_revision(&self) -> LoggedRevision {
+        let text = |name| self.text(name).unwrap_or_default().to_owned();
+        LoggedRevision {
+            name: text("SERVING_REVISION"),
+            namespace: text("SERVING_NAMESPACE"),
+            service: text("SERVING_SERVICE"),
+            configuration: text("SERVING_CONFIGURATION"),
+            pod_name: text("SERVING_POD"),
+            pod_ip: text("SERVING_POD_IP"),
         }
     }
 

@@ -123,16 +123,43 @@ fn what_is_not_built_yet_is_accepted_and_said() {
         ("ENABLE_HTTP2_AUTO_DETECTION", "true"),
         ("ENABLE_HTTP_FULL_DUPLEX", "true"),
         ("ENABLE_MULTI_CONTAINER_PROBES", "false"),
-        ("OBSERVABILITY_CONFIG", "{\"enableRequestLog\":true}"),
+        ("OBSERVABILITY_CONFIG", "{\"tracing\":{\"protocol\":\"grpc\"}}"),
         ("SERVING_READINESS_PROBE", r#"{"httpGet":{"scheme":"HTTPS"}}"#),
     ]))
     .expect("legal");
     assert_eq!(
         warnings,
         [
-            "OBSERVABILITY_CONFIG has no effect yet",
             "ENABLE_HTTP2_AUTO_DETECTION has no effect yet",
+            "OBSERVABILITY_CONFIG: tracing has no effect yet",
             "SERVING_READINESS_PROBE asks over HTTPS; only whether the port accepts connections is checked",
         ]
     );
+}
+
+#[test]
+fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
+    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{}")]).request_log, None);
+    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{\"requestLogTemplate\":\"x\"}")]).request_log, None);
+    let config = read(&[
+        ("OBSERVABILITY_CONFIG", "{\"enableRequestLog\":true,\"enableProbeRequestLog\":true,\"metrics\":{}}"),
+        ("SERVING_POD_IP", "10.0.0.7"),
+    ]);
+    assert!(config.request_log.is_some());
+    assert_eq!(config.logged_probes, LoggedProbes::All);
+    assert_eq!(
+        (config.logged_as.pod_name.as_str(), config.logged_as.pod_ip.as_str()),
+        ("hello-1", "10.0.0.7")
+    );
+    for (text, problem) in [
+        (
+            "{\"enableRequestLog\":true,\"requestLogTemplate\":\"{{.Foo}}\"}",
+            "requestLogTemplate column 1: {{.Foo}}",
+        ),
+        ("{\"enableRequestLog\":true,\"requestLogTemplate\":\"\"}", "requestLogTemplate is empty"),
+        ("nonsense", "is not understood"),
+    ] {
+        let findings = Config::read(&environment(&[("OBSERVABILITY_CONFIG", text)])).expect_err(text);
+        assert!(findings.problems.len() == 1 && findings.problems[0].contains(problem), "{findings:?}");
+    }
 }

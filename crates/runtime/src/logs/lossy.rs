@@ -13,18 +13,25 @@ const PIECE: usize = 4096;
 
 /// A writer of whole lines, one `write` each, that never waits. Another process that writes to the same pipe in the same instant can still make it.
 #[derive(Debug)]
-pub(super) struct Lossy<W> {
+pub(crate) struct Lossy<W> {
     output: W,
     /// Says in a line of its own how many lines were dropped.
     notice: fn(u64) -> String,
     dropped: u64,
+    /// Those that nobody has counted yet.
+    newly_dropped: u64,
     /// The last line was cut.
     is_cut: bool,
 }
 
 impl<W: Write + AsFd> Lossy<W> {
-    pub(super) fn new(output: W, notice: fn(u64) -> String) -> Self {
-        Self { output, notice, dropped: 0, is_cut: false }
+    pub(crate) fn new(output: W, notice: fn(u64) -> String) -> Self {
+        Self { output, notice, dropped: 0, newly_dropped: 0, is_cut: false }
+    }
+
+    /// How many lines were dropped since this was asked last.
+    pub(crate) fn take_newly_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.newly_dropped)
     }
 
     /// Returns whether all of it was written.
@@ -59,6 +66,7 @@ impl<W: Write + AsFd> Write for Lossy<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if !(self.catch_up()? && self.write_at_once(line)?) {
             self.dropped += 1;
+            self.newly_dropped += 1;
         }
         Ok(line.len())
     }

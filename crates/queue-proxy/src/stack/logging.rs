@@ -1,0 +1,87 @@
+//! The request log, where there is one: a line for each request, written when everything of its answer is on its way.
+
+use dataplane::{Body, Connection, effective_host, names};
+use http::Request;
+use http::StatusCode;
+use http_body::Body as _;
+use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
+use vocabulary::Timestamp;
+
+use super::{Answer, Sender, gate};
+use crate::config::LoggedProbes;
+
+/// What a line says of a request whose client left before there was an answer; the number that proxies use for it.
+const CLIENT_GONE: u16 = 499;
+
+/// Begins lines.
+pub(crate) struct Logging {
+    log: RequestLog,
+    probes: LoggedProbes,
+    clock: Clock,
+}
+
+/// The line of a request on its way. Dropped, it is written.
+pub(super) struct Line {
+    text: RequestLogLine,
+    clock: Clock,
+    began_at: Timestamp,
+}
+
+impl Logging {
+    pub(crate) fn new(log: RequestLog, probes: LoggedProbes, clock: Clock) -> Self {
+        Self { log, probes, clock }
+    }
+
+    /// Begins the line of a request, unless it has none. Who sent it was proved: nobody hides by calling itself a probe.
+    pub(super) fn begin(
+        &self,
+        sender: Sender,
+        request: &Request<Body>,
+        connection: &Connection,
+    ) -> Option<Box<Line>> {
+        let headers = request.headers();
+        let is_hop = sender == Sender::Hop;
+        let is_probe = is_hop && (gate::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
+        if is_probe && self.probes == LoggedProbes::None {
+            return None;
+        }
+        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| is_hop);
+        let host = original.and_then(|host| host.to_str().ok()).or_else(|| effective_host(request));
+        let mut text = self.log.begin(LoggedRequest {
+            method: request.method(),
+            uri: request.uri(),
+            version: request.version(),
+            headers,
+            host: host.unwrap_or_default(),
+            remote: connection.peer(),
+            content_length: request.body().size_hint().exact(),
+        });
+        text.answered(CLIENT_GONE);
+        Some(Box::new(Line { text, clock: self.clock, began_at: self.clock.now() }))
+    }
+}
+
+impl Line {
+    pub(super) fn answered(&mut self, status: StatusCode) {
+        self.text.answered(status.as_u16());
+    }
+
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.text.sent(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.text.ended_after(self.clock.now().saturating_since(self.began_at));
+    }
+}
+
+/// Writes the line of a request that is answered at once.
+pub(super) fn at_once(line: Option<Box<Line>>, answer: Answer) -> Answer {
+    if let Some(mut line) = line {
+        line.answered(answer.status());
+        line.text.sent(answer.body().size_hint().exact().unwrap_or_default());
+    }
+    answer
+}

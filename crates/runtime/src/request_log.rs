@@ -1,0 +1,249 @@
+//! What does the request log say of a request, and who writes it?
+//!
+//! The shape of a line is Knative's `logging.request-log-template`. What a request says of itself is rendered when it arrives, because by its end others have taken
+//! it apart; what its answer says is put into the gaps that were left. A line is written in one piece and at once, or dropped and counted: nobody who forwards
+//! requests waits for whoever reads logs.
+
+mod template;
+
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Uri, Version};
+use prometheus_client::metrics::counter::Counter;
+
+use crate::logs::Lossy;
+use template::{Escaped, Field, Part, ResponseField};
+
+pub use template::RequestLogTemplate;
+
+/// Knative's template: one JSON object.
+pub(crate) const REQUEST_LOG_TEMPLATE: &str = concat!(
+    r#"{"httpRequest": {"requestMethod": "{{.Request.Method}}", "requestUrl": "{{js .Request.RequestURI}}", "#,
+    r#""requestSize": "{{.Request.ContentLength}}", "status": {{.Response.Code}}, "#,
+    r#""responseSize": "{{.Response.Size}}", "userAgent": "{{js .Request.UserAgent}}", "#,
+    r#""remoteIp": "{{js .Request.RemoteAddr}}", "serverIp": "{{.Revision.PodIP}}", "#,
+    r#""referer": "{{js .Request.Referer}}", "latency": "{{.Response.Latency}}s", "#,
+    r#""protocol": "{{.Request.Proto}}"}, "traceId": "{{.TraceID}}"}"#
+);
+
+/// Whose requests they are: the same on every line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoggedRevision {
+    /// The revision's name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its Service.
+    pub service: String,
+    /// Its Configuration.
+    pub configuration: String,
+    /// The pod.
+    pub pod_name: String,
+    /// Where the pod is.
+    pub pod_ip: String,
+}
+
+/// Writes the request log of one thread.
+#[derive(Clone, Debug)]
+pub struct RequestLog(Rc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    template: RequestLogTemplate,
+    revision: LoggedRevision,
+    output: RefCell<Lossy<io::Stderr>>,
+    dropped: Counter,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedRequest<'r> {
+    /// Its method.
+    pub method: &'r Method,
+    /// Its target.
+    pub uri: &'r Uri,
+    /// Which protocol it came over.
+    pub version: Version,
+    /// Its headers.
+    pub headers: &'r HeaderMap,
+    /// The host it is for.
+    pub host: &'r str,
+    /// Who sent it.
+    pub remote: SocketAddr,
+    /// How long its body is, if that is known.
+    pub content_length: Option<u64>,
+}
+
+/// A line that waits for the answer of its request. It is written when this is dropped.
+#[derive(Debug)]
+pub struct RequestLogLine {
+    log: RequestLog,
+    /// What is known so far, and where in it what the answer says belongs.
+    text: String,
+    gaps: Vec<(usize, ResponseField)>,
+    answer: Answer,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    code: u16,
+    size: u64,
+    latency: Duration,
+}
+
+impl RequestLog {
+    /// Lines for standard error; those that nobody read in time are counted in `dropped`.
+    pub fn new(template: RequestLogTemplate, revision: LoggedRevision, dropped: Counter) -> Self {
+        let notice = |lines| {
+            format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
+        };
+        let output = RefCell::new(Lossy::new(io::stderr(), notice));
+        Self(Rc::new(Shared { template, revision, output, dropped }))
+    }
+
+    /// Begins the line of a request.
+    pub fn begin(&self, request: LoggedRequest<'_>) -> RequestLogLine {
+        let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
+        for part in self.0.template.parts() {
+            match part {
+                Part::Text(literal) => text.push_str(literal),
+                Part::Field { field: Field::Response(field), .. } => gaps.push((text.len(), *field)),
+                Part::Field { field, is_escaped: true } => {
+                    // A string takes whatever is written to it.
+                    let _ = request.write(field, &self.0.revision, &mut Escaped(&mut text));
+                }
+                Part::Field { field, is_escaped: false } => {
+                    let _ = request.write(field, &self.0.revision, &mut text);
+                }
+            }
+        }
+        let answer = Answer { code: 0, size: 0, latency: Duration::ZERO };
+        RequestLogLine { log: self.clone(), text, gaps, answer }
+    }
+
+    fn write(&self, line: &str) {
+        let mut output = self.0.output.borrow_mut();
+        // Whoever closed standard error does not want to know.
+        let _ = output.write(line.as_bytes());
+        self.0.dropped.inc_by(output.take_newly_dropped());
+    }
+}
+
+impl RequestLogLine {
+    /// The answer begins.
+    pub fn answered(&mut self, code: u16) {
+        self.answer.code = code;
+    }
+
+    /// So many bytes more of its body are on their way.
+    pub fn sent(&mut self, bytes: u64) {
+        self.answer.size += bytes;
+    }
+
+    /// It is over.
+    pub fn ended_after(&mut self, latency: Duration) {
+        self.answer.latency = latency;
+    }
+
+    fn render(&self) -> String {
+        let mut line = String::with_capacity(self.text.len() + 64);
+        let mut from = 0;
+        for (at, field) in &self.gaps {
+            line.push_str(&self.text[from..*at]);
+            from = *at;
+            let _ = match field {
+                ResponseField::Code => write!(line, "{}", self.answer.code),
+                ResponseField::Size => write!(line, "{}", self.answer.size),
+                ResponseField::Latency => write!(line, "{}", self.answer.latency.as_secs_f64()),
+            };
+        }
+        line.push_str(&self.text[from..]);
+        line
+    }
+}
+
+impl Drop for RequestLogLine {
+    fn drop(&mut self) {
+        self.log.write(&self.render());
+    }
+}
+
+impl LoggedRequest<'_> {
+    fn write(&self, field: &Field, revision: &LoggedRevision, out: &mut impl fmt::Write) -> fmt::Result {
+        let Self { method, uri, version, headers, .. } = *self;
+        match field {
+            Field::Method => out.write_str(method.as_str()),
+            Field::RequestUri => out.write_str(target(uri)),
+            Field::Path => out.write_str(uri.path()),
+            Field::RawQuery => out.write_str(uri.query().unwrap_or_default()),
+            Field::Proto => out.write_str(proto(version)),
+            Field::Host => out.write_str(self.host),
+            Field::ContentLength => match self.content_length {
+                Some(length) => write!(out, "{length}"),
+                None => out.write_str("-1"),
+            },
+            Field::RemoteAddr => write!(out, "{}", self.remote),
+            Field::UserAgent => out.write_str(header(headers, "user-agent")),
+            Field::Referer => out.write_str(header(headers, "referer")),
+            Field::Header(name) => out.write_str(header(headers, name)),
+            Field::HeaderValues(name) => write_values(headers, name, out),
+            // Put in at the end.
+            Field::Response(_) => Ok(()),
+            Field::RevisionName => out.write_str(&revision.name),
+            Field::RevisionNamespace => out.write_str(&revision.namespace),
+            Field::RevisionService => out.write_str(&revision.service),
+            Field::RevisionConfiguration => out.write_str(&revision.configuration),
+            Field::PodName => out.write_str(&revision.pod_name),
+            Field::PodIp => out.write_str(&revision.pod_ip),
+            Field::TraceId => out.write_str(trace_id(headers)),
+        }
+    }
+}
+
+fn target(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |target| target.as_str())
+}
+
+fn proto(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// All values of a header, as Go prints a list.
+fn write_values(headers: &HeaderMap, name: &str, out: &mut impl fmt::Write) -> fmt::Result {
+    out.write_char('[')?;
+    for (index, value) in headers.get_all(name).iter().enumerate() {
+        if index > 0 {
+            out.write_char(' ')?;
+        }
+        out.write_str(value.to_str().unwrap_or_default())?;
+    }
+    out.write_char(']')
+}
+
+/// The second part of a `traceparent`, else what B3 says.
+fn trace_id(headers: &HeaderMap) -> &str {
+    let mut parts = header(headers, "traceparent").split('-').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(trace), Some(_parent)) => trace,
+        _ => header(headers, "x-b3-traceid"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
