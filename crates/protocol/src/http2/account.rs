@@ -11,7 +11,7 @@
 //! That is the only use of a clock here, and it is looked at only when the credit is gone: otherwise a frame costs an addition.
 //!
 //! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not read while they wait, see
-//! `transport`), and how long others wait meanwhile (a connection handles so many frames in a turn, see there too).
+//! `transport` of `dataplane`), and how long others wait meanwhile (a connection handles so many frames in a turn, see there too).
 
 use std::time::Duration;
 
