@@ -21,6 +21,7 @@ const EVERYTHING: &[&str] = &[
     "queue-proxy",
     "activator",
     "autoscaler",
+    "injector",
     "ebb",
 ];
 
@@ -38,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("platform-local", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
+    ("injector", &["vocabulary"]),
     ("platform-kubernetes", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
     (
         "control-plane",

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what has
     /// no equivalent.
     Import(ImportOptions),
+    /// Print manifests of Kubernetes with the queue-proxies that their pods ask for (docs/kubernetes.md).
+    Inject(InjectOptions),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),
@@ -255,6 +257,16 @@ pub(crate) struct ImportOptions {
     /// What to import; "-" is standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InjectOptions {
+    /// Manifests; "-" is standard input.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The queue-proxy's image.
+    #[arg(long, default_value = "ebb-queue-proxy")]
+    pub(crate) image: String,
 }
 
 #[derive(Debug, Args)]

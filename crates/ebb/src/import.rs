@@ -34,7 +34,7 @@ struct Imported {
 pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
     let mut is_sound = true;
     for file in &options.files {
-        let text = read(file).with_context(|| format!("reading {}", file.display()))?;
+        let text = read_text(file).with_context(|| format!("reading {}", file.display()))?;
         let documents: Vec<Node> = serde_saphyr::from_multiple(&text)
             .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", file.display()))?;
         for document in documents.iter().filter(|document| **document != Node::Null) {
@@ -52,7 +52,8 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-fn read(file: &Path) -> anyhow::Result<String> {
+/// The text of a file, or of standard input.
+pub(crate) fn read_text(file: &Path) -> anyhow::Result<String> {
     if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text)?;

@@ -10,6 +10,7 @@ mod delete;
 mod explain;
 mod get;
 mod import;
+mod inject;
 mod lint;
 mod logs;
 mod output;
@@ -48,6 +49,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         Command::Restart(options) => restart::run(&options),
         Command::Autoscale(options) => autoscale::run(&options),
         Command::Import(options) => import::run(&options),
+        Command::Inject(options) => inject::run(&options),
         Command::Shadow(ShadowCommand::Report(options)) => shadow::report(&options),
     };
     done.unwrap_or_else(|error| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use injector::{INJECT_LABEL, InjectorSettings, Outcome, inject};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -73,54 +74,34 @@ impl WorkloadPlan {
     fn deployment(&self) -> Value {
         json!({
             "metadata": {"name": self.name, "annotations": self.annotations},
-            "spec": {
-                "selector": {"matchLabels": {"app": self.name}},
-                "template": {
-                    "metadata": {"labels": {"app": self.name, "ebb.dev/inject": "true"}},
-                    "spec": {
-                        "terminationGracePeriodSeconds": 60,
-                        "containers": [self.app(), queue_proxy()],
-                    },
-                },
-            },
+            "spec": {"selector": {"matchLabels": {"app": self.name}}, "template": self.template()},
         })
     }
 
-    fn app(&self) -> Value {
-        json!({
+    /// As `ebb inject` prints it.
+    fn template(&self) -> Value {
+        let app = json!({
             "name": "app",
             "image": "test-app:test",
             "args": self.app_args,
             "env": [{"name": "PORT", "value": "8080"}],
-            "lifecycle": {"preStop": {"httpGet": {"path": "/wait-for-drain", "port": 8022}}},
-        })
+            "ports": [{"containerPort": 8080}],
+        });
+        let template = json!({
+            "metadata": {
+                "labels": {"app": self.name, INJECT_LABEL: "true"},
+                // So that a pod that hangs fails the test, and not its time limit.
+                "annotations": {"ebb.dev/drain-limit": "10s"},
+            },
+            "spec": {"containers": [app]},
+        });
+        let link_token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
+        let settings = InjectorSettings { image: "ebb-queue-proxy:test".to_owned(), link_token };
+        match inject(&template, &settings) {
+            Outcome::Injected(injection) => injection.pod,
+            other @ (Outcome::NotAsked | Outcome::Refused(_)) => panic!("{other:?}"),
+        }
     }
-}
-
-/// Written by hand here, as long as nothing puts it there.
-fn queue_proxy() -> Value {
-    let field =
-        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    let text = |name: &str, value: &str| json!({"name": name, "value": value});
-    json!({
-        "name": "queue-proxy",
-        "image": "ebb-queue-proxy:test",
-        "env": [
-            field("POD_NAME", "metadata.name"),
-            field("POD_NAMESPACE", "metadata.namespace"),
-            text("SERVING_POD", "$(POD_NAMESPACE)/$(POD_NAME)"),
-            text("CONTAINER_CONCURRENCY", "0"),
-            text("REVISION_TIMEOUT_SECONDS", "0"),
-            text("EBB_DRAIN_LIMIT", "10s"),
-            text("USER_PORT", "8080"),
-            text("QUEUE_SERVING_PORT", "8012"),
-            text("EBB_LINK_TOKEN", "000102030405060708090a0b0c0d0e0f"),
-        ],
-        "readinessProbe": {
-            "httpGet": {"port": 8022, "path": "/", "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}]},
-            "periodSeconds": 1,
-        },
-    })
 }
 
 fn from<Object: serde::de::DeserializeOwned>(value: Value) -> Object {

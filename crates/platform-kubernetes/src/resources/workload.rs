@@ -17,6 +17,8 @@ const CONCURRENCY: &str = "ebb.dev/container-concurrency";
 const TIMEOUT: &str = "ebb.dev/timeout";
 const RESPONSE_START_TIMEOUT: &str = "ebb.dev/response-start-timeout";
 const IDLE_TIMEOUT: &str = "ebb.dev/idle-timeout";
+/// What only whoever gives a pod its queue-proxy reads.
+const OF_INJECTION: [&str; 3] = ["ebb.dev/injected", "ebb.dev/plain-ports", "ebb.dev/ports"];
 /// The most that Knative takes, too.
 const CONCURRENCY_MAX: u32 = 1000;
 
@@ -71,7 +73,8 @@ pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
 }
 
 fn is_ours(key: &str) -> bool {
-    key == PROGRESS_DEADLINE_ANNOTATION || ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+    key == PROGRESS_DEADLINE_ANNOTATION || (is_under_prefix && !OF_INJECTION.contains(&key))
 }
 
 fn is_limit(key: &str) -> bool {
@@ -165,6 +168,8 @@ mod tests {
                 (CONCURRENCY, "9"),
                 (TIMEOUT, "1m"),
                 (IDLE_TIMEOUT, "0s"),
+                ("ebb.dev/injected", "true"),
+                ("ebb.dev/plain-ports", "9000"),
             ],
         );
         assert_eq!((record.wanted, record.revision.as_str()), (PodCount::new(3), "default/deployment/hello"));

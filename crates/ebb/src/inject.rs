@@ -1,0 +1,135 @@
+//! `ebb inject`: how do these manifests look with their queue-proxies? What `kubectl apply` is to take instead comes out, on standard output; whatever asks for
+//! no queue-proxy comes out as it went in.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use injector::{Injection, InjectorSettings, Outcome, inject};
+use serde_json::Value;
+
+use crate::cli::InjectOptions;
+use crate::import::read_text;
+use crate::output;
+
+/// Prints every document of the files. Exit code 2 if something cannot be read or injected; then nothing of that file is printed.
+pub(crate) fn run(options: &InjectOptions) -> anyhow::Result<ExitCode> {
+    let settings = InjectorSettings { image: options.image.clone(), link_token: runtime::new_link_token() };
+    let mut is_sound = true;
+    for file in &options.files {
+        let text = read_text(file).with_context(|| format!("reading {}", file.display()))?;
+        match inject_all(&text, &settings) {
+            Ok((manifests, warnings)) => {
+                for warning in warnings {
+                    output::print_warning(&format!("{}: {warning}", file.display()));
+                }
+                output::print_line(manifests.trim_end())?;
+            }
+            Err(problems) => {
+                is_sound = false;
+                for problem in problems {
+                    output::print_warning(&format!("{}: {problem}", file.display()));
+                }
+            }
+        }
+    }
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// All documents of a file, and what is worth a look.
+fn inject_all(text: &str, settings: &InjectorSettings) -> Result<(String, Vec<String>), Vec<String>> {
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|error| vec![format!("it is not YAML: {error}")])?;
+    let (mut all, mut warnings, mut problems) = (String::new(), Vec::new(), Vec::new());
+    for mut document in documents.into_iter().filter(|document| !document.is_null()) {
+        let title = title_of(&document);
+        let named =
+            |lines: Vec<String>| lines.into_iter().map(|line| format!("{title}: {line}")).collect::<Vec<_>>();
+        if let Some(pod) = pod_of(&mut document) {
+            match inject(pod, settings) {
+                Outcome::NotAsked => {}
+                Outcome::Refused(reasons) => problems.extend(named(reasons)),
+                Outcome::Injected(Injection { pod: with_sidecar, warnings: found }) => {
+                    *pod = with_sidecar;
+                    warnings.extend(named(found));
+                }
+            }
+        }
+        match serde_saphyr::to_string(&document) {
+            Ok(written) => all.extend(["---\n", written.trim_end(), "\n"]),
+            Err(error) => problems.extend(named(vec![format!("it cannot be written as YAML: {error}")])),
+        }
+    }
+    if problems.is_empty() { Ok((all, warnings)) } else { Err(problems) }
+}
+
+/// The pod, or the template of pods, in a document of a kind that has one and can be scaled.
+fn pod_of(document: &mut Value) -> Option<&mut Value> {
+    match document["kind"].as_str()? {
+        "Pod" => Some(document),
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => {
+            document["spec"].get_mut("template")
+        }
+        _ => None,
+    }
+}
+
+fn title_of(document: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text(&document["kind"]), text(&document["metadata"]["name"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> InjectorSettings {
+        let link_token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
+        InjectorSettings { image: "ebb-queue-proxy:1".to_owned(), link_token }
+    }
+
+    const MANIFESTS: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: strings}
+data: {a: "true", b: "0x10", c: "1e3", d: "no", e: "", f: "a: b # c", g: "two\nlines\n"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hello}
+spec:
+  template:
+    metadata: {labels: {ebb.dev/inject: "true"}}
+    spec:
+      containers:
+      - {name: app, image: app, ports: [{containerPort: 8080}]}
+"#;
+
+    fn documents(text: &str) -> Vec<Value> {
+        serde_saphyr::from_multiple(text).expect("YAML")
+    }
+
+    #[test]
+    fn a_template_that_asks_gets_its_queue_proxy_and_the_rest_stays() {
+        let (written, warnings) = inject_all(MANIFESTS, &settings()).expect("all is well");
+        let [before, after] = [MANIFESTS, written.as_str()].map(documents);
+        assert_eq!((before.len(), after.len(), warnings.len()), (2, 2, 0));
+        assert_eq!(before[0], after[0], "{written}");
+        let containers =
+            after[1]["spec"]["template"]["spec"]["containers"].as_array().expect("a list").clone();
+        assert_eq!((containers.len(), &containers[1]["image"]), (2, &Value::from("ebb-queue-proxy:1")));
+        let (again, _) = inject_all(&written, &settings()).expect("all is well");
+        assert_eq!(documents(&again), after);
+    }
+
+    #[test]
+    fn what_is_refused_is_named_and_nothing_comes_out() {
+        let problems = inject_all(
+            &MANIFESTS.replace("containerPort: 8080", "containerPort: 53, protocol: UDP"),
+            &settings(),
+        );
+        let problems = problems.expect_err("no TCP port").join("\n");
+        assert!(problems.starts_with("Deployment hello: no container declares a TCP port"), "{problems}");
+        assert!(inject_all("a: [", &settings()).expect_err("broken")[0].starts_with("it is not YAML"));
+    }
+}

@@ -1,0 +1,95 @@
+//! The queue-proxy's container.
+
+use serde_json::{Value, json};
+
+use crate::inject::{InjectorSettings, QUEUE_PROXY};
+use crate::limits::PodLimits;
+use crate::ports::ServedPort;
+use crate::quality::Quality;
+
+/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number there is one that apps like.
+pub(crate) const REQUESTS_PORT: u16 = 8012;
+pub(crate) const ADMIN_PORT: u16 = 8022;
+pub(crate) const LINK_PORT: u16 = 8024;
+pub(crate) const METRICS_PORT: u16 = 19091;
+const ADMIN_VARIABLE: &str = "EBB_ADMIN_PORT";
+
+/// Everything that the container follows from.
+pub(crate) struct Sidecar<'a> {
+    pub(crate) settings: &'a InjectorSettings,
+    pub(crate) limits: &'a PodLimits,
+    pub(crate) port: &'a ServedPort,
+    pub(crate) readiness: Option<Value>,
+    pub(crate) own_grace: u64,
+    pub(crate) quality: Quality,
+}
+
+impl Sidecar<'_> {
+    pub(crate) fn container(&self) -> Value {
+        let ServedPort { requests, admin, link, metrics, .. } = self.port;
+        let port = |name: &str, number: &u16| json!({"name": name, "containerPort": number});
+        json!({
+            "name": QUEUE_PROXY,
+            "image": self.settings.image,
+            "env": self.environment(),
+            "ports": [
+                port("ebb-requests", requests),
+                port("ebb-admin", admin),
+                port("ebb-link", link),
+                port("ebb-metrics", metrics),
+            ],
+            "readinessProbe": {
+                "httpGet": {"path": "/", "port": admin, "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}]},
+                "periodSeconds": 1,
+            },
+            "resources": self.quality.resources(),
+            // What the strictest of Kubernetes' pod security standards asks for.
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": true,
+                "runAsNonRoot": true,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        })
+    }
+
+    fn environment(&self) -> Vec<Value> {
+        let field =
+            |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+        let text = |name: &str, value: String| json!({"name": name, "value": value});
+        let seconds =
+            |duration: Option<std::time::Duration>| duration.unwrap_or_default().as_secs().to_string();
+        let (limits, port) = (self.limits, self.port);
+        let mut variables = vec![
+            field("POD_NAME", "metadata.name"),
+            field("SERVING_NAMESPACE", "metadata.namespace"),
+            // Unlike any other's in the cluster; the autoscaler knows the pod by the same.
+            text("SERVING_POD", "$(SERVING_NAMESPACE)/$(POD_NAME)".to_owned()),
+            text("CONTAINER_CONCURRENCY", limits.container_concurrency.to_string()),
+            text("REVISION_TIMEOUT_SECONDS", seconds(limits.timeouts.request)),
+            text("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(limits.timeouts.response_start)),
+            text("REVISION_IDLE_TIMEOUT_SECONDS", seconds(limits.timeouts.idle)),
+            text("EBB_DRAIN_LIMIT", format!("{}s", limits.drain_without_timeout.as_secs())),
+            text("EBB_APP_GRACE", format!("{}s", self.own_grace)),
+            text("USER_PORT", port.app.to_string()),
+            text("QUEUE_SERVING_PORT", port.requests.to_string()),
+            text(ADMIN_VARIABLE, port.admin.to_string()),
+            text("EBB_LINK_PORT", port.link.to_string()),
+            text("EBB_METRICS_PORT", port.metrics.to_string()),
+            // Any: nobody on a cluster asks for Knative's measurements.
+            text("EBB_STAT_PORT", "0".to_owned()),
+            text("EBB_LINK_TOKEN", String::from(self.settings.link_token)),
+        ];
+        variables
+            .extend(self.readiness.as_ref().map(|probe| text("SERVING_READINESS_PROBE", probe.to_string())));
+        variables
+    }
+}
+
+/// The admin port of a queue-proxy that is there already.
+pub(crate) fn admin_port(container: &Value) -> Option<u16> {
+    let mut variables = container["env"].as_array().into_iter().flatten();
+    let variable = variables.find(|variable| variable["name"] == ADMIN_VARIABLE)?;
+    variable["value"].as_str()?.parse().ok()
+}

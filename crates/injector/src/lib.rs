@@ -1,0 +1,19 @@
+//! How does a pod look with its sidecar?
+//!
+//! [`inject`] takes a pod (or the template of one) as JSON and gives it back with a queue-proxy: an ordinary container after the app's, so that the app starts
+//! no later for it. Nothing else of the pod is read than what the sidecar depends on, and nothing is lost that this crate does not know. A second pass changes
+//! nothing. It asks nobody and reads no clock, so the same template always becomes the same pod.
+//!
+//! ```text
+//!   containers ──► ports (which are served) ──► probes, hooks, grace periods ──► queue-proxy
+//! ```
+
+mod container;
+mod hooks;
+mod inject;
+mod limits;
+mod ports;
+mod probes;
+mod quality;
+
+pub use inject::{INJECT_LABEL, Injection, InjectorSettings, Outcome, QUEUE_PROXY, inject};

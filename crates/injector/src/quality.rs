@@ -1,0 +1,78 @@
+//! Which quality-of-service class does Kubernetes give the pod, and what may the sidecar ask for without changing it?
+
+use serde_json::{Value, json};
+use vocabulary::parse_quantity;
+
+use crate::inject::containers;
+
+/// What the sidecar's resources depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quality {
+    BestEffort,
+    Burstable(AppLimits),
+    Guaranteed,
+}
+
+/// Whether every container of the app has limits; then the sidecar has some too, for a quota may ask for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppLimits {
+    OnAll,
+    NotOnAll,
+}
+
+impl Quality {
+    /// As Kubernetes computes it: over all containers, those that only initialise too.
+    pub(crate) fn of(pod: &Value) -> Self {
+        let init = pod["spec"]["initContainers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let all: Vec<&Value> = containers(pod).iter().chain(init).collect();
+        if all.iter().all(|container| asks_for_nothing(container)) {
+            return Self::BestEffort;
+        }
+        if all.iter().all(|container| is_guaranteed(container)) {
+            return Self::Guaranteed;
+        }
+        let has_limits = |container: &Value| {
+            ["cpu", "memory"].iter().all(|name| amount(container, "limits", name).is_some())
+        };
+        let on_all = containers(pod).iter().all(has_limits);
+        Self::Burstable(if on_all { AppLimits::OnAll } else { AppLimits::NotOnAll })
+    }
+
+    /// The sidecar's.
+    pub(crate) fn resources(self) -> Value {
+        match self {
+            Self::BestEffort => json!({}),
+            Self::Burstable(AppLimits::NotOnAll) => json!({"requests": {"cpu": "20m", "memory": "32Mi"}}),
+            Self::Burstable(AppLimits::OnAll) => {
+                json!({"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}})
+            }
+            Self::Guaranteed => {
+                let amounts = json!({"cpu": "250m", "memory": "128Mi"});
+                json!({"requests": amounts, "limits": amounts})
+            }
+        }
+    }
+}
+
+/// In thousandths; nothing, for what is not written, is zero, or cannot be read.
+fn amount(container: &Value, part: &str, name: &str) -> Option<vocabulary::MilliValue> {
+    let written = match &container["resources"][part][name] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    parse_quantity(&written).ok().filter(|amount| *amount != parse_quantity("0").unwrap_or_default())
+}
+
+fn asks_for_nothing(container: &Value) -> bool {
+    let pairs = [("requests", "cpu"), ("requests", "memory"), ("limits", "cpu"), ("limits", "memory")];
+    pairs.iter().all(|(part, name)| amount(container, part, name).is_none())
+}
+
+/// Limits of both, and requests that are the same or are not written.
+fn is_guaranteed(container: &Value) -> bool {
+    ["cpu", "memory"].iter().all(|name| {
+        let (limit, request) = (amount(container, "limits", name), amount(container, "requests", name));
+        limit.is_some() && (request.is_none() || request == limit)
+    })
+}
