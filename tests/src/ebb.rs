@@ -151,6 +151,14 @@ impl Ebb {
         Self::spawn(command, files, Stdio::piped()).await
     }
 
+    /// The same with a watchdog of this patience, and with its autoscalers in a test's grip.
+    pub async fn up_watched(socket: &Path, patience: Duration, grip: &Grip, services: &[Service]) -> Self {
+        let (mut command, files) = prepare(&harnessed_executable(), services, &ConfigMap::short(), &[]);
+        command.env(grip::VARIABLE, grip.address().to_string());
+        command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", patience.as_micros().to_string());
+        Self::spawn(command, files, Stdio::piped()).await
+    }
+
     /// Another one that takes its place, on the same files, and is ready.
     pub async fn successor(&self) -> Self {
         self.successor_with(&[]).await

@@ -50,6 +50,7 @@ pub use config::{ActivatorConfig, Limits, Listeners, TlsListener};
 pub use held::{HeldRequests, Holdings};
 pub use metrics::Metrics;
 pub use program::main_from_env;
+pub use workers::Pulse;
 
 /// How long idle connections of clients are left open in a drain: who uses one in that time is told to reconnect instead of meeting a closed socket.
 const LINGER: Duration = Duration::from_secs(1);
@@ -138,6 +139,11 @@ impl Activator {
     /// A look at what it holds, now and while it drains.
     pub fn holdings(&self) -> Holdings {
         Holdings::of(&self.assignments)
+    }
+
+    /// Whether its threads move.
+    pub fn pulse(&self) -> Pulse {
+        self.workers.pulse().with(self.control.pulse())
     }
 
     /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go elsewhere for their next request.

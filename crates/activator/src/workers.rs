@@ -4,17 +4,52 @@
 //! worker accepts from a clone of the same socket.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use runtime::vital;
 use tokio::runtime::{Builder as RuntimeBuilder, LocalOptions, RuntimeMetrics};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+/// How often a thread shows that it moves.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Shows whether threads move: how often each has, and a thread that hangs does no more. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse(Vec<Arc<AtomicU64>>);
+
+impl Pulse {
+    /// How often each thread has shown that it moves: once a second, or more rarely if it has much to do.
+    pub fn beats(&self) -> Vec<u64> {
+        self.0.iter().map(|beats| beats.load(Ordering::Relaxed)).collect()
+    }
+
+    /// That of these threads and those.
+    pub(crate) fn with(&self, others: &Self) -> Self {
+        Self(self.0.iter().chain(&others.0).cloned().collect())
+    }
+}
+
+/// Runs the work, and shows that whoever runs it moves.
+async fn beating(work: impl Future<Output = ()>, beats: &AtomicU64) {
+    let mut work = std::pin::pin!(work);
+    loop {
+        // The work is polled on and never dropped, and a beat that is cut short is no loss.
+        tokio::select! {
+            () = &mut work => return,
+            () = sleep(BEAT) => drop(beats.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
 
 /// Running threads; each ends when its future returns, with every task that this has spawned.
 pub(crate) struct Threads {
     handles: Vec<JoinHandle<()>>,
     runtimes: Vec<RuntimeMetrics>,
+    pulse: Pulse,
     /// Held by every thread; dropped here before waiting.
     alive: mpsc::Sender<()>,
     /// Closed when the last thread has ended.
@@ -24,7 +59,7 @@ pub(crate) struct Threads {
 impl Default for Threads {
     fn default() -> Self {
         let (alive, ended) = mpsc::channel(1);
-        Self { handles: Vec::new(), runtimes: Vec::new(), alive, ended }
+        Self { handles: Vec::new(), runtimes: Vec::new(), pulse: Pulse::default(), alive, ended }
     }
 }
 
@@ -38,6 +73,8 @@ impl Threads {
         let alive = self.alive.clone();
         let (begun, whether_begun) = std::sync::mpsc::sync_channel(1);
         let part = format!("the thread {name} of the activator");
+        let beats = Arc::<AtomicU64>::default();
+        self.pulse.0.push(Arc::clone(&beats));
         let thread = Builder::new().name(name).spawn(move || {
             let runtime = RuntimeBuilder::new_current_thread()
                 .enable_all()
@@ -50,7 +87,7 @@ impl Threads {
             // Nobody listens if the starting thread has gone, and then nothing is to be said.
             let _ = begun.send(begins);
             if let Some(runtime) = runtime {
-                runtime.block_on(vital(&part, work()));
+                runtime.block_on(beating(vital(&part, work()), &beats));
             }
             drop(alive);
         })?;
@@ -64,6 +101,11 @@ impl Threads {
     /// What can be asked of the threads from outside.
     pub(crate) fn runtimes(&self) -> &[RuntimeMetrics] {
         &self.runtimes
+    }
+
+    /// Whether they move.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Waits until all have ended, at most `patience`. Whether they have.

@@ -44,6 +44,12 @@ pub(crate) enum Command {
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),
+    /// Let systemd run `ebb up`: writes a service with its sockets, and says what to run next.
+    Install(InstallOptions),
+    /// Print what makes a shell complete the commands of ebb.
+    Completion(CompletionOptions),
+    /// Print the manual page, or write those of every command.
+    Man(ManOptions),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// One pod; started by `ebb up`.
@@ -337,6 +343,68 @@ pub(crate) struct LogsOptions {
 pub(crate) struct LintOptions {
     #[command(flatten)]
     pub(crate) manifests: ManifestOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallOptions {
+    #[command(flatten)]
+    pub(crate) whose: WhoseManager,
+    /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with --uninstall.
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "uninstall", num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where requests are taken.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
+    pub(crate) listen: SocketAddr,
+    /// Where the API answers.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
+    pub(crate) api: SocketAddr,
+    /// As whom ebb and its apps run, with --system. Without this, as a user that systemd makes up, which may write below /var/lib/ebb alone.
+    #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
+    pub(crate) run_as: Option<String>,
+    /// Where units are written, instead of where systemd looks for those that a person writes.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) unit_directory: Option<PathBuf>,
+    /// Show what would be written or removed, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove what an earlier `ebb install` wrote.
+    #[arg(long)]
+    pub(crate) uninstall: bool,
+}
+
+/// Whose systemd is meant.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct WhoseManager {
+    /// For this user: apps run as this user does.
+    #[arg(long)]
+    pub(crate) user: bool,
+    /// For the machine.
+    #[arg(long)]
+    pub(crate) system: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionOptions {
+    /// Which shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManOptions {
+    /// Write the pages of all commands there.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// A name that a unit can hold as it is.
+fn user_name(text: &str) -> Result<String, String> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_legal) && !text.starts_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err("write a user's name, of letters, digits, \"_\", \"-\" and \".\"".to_owned())
+    }
 }
 
 #[derive(Debug, Args)]

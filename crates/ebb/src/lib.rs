@@ -11,8 +11,10 @@ mod explain;
 mod get;
 mod import;
 mod inject;
+mod install;
 mod lint;
 mod logs;
+mod manual;
 mod output;
 mod restart;
 mod sample_app;
@@ -50,6 +52,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         Command::Autoscale(options) => autoscale::run(&options),
         Command::Import(options) => import::run(&options),
         Command::Inject(options) => inject::run(&options),
+        Command::Install(options) => install::run(&options),
+        Command::Completion(options) => manual::complete(&options),
+        Command::Man(options) => manual::run(&options),
         Command::Shadow(ShadowCommand::Report(options)) => shadow::report(&options),
     };
     done.unwrap_or_else(|error| {

@@ -12,6 +12,7 @@ mod service_manager;
 mod shutdown;
 mod take_over;
 mod tls;
+mod watchdog;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -33,6 +34,7 @@ use parts::{Entrances, Foundations, Handed, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
 use take_over::{HandOverOrder, Place, Predecessor, Taken};
 use tls::FrontTls;
+use watchdog::Watchdog;
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -215,7 +217,8 @@ async fn serve(
     let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
     let place = take_over::listen(api_address, wanted);
-    let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place };
+    let watchdog = Watchdog::start(parts.vitals());
+    let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place, watchdog };
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&welcome);
     service_manager::tell_ready();
@@ -257,6 +260,7 @@ struct Front {
     api: ApiServer,
     /// Where another one may ask for everything.
     place: Option<Place>,
+    watchdog: Watchdog,
 }
 
 struct ApiServer {
@@ -273,6 +277,8 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
             Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
             Some(order) = front.hand_overs.recv() => {
                 if parts.hand_over(order, &front.api.socket).await == Handed::Over {
+                    // Whoever has taken over says from now on that it lives.
+                    drop(front.watchdog);
                     front.place.into_iter().for_each(Place::leave);
                     front.api.task.abort();
                     drop(front.api.socket);

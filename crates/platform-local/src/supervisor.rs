@@ -38,15 +38,15 @@ use platform::{Platform, Subscription};
 use rand::Rng;
 use rand::rngs::StdRng;
 use runtime::{Clock, vital};
-use scaling::Decision;
 use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::{HopKey, PodCount, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
 use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
 use crate::pod::PodSpec;
 use crate::watch::Watched;
 use audience::Audience;
+use causes::why;
 use cores::Cores;
 use desk::{Arrival, Desk, LocalSeat, SeatChange};
 use fleet::{Fleet, Known, PodNews};
@@ -174,6 +174,13 @@ impl LocalPlatform {
         self.desk.reload.notify_one();
     }
 
+    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody wait.
+    pub async fn responds(&self) {
+        let (reply, answer) = oneshot::channel();
+        self.desk.leave(|orders| orders.calls.push(reply));
+        let _ = answer.await;
+    }
+
     /// Removes a Service as if it stood in no file any more.
     pub async fn delete(&self, service: RevisionName) -> Deletion {
         let (reply, outcome) = oneshot::channel();
@@ -216,14 +223,6 @@ impl Platform for LocalPlatform {
             seat: Box::new(LocalSeat { id: seat, desk: Arc::clone(&self.desk) }),
             renew_every: Leases::renew_every(self.autoscalers),
         }
-    }
-}
-
-/// Why so many pods are wanted: the last step of the decision had the last word.
-fn why(count: PodCount, because: &Decision) -> String {
-    match because.reasons.last() {
-        Some(reason) => format!("{count} wanted: {}", reason.text),
-        None => format!("{count} wanted"),
     }
 }
 
@@ -342,6 +341,10 @@ impl Supervisor {
         for (service, reply) in orders.delete {
             // Whoever asked may have gone away; it is removed all the same.
             let _ = reply.send(self.delete(&service));
+        }
+        // Whoever asked may have lost patience.
+        for call in orders.calls {
+            let _ = call.send(());
         }
         match orders.end {
             Wish::Run => {}

@@ -14,6 +14,7 @@ mod no_lost_request;
 mod owners;
 mod request_log;
 mod resources;
+mod service;
 mod slots;
 mod system_vectors;
 mod take_over;

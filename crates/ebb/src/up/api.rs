@@ -43,7 +43,7 @@ impl CurrentRouter {
         Self(Arc::new(ArcSwap::from_pointee(router)))
     }
 
-    fn router(&self) -> Router {
+    pub(super) fn router(&self) -> Router {
         Router::clone(&self.0.load())
     }
 

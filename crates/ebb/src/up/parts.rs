@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, TlsListener};
+use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, Pulse, TlsListener};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
@@ -25,6 +25,7 @@ use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 use super::Inheritance;
 use super::api::CurrentRouter;
 use super::shutdown;
+use super::watchdog::Vitals;
 use crate::StartAutoscaler;
 use crate::cli::UpOptions;
 pub(super) use succession::Handed;
@@ -90,8 +91,14 @@ impl RunningActivator {
 /// The activators that hold requests, as the platform is told.
 struct Activators {
     platform: Arc<LocalPlatform>,
-    /// What another process's hold is not known.
-    present: Mutex<Vec<(ActivatorFacts, Option<Holdings>)>>,
+    present: Mutex<Vec<PresentActivator>>,
+}
+
+/// One of them.
+pub(super) struct PresentActivator {
+    pub(super) facts: ActivatorFacts,
+    /// What it holds, and whether it moves; of another process's neither is known.
+    pub(super) own: Option<(Holdings, Pulse)>,
 }
 
 impl Activators {
@@ -100,28 +107,31 @@ impl Activators {
     }
 
     fn add(&self, running: &RunningActivator) {
-        self.change(|present| present.push((running.facts.clone(), Some(running.activator.holdings()))));
+        let own = (running.activator.holdings(), running.activator.pulse());
+        self.change(|present| {
+            present.push(PresentActivator { facts: running.facts.clone(), own: Some(own) });
+        });
     }
 
     /// It accepts nothing more, and finishes what it holds.
     fn retire(&self, name: &ReplicaName) {
         self.change(|present| {
-            for (facts, _) in present.iter_mut().filter(|(facts, _)| facts.name == *name) {
-                facts.life = ActivatorLife::Terminating;
+            for activator in present.iter_mut().filter(|activator| activator.facts.name == *name) {
+                activator.facts.life = ActivatorLife::Terminating;
             }
         });
     }
 
     fn remove(&self, name: &ReplicaName) {
-        self.change(|present| present.retain(|(facts, _)| facts.name != *name));
+        self.change(|present| present.retain(|activator| activator.facts.name != *name));
     }
 
     /// What all of them hold, by revision.
     fn held(&self) -> Vec<HeldRequests> {
         let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
-        for held in
-            self.present.lock().iter().filter_map(|(_, holdings)| holdings.as_ref()).flat_map(Holdings::list)
-        {
+        let present = self.present.lock();
+        let holdings = present.iter().filter_map(|activator| activator.own.as_ref());
+        for held in holdings.flat_map(|(holdings, _)| holdings.list()) {
             match all.get_mut(&held.revision) {
                 Some(sum) => sum.requests += held.requests,
                 None => drop(all.insert(held.revision.clone(), held)),
@@ -130,11 +140,24 @@ impl Activators {
         all.into_values().collect()
     }
 
+    /// Of each thread of those that accept, by the activator's name, how often it has shown that it moves.
+    fn beats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
+        let mut all = BTreeMap::new();
+        for PresentActivator { facts, own } in self.present.lock().iter() {
+            let is_at_work = facts.life == ActivatorLife::Ready;
+            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, pulse)| pulse.beats());
+            for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
+                all.insert((facts.name.clone(), thread), beats);
+            }
+        }
+        all
+    }
+
     /// The platform hears of changes in their order.
-    fn change(&self, change: impl FnOnce(&mut Vec<(ActivatorFacts, Option<Holdings>)>)) {
+    fn change(&self, change: impl FnOnce(&mut Vec<PresentActivator>)) {
         let mut present = self.present.lock();
         change(&mut present);
-        self.platform.set_activators(present.iter().map(|(facts, _)| facts.clone()).collect());
+        self.platform.set_activators(present.iter().map(|activator| activator.facts.clone()).collect());
     }
 }
 
@@ -223,6 +246,16 @@ impl Parts {
     /// The API of whichever autoscaler is at work.
     pub(super) fn api(&self) -> CurrentRouter {
         self.api.clone()
+    }
+
+    /// What nothing works without.
+    pub(super) fn vitals(&self) -> Vitals {
+        let activators = Arc::clone(&self.activators);
+        Vitals {
+            api: self.api.clone(),
+            platform: Arc::clone(&self.platform),
+            beats: Box::new(move || activators.beats()),
+        }
     }
 
     /// Replaces the autoscalers one by one, each by one that knows nothing but what the platform and the links tell it. Others decide meanwhile about what

@@ -15,6 +15,9 @@ use tracing::{info, warn};
 /// What the kernel adds to the name of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
 
+/// Says whose watchdog it is.
+const WATCHDOG_PID: &str = "WATCHDOG_PID";
+
 /// The option that the next one is given, whoever was given it before.
 const TAKE_OVER: &str = "--take-over";
 
@@ -56,6 +59,11 @@ impl GivenSockets {
 /// Requests are answered. Whoever took over is the one to be watched from now on.
 pub(super) fn tell_ready() {
     tell(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
+}
+
+/// Every part moves.
+pub(super) fn tell_alive() {
+    tell(&[NotifyState::Watchdog]);
 }
 
 /// Everything ends.
@@ -108,6 +116,8 @@ pub(super) fn replace_this(api: SocketAddr) {
 
 fn successor(api: SocketAddr) -> anyhow::Result<tokio::process::Child> {
     let mut command = Command::new(executable()?);
+    // Whoever takes over is to be watched, whatever its number.
+    command.env_remove(WATCHDOG_PID);
     for argument in std::env::args_os().skip(1) {
         match argument.to_str() {
             Some("-") => bail!("standard input was read, and cannot be read again"),

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use vocabulary::PodName;
+use scaling::Decision;
+use vocabulary::{PodCount, PodName};
 
 /// Why a pod is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,5 +68,13 @@ impl StartCauses {
     /// Everything that was to be started is; a failure that called for nothing explains nothing later.
     pub(crate) fn settle(&mut self) {
         self.failed.clear();
+    }
+}
+
+/// Why so many pods are wanted: the last step of the decision had the last word.
+pub(super) fn why(count: PodCount, because: &Decision) -> String {
+    match because.reasons.last() {
+        Some(reason) => format!("{count} wanted: {}", reason.text),
+        None => format!("{count} wanted"),
     }
 }

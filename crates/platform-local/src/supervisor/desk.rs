@@ -45,6 +45,8 @@ pub(super) struct Orders {
     /// Somebody wants to take everything over.
     pub(super) hand_over: Option<Reply>,
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
+    /// Somebody wants to know whether anybody looks.
+    pub(super) calls: Vec<oneshot::Sender<()>>,
     pub(super) end: Wish,
 }
 

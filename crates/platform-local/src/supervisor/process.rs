@@ -24,8 +24,8 @@ use crate::supervisor::logs::{LogSink, PodLog};
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a service manager hears how far `ebb up` is: nobody else is to say so.
-const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+/// What a service manager and `ebb up` say to each other: nobody else is to.
+const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,12 +156,15 @@ impl PodProcess {
 fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let mut child = Command::new(ebb)
+    let mut command = Command::new(ebb);
+    for name in OF_SERVICE_MANAGER {
+        command.env_remove(name);
+    }
+    let mut child = command
         .arg0("ebb")
         .arg("pod")
         .arg(spec.full_name())
         .process_group(0)
-        .env_remove(NOTIFY_SOCKET)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -9,10 +9,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
 use futures_util::future::join_all;
+use orchestration::ActivatorFacts;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
-use super::{Activators, Entrances, Parts};
+use super::{Activators, Entrances, Parts, PresentActivator};
 use crate::up::take_over::{HandOverOrder, Offer, Offering, Predecessor};
 
 /// How long the other one may take from the offer to its acceptance.
@@ -107,7 +108,8 @@ pub(super) fn outlive(
     activators: Arc<Activators>,
 ) -> anyhow::Result<impl Future<Output = ()>> {
     let (theirs, connection) = predecessor.into_parts()?;
-    activators.change(|present| present.extend(theirs.iter().cloned().map(|facts| (facts, None))));
+    let present_of = |facts: &ActivatorFacts| PresentActivator { facts: facts.clone(), own: None };
+    activators.change(|present| present.extend(theirs.iter().map(present_of)));
     Ok(async move {
         Predecessor::ended(connection).await;
         for facts in theirs {
@@ -118,7 +120,7 @@ pub(super) fn outlive(
 
 impl Activators {
     /// All that are known.
-    fn facts(&self) -> Vec<orchestration::ActivatorFacts> {
-        self.present.lock().iter().map(|(facts, _)| facts.clone()).collect()
+    fn facts(&self) -> Vec<ActivatorFacts> {
+        self.present.lock().iter().map(|activator| activator.facts.clone()).collect()
     }
 }

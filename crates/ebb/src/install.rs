@@ -1,0 +1,155 @@
+//! `ebb install`: systemd runs `ebb up` from now on, with its sockets, so that connections wait while it restarts.
+//!
+//! Only unit files are written, and which commands come next is said: whoever runs this may not be who may start services, and wants to
+//! look first.
+
+mod units;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use platform_local::{ForeignKinds, ManifestSource};
+
+use crate::cli::InstallOptions;
+use crate::{lint, output};
+use units::{MARK, Unit, UnitFacts};
+
+/// Where systemd looks for what a machine's administrator writes.
+const SYSTEM_UNITS: &str = "/etc/systemd/system";
+
+/// Whose services these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manager {
+    User,
+    System,
+}
+
+impl Manager {
+    /// What a person types.
+    fn command(self) -> &'static str {
+        match self {
+            Self::User => "systemctl --user",
+            Self::System => "systemctl",
+        }
+    }
+}
+
+/// Writes or removes the units, and says what to run next.
+pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
+    let manager = if options.whose.system { Manager::System } else { Manager::User };
+    let directory = match &options.unit_directory {
+        Some(directory) => std::path::absolute(directory)?,
+        None => unit_directory(manager)?,
+    };
+    if options.uninstall {
+        return uninstall(options, manager, &directory);
+    }
+    // What `ebb up` would refuse must not be found out by a service that does not start.
+    let source = ManifestSource::new(options.files.clone(), "example.com", ForeignKinds::Refused)?;
+    if let Err(findings) = platform_local::load(&source) {
+        return Ok(lint::refuse(&findings));
+    }
+    let units = units::all(&facts(options, manager)?);
+    for unit in &units {
+        let path = directory.join(unit.name);
+        if options.dry_run {
+            output::print_line(&format!("# {}\n{}", path.display(), unit.text))?;
+        } else {
+            write(&path, unit)?;
+            output::print_line(&format!("written: {}", path.display()))?;
+        }
+    }
+    let verb = if options.dry_run { "then" } else { "now" };
+    output::print_line(&format!("{verb} run:\n{}", next(manager)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn next(manager: Manager) -> String {
+    let command = manager.command();
+    let names = units::NAMES.join(" ");
+    let mut lines = vec![format!("  {command} daemon-reload"), format!("  {command} enable --now {names}")];
+    if manager == Manager::User {
+        lines.push("  loginctl enable-linger    # to run while you are not logged in, too".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn facts(options: &InstallOptions, manager: Manager) -> anyhow::Result<UnitFacts> {
+    let executable = std::env::current_exe().context("finding this executable")?;
+    let absolute = |file: &PathBuf| {
+        fs::canonicalize(file).with_context(|| format!("{} cannot be read by a service", file.display()))
+    };
+    Ok(UnitFacts {
+        manager,
+        executable,
+        files: options.files.iter().map(absolute).collect::<anyhow::Result<_>>()?,
+        listen: options.listen,
+        api: options.api,
+        run_as: options.run_as.clone(),
+    })
+}
+
+fn unit_directory(manager: Manager) -> anyhow::Result<PathBuf> {
+    if manager == Manager::System {
+        return Ok(SYSTEM_UNITS.into());
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    let config = config.context(
+        "neither XDG_CONFIG_HOME nor HOME says where this user's units are; say it with --unit-directory",
+    )?;
+    Ok(config.join("systemd/user"))
+}
+
+/// Whether a file is what an earlier `ebb install` wrote; `None` if there is no file.
+fn is_ours(path: &Path) -> anyhow::Result<Option<bool>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.starts_with(MARK))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
+    if is_ours(path)? == Some(false) {
+        bail!("{} was not written by `ebb install`; move it away first", path.display());
+    }
+    Ok(())
+}
+
+fn write(path: &Path, unit: &Unit) -> anyhow::Result<()> {
+    refuse_foreign(path)?;
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, &unit.text));
+    written.with_context(|| format!("writing {}", path.display()))
+}
+
+fn uninstall(options: &InstallOptions, manager: Manager, directory: &Path) -> anyhow::Result<ExitCode> {
+    let paths: Vec<PathBuf> = units::NAMES.iter().map(|name| directory.join(name)).collect();
+    for path in &paths {
+        refuse_foreign(path)?;
+    }
+    let mut removed = 0;
+    for path in paths.iter().chain(&units::enabled_in(directory)) {
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        removed += 1;
+        if options.dry_run {
+            output::print_line(&format!("would be removed: {}", path.display()))?;
+        } else {
+            fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+            output::print_line(&format!("removed: {}", path.display()))?;
+        }
+    }
+    if removed == 0 {
+        output::print_line(&format!("nothing of ebb is in {}", directory.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (command, names) = (manager.command(), units::NAMES.join(" "));
+    let verb = if options.dry_run { "then" } else { "now" };
+    output::print_line(&format!("{verb} run:\n  {command} stop {names}\n  {command} daemon-reload"))?;
+    Ok(ExitCode::SUCCESS)
+}

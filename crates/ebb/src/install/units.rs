@@ -1,0 +1,159 @@
+//! What do the units say?
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::Manager;
+
+/// With this a file of ours begins: any other is left alone.
+pub(super) const MARK: &str = "# Written by `ebb install`";
+
+const SERVICE: &str = "ebb.service";
+const SOCKET: &str = "ebb.socket";
+/// All of them, in the order in which they are started.
+pub(super) const NAMES: [&str; 2] = [SOCKET, SERVICE];
+
+/// One file.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) name: &'static str,
+    pub(super) text: String,
+}
+
+/// What differs from one machine to the next.
+#[derive(Debug)]
+pub(super) struct UnitFacts {
+    pub(super) manager: Manager,
+    pub(super) executable: PathBuf,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) listen: SocketAddr,
+    pub(super) api: SocketAddr,
+    pub(super) run_as: Option<String>,
+}
+
+/// Both units.
+pub(super) fn all(facts: &UnitFacts) -> [Unit; 2] {
+    [Unit { name: SOCKET, text: socket(facts) }, Unit { name: SERVICE, text: service(facts) }]
+}
+
+/// The links by which `systemctl enable` remembers them.
+pub(super) fn enabled_in(directory: &Path) -> Vec<PathBuf> {
+    let links = [
+        "sockets.target.wants/ebb.socket",
+        "multi-user.target.wants/ebb.service",
+        "default.target.wants/ebb.service",
+    ];
+    links.iter().map(|link| directory.join(link)).collect()
+}
+
+/// The order matters: `ebb up` takes the first for requests, the second for its API.
+fn socket(facts: &UnitFacts) -> String {
+    let UnitFacts { listen, api, .. } = facts;
+    format!(
+        "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
+[Unit]
+Description=Sockets of ebb: connections wait here while it restarts
+
+[Socket]
+ListenStream={listen}
+ListenStream={api}
+Backlog=4096
+
+[Install]
+WantedBy=sockets.target
+"
+    )
+}
+
+fn service(facts: &UnitFacts) -> String {
+    let mut start = quoted(&facts.executable);
+    let _ = write!(start, " up --listen {} --api {}", facts.listen, facts.api);
+    for file in &facts.files {
+        let _ = write!(start, " -f {}", quoted(file));
+    }
+    let (rights, target) = match facts.manager {
+        Manager::User => (String::new(), "default.target"),
+        Manager::System => (rights_of(facts.run_as.as_deref()), "multi-user.target"),
+    };
+    format!(
+        "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
+[Unit]
+Description=ebb: Services that are scaled with their traffic
+Documentation=https://github.com/ebb-dev/ebb
+Requires={SOCKET}
+After={SOCKET} network.target
+
+[Service]
+Type=notify
+# Whoever takes over says so itself.
+NotifyAccess=all
+ExecStart={start}
+# A take-over by what the executable is by then: no connection is refused, no pod ends.
+ExecReload=/bin/kill -USR2 $MAINPID
+Restart=on-failure
+RestartSec=1s
+# It says that it lives while every part of it does. Longer than a take-over stands still.
+WatchdogSec=90s
+# Pods end in order by themselves; requests may take long.
+KillMode=mixed
+TimeoutStopSec=1h
+RuntimeDirectory=ebb
+# Apps have the first number, as they expect; ebb itself goes up to the second.
+LimitNOFILE=1024:524288
+# Limits of memory and CPU in manifests are kept by control groups below this service's.
+Delegate=yes
+
+# What apps are not expected to need. Left out on purpose: MemoryDenyWriteExecute (languages that compile as they run), SystemCallFilter,
+# PrivateTmp, PrivateDevices.
+NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+LockPersonality=yes
+{rights}
+[Install]
+WantedBy={target}
+"
+    )
+}
+
+/// Of a service of the machine.
+fn rights_of(run_as: Option<&str>) -> String {
+    let whose = match run_as {
+        Some(user) => format!("User={user}\nProtectSystem=full\n"),
+        // Made up for as long as it runs; implies a system that is read-only but for the directory.
+        None => "DynamicUser=yes\nStateDirectory=ebb\n".to_owned(),
+    };
+    let kernel = "\
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectClock=yes
+ProtectHostname=yes
+";
+    whose + kernel
+}
+
+/// A word of a command line as systemd reads it.
+fn quoted(path: &Path) -> String {
+    let mut word = String::from("\"");
+    for character in path.to_string_lossy().chars() {
+        match character {
+            '"' | '\\' => word.extend(['\\', character]),
+            '%' | '$' => word.extend([character, character]),
+            other => word.push(other),
+        }
+    }
+    word + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_themselves_whatever_is_in_them() {
+        let word = quoted(Path::new(r#"/a b/100%/$HOME/"x"\y"#));
+        assert_eq!(word, r#""/a b/100%%/$$HOME/\"x\"\\y""#);
+    }
+}

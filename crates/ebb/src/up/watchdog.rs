@@ -1,0 +1,91 @@
+//! Does everything move without which nothing works? A service manager with a watchdog hears so for as long as it does; one that hears nothing
+//! for too long ends the process and starts another.
+//!
+//! A panic ends the process by itself, but a part that hangs (a deadlock, a loop without an end) would leave it half alive. So before each word
+//! the supervisor and the autoscaler are asked something, every thread of the activators must have moved since the last time, and whoever
+//! asks is a task on the thread that all others of this process share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use platform_local::LocalPlatform;
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+use vocabulary::{ReplicaName, format_duration};
+
+use super::api::CurrentRouter;
+use super::{scraping, service_manager};
+
+/// So many words fit into the service manager's patience: one may be late because something is being rebuilt.
+const WORDS_PER_PATIENCE: u32 = 3;
+/// A thread of an activator shows once a second that it moves.
+const PACE_MIN: Duration = Duration::from_secs(3);
+
+/// By thread: how often it has shown that it moves.
+type Beats = BTreeMap<(ReplicaName, usize), u64>;
+
+/// What nothing works without.
+pub(super) struct Vitals {
+    pub(super) api: CurrentRouter,
+    pub(super) platform: Arc<LocalPlatform>,
+    pub(super) beats: Box<dyn Fn() -> Beats + Send + Sync>,
+}
+
+/// Tells the service manager, if it wants to be told. Ends when dropped.
+#[derive(Debug)]
+pub(super) struct Watchdog(Option<AbortHandle>);
+
+impl Watchdog {
+    pub(super) fn start(vitals: Vitals) -> Self {
+        let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else {
+            return Self(None);
+        };
+        info!(patience = format_duration(patience), "the service manager hears while every part moves");
+        Self(Some(tokio::spawn(vitals.report(patience / WORDS_PER_PATIENCE)).abort_handle()))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl Vitals {
+    async fn report(self, pace: Duration) {
+        let (mut before, mut since_look) = (Beats::new(), Duration::ZERO);
+        loop {
+            match self.hanging(pace).await {
+                None if since_look < PACE_MIN && !before.is_empty() => service_manager::tell_alive(),
+                None => {
+                    let now = (self.beats)();
+                    let stuck = now.iter().find(|(thread, beats)| before.get(*thread) == Some(*beats));
+                    match stuck {
+                        None => service_manager::tell_alive(),
+                        Some(((activator, thread), _)) => {
+                            warn!(%activator, thread, "a thread does not move, so the service manager hears nothing");
+                        }
+                    }
+                    (before, since_look) = (now, Duration::ZERO);
+                }
+                Some(part) => warn!("{part} does not answer, so the service manager hears nothing"),
+            }
+            tokio::time::sleep(pace).await;
+            since_look += pace;
+        }
+    }
+
+    /// What does not answer in time.
+    async fn hanging(&self, patience: Duration) -> Option<&'static str> {
+        if tokio::time::timeout(patience, self.platform.responds()).await.is_err() {
+            return Some("the supervisor of the pods");
+        }
+        let router: Router = self.api.router();
+        let answer = tokio::time::timeout(patience, scraping::text(&router, "/healthz")).await;
+        if matches!(answer, Ok(Some(_))) { None } else { Some("the autoscaler") }
+    }
+}
