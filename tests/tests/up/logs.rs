@@ -4,11 +4,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 use tests::client::whole_answer;
 use tests::ebb::executable;
 use tests::{ConfigMap, Ebb, Service, eventually};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -19,21 +20,28 @@ fn printer(name: &str, script: &str) -> Service {
         .container("readinessProbe:\n  exec:\n    command: [\"true\"]")
 }
 
-#[tokio::test]
-async fn no_line_is_dropped_for_a_reader_that_is_slow() {
-    const LINES: usize = 50_000;
+/// `ebb up` with this Service whose standard output nobody reads but the test; its folder goes with what is returned.
+fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let script = format!("seq 1 {LINES}");
-    std::fs::write(folder.path().join("app.yaml"), printer("chatty", &script).yaml()).expect("writing");
+    std::fs::write(folder.path().join("app.yaml"), service.yaml()).expect("writing");
     let mut child = Command::new(executable())
         .args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f", "app.yaml"])
+        .args(arguments)
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .expect("the executable starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    (child, lines, folder)
+}
+
+#[tokio::test]
+async fn no_line_is_dropped_for_a_reader_that_is_slow() {
+    const LINES: usize = 50_000;
+    let (_child, mut lines, _folder) = piped(&printer("chatty", &format!("seq 1 {LINES}")), &[]);
     let mut next: usize = 1;
     let reading = async {
         while next <= LINES {
@@ -121,17 +129,7 @@ async fn dropped_lines_are_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let go = folder.path().join("go");
     let script = format!("until [ -e {} ]; do sleep 0.05; done; seq 1 50000", go.display());
-    std::fs::write(folder.path().join("app.yaml"), printer("chatty", &script).yaml()).expect("writing");
-    let mut child = Command::new(executable())
-        .args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f", "app.yaml"])
-        .args(["--log-patience", "0s"])
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the executable starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let (_child, mut lines, _folder) = piped(&printer("chatty", &script), &["--log-patience", "0s"]);
     let api = loop {
         let line = lines.next_line().await.expect("it prints").expect("a line");
         if let Some(api) = line.strip_prefix("api: http://") {
@@ -185,28 +183,8 @@ async fn further_lines_are_followed() {
 
 #[tokio::test]
 async fn every_line_is_json_where_that_is_asked_for() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    std::fs::write(folder.path().join("app.yaml"), printer("plain", "echo hello").yaml()).expect("writing");
-    let mut child = Command::new(executable())
-        .args([
-            "up",
-            "--listen",
-            "127.0.0.1:0",
-            "--api",
-            "127.0.0.1:0",
-            "--log-format",
-            "json",
-            "-f",
-            "app.yaml",
-        ])
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the executable starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let service = printer("plain", "echo hello");
+    let (mut child, mut stdout, _folder) = piped(&service, &["--log-format", "json"]);
     // A quick pod's first line may come before the addresses.
     let reading = async {
         let (mut welcome, mut line) = (None, None);
@@ -229,4 +207,35 @@ async fn every_line_is_json_where_that_is_asked_for() {
     while let Some(line) = stderr.next_line().await.expect("it prints") {
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
+}
+
+#[tokio::test]
+async fn an_edit_its_rollout_and_the_end_of_that_are_lines_of_the_log_in_this_order() {
+    let service = Service::new("rolling").scaling("min-scale", "2").scaling("max-scale", "2");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    ebb.until_pods("rolling", 2).await;
+    let done = "rolled out: every older pod is on its way out";
+    assert!(!ebb.output().contains(done), "the first template takes over from nobody\n{}", ebb.output());
+    ebb.rewrite(&service.env("GREETING", "new"));
+    let steps = [
+        &["edited: new pods take over", "revision=default/service/rolling"][..],
+        &["a pod is started pod=rolling-00002-0003", "why=\"rollout of rolling-00002\""],
+        &["a pod is started pod=rolling-00002-0004", "why=\"rollout of rolling-00002\""],
+        &[done, "revision=default/service/rolling", "template=\"rolling-00002\""],
+    ];
+    eventually("every step of the rollout", PATIENCE, || async {
+        let output = ebb.output();
+        let place =
+            |parts: &&[&str]| output.lines().position(|line| parts.iter().all(|part| line.contains(part)));
+        let places: Vec<Option<usize>> = steps.iter().map(place).collect();
+        if places.iter().all(Option::is_some) && places.is_sorted() {
+            Ok(())
+        } else {
+            Err(format!("{places:?}\n{output}"))
+        }
+    })
+    .await;
+    let revision = ebb.until("rolling", "only new pods", |revision| revision.pods().len() == 2).await;
+    assert!(revision.pods().iter().all(|pod| pod["outdated"] == false), "{revision:?}");
+    assert_eq!(ebb.output().matches(done).count(), 1, "{}", ebb.output());
 }
