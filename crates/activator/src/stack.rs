@@ -10,6 +10,7 @@ use dataplane::{
     Upstreams, effective_host, framing_problem, note_tls,
 };
 use http::{Request, Response};
+use vocabulary::Timestamp;
 
 use crate::app_refusals::AppRefusals;
 use crate::assignments::Assignments;
@@ -39,39 +40,59 @@ impl Service for Stack {
     /// Boxed, because a connection that waits for its next request has room for this future too.
     fn call(
         self: Rc<Self>,
-        request: Request<Body>,
+        mut request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, Abort>> + 'static {
         Box::pin(async move {
             let kind = RequestKind::of(&request);
-            match self.answer(request, &connection).await {
-                Ok(response) => Ok(response),
-                Err(refusal) => Ok(self.refuse(refusal, kind)),
+            let arrived = self.context.clock.now();
+            if connection.is_encrypted() {
+                note_tls(&mut request);
             }
+            let revision = match self.destination(&request, &connection) {
+                Ok(Destination::Known(revision)) => Ok(revision),
+                // Boxed, because hardly any request has to wait here, and each would have room for it.
+                Ok(Destination::Unknown(host)) => Box::pin(self.await_revision(&host)).await,
+                Err(refusal) => Err(refusal),
+            };
+            let answer = match revision {
+                Ok(revision) => self.forwarding(request, revision, arrived, &connection).run().await,
+                Err(refusal) => Err(refusal),
+            };
+            answer.or_else(|refusal| Ok(self.refuse(refusal, kind)))
         })
     }
 }
 
+/// Where a request goes.
+enum Destination {
+    Known(Arc<Revision>),
+    /// A host of which nothing has been heard so far.
+    Unknown(String),
+}
+
 impl Stack {
-    async fn answer(
-        &self,
-        mut request: Request<Body>,
-        connection: &Connection,
-    ) -> Result<Response<AnswerBody>, Refusal> {
-        let arrived = self.context.clock.now();
-        if connection.is_encrypted() {
-            note_tls(&mut request);
-        }
+    fn destination(&self, request: &Request<Body>, connection: &Connection) -> Result<Destination, Refusal> {
         // Nothing doubtful goes any further, and whoever sent it must not go on on this connection.
-        if let Some(problem) = framing_problem(&request) {
+        if let Some(problem) = framing_problem(request) {
             connection.retire();
             return Err(problem);
         }
-        let host = normalised(effective_host(&request).unwrap_or_default()).into_owned();
-        let revision = match self.assignments.find(&host) {
-            Some(revision) => revision,
-            None => self.await_revision(&host).await?,
-        };
+        let host = normalised(effective_host(request).unwrap_or_default());
+        Ok(match self.assignments.find(&host) {
+            Some(revision) => Destination::Known(revision),
+            None => Destination::Unknown(host.into_owned()),
+        })
+    }
+
+    /// A request on its way. No async function, which would keep what this one consumes.
+    fn forwarding(
+        &self,
+        request: Request<Body>,
+        revision: Arc<Revision>,
+        arrived: Timestamp,
+        connection: &Connection,
+    ) -> Forwarding<'_> {
         // The timers run from arrival: time in a queue counts.
         let timers = Timers::start_at(revision.settings().timeouts, arrived, self.context.clock);
         let mut forwarded = Forwarded::new(request);
@@ -88,8 +109,6 @@ impl Stack {
             has_waited: false,
             app_refusals: AppRefusals::default(),
         }
-        .run()
-        .await
     }
 
     /// A host that nobody knows is unknown only once the autoscaler has named everything.
