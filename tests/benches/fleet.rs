@@ -146,7 +146,12 @@ impl Stage {
         })?;
         let second = self.start_autoscaler(2)?;
         let relinked_after = self.linked(&second)?;
-        thread::sleep(options.choose(Duration::from_secs(10), Duration::from_secs(3)));
+        // Class kpa decides with the first reports, class hpa at its syncs, 15 s apart.
+        let first_decisions = match self.shape.class {
+            FleetClass::Kpa => Duration::from_secs(10),
+            FleetClass::Hpa => Duration::from_secs(20),
+        };
+        thread::sleep(options.choose(first_decisions, Duration::from_secs(3)));
         let (found_again, met_again) = self.judge(&second)?;
         Ok(Seen {
             linked_after,
