@@ -42,7 +42,7 @@ pub use facts::{
     Subject,
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
-pub use orders::{Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};
+pub use orders::{Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};
 pub use view::{PodView, RevisionView};
 
 #[cfg(test)]

@@ -91,6 +91,39 @@ pub enum Order {
     },
 }
 
+/// What an order is about: of two about the same, the later one replaces the other. States of pods come first, so that what follows goes by them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Errand {
+    /// The state of a pod.
+    State(PodName),
+    /// Who serves a revision.
+    Route(RevisionName),
+    /// A revision's count.
+    Scale(RevisionName),
+    /// The end of a pod.
+    Release(PodName),
+    /// Where a revision is asked no more.
+    Entrance(RevisionName, Entrance),
+    /// What people are told about something.
+    Tell(Subject),
+}
+
+impl Order {
+    /// What it is about.
+    pub fn errand(&self) -> Errand {
+        match self {
+            Self::ScaleTo { revision, .. } => Errand::Scale(revision.clone()),
+            Self::Route { revision, .. } => Errand::Route(revision.clone()),
+            Self::ReleasePod { pod, .. } => Errand::Release(pod.clone()),
+            Self::ReleaseEntrance { revision, entrance } => {
+                Errand::Entrance(revision.clone(), entrance.clone())
+            }
+            Self::NotePodState { pod, .. } => Errand::State(pod.clone()),
+            Self::Tell { about, .. } => Errand::Tell(about.clone()),
+        }
+    }
+}
+
 /// Why a pod may be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseProof {

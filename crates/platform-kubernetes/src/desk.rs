@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orchestration::{Entrance, Order, OrderId, PlatformFact, PlatformOrder, Subject};
+use orchestration::{Errand, OrderId, PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::Seat;
 use tokio::sync::{Notify, mpsc};
-use vocabulary::{PodName, RevisionName};
 
 /// The desk.
 #[derive(Debug, Default)]
@@ -41,32 +40,6 @@ pub(crate) struct Arrival {
     pub(crate) facts: mpsc::Sender<PlatformFact>,
 }
 
-/// What an order is about: two about the same replace each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Errand {
-    State(PodName),
-    Route(RevisionName),
-    Scale(RevisionName),
-    Release(PodName),
-    Entrance(RevisionName, Entrance),
-    Tell(Subject),
-}
-
-impl Errand {
-    fn of(order: &Order) -> Self {
-        match order {
-            Order::NotePodState { pod, .. } => Self::State(pod.clone()),
-            Order::Route { revision, .. } => Self::Route(revision.clone()),
-            Order::ScaleTo { revision, .. } => Self::Scale(revision.clone()),
-            Order::ReleasePod { pod, .. } => Self::Release(pod.clone()),
-            Order::ReleaseEntrance { revision, entrance } => {
-                Self::Entrance(revision.clone(), entrance.clone())
-            }
-            Order::Tell { about, .. } => Self::Tell(about.clone()),
-        }
-    }
-}
-
 impl Desk {
     pub(crate) fn leave(&self, change: impl FnOnce(&mut Left)) {
         change(&mut self.left.lock());
@@ -88,7 +61,7 @@ pub(crate) struct KubernetesSeat {
 impl Seat for KubernetesSeat {
     fn execute(&self, order: PlatformOrder) {
         self.desk.leave(|left| {
-            if let Some(replaced) = left.orders.insert((Errand::of(&order.what), self.id), order) {
+            if let Some(replaced) = left.orders.insert((order.what.errand(), self.id), order) {
                 left.superseded.push((self.id, replaced.id));
             }
         });

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{ActivatorFacts, Entrance, Order, OrderId, PlatformFact, PlatformOrder, Subject};
+use orchestration::{ActivatorFacts, Errand, OrderId, PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::Seat;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use vocabulary::{PodName, ReplicaName, RevisionName};
+use vocabulary::{ReplicaName, RevisionName};
 
 use super::Deletion;
 use super::handover::Reply;
@@ -66,20 +66,9 @@ pub(super) struct Arrival {
     pub(super) facts: mpsc::Sender<PlatformFact>,
 }
 
-/// What an order is about: two about the same replace each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Errand {
-    State(PodName),
-    Route(RevisionName),
-    Scale(RevisionName),
-    Release(PodName),
-    Entrance(RevisionName, Entrance),
-    Tell(Subject),
-}
-
 impl Orders {
     pub(super) fn take_in(&mut self, seat: SeatId, order: PlatformOrder) {
-        if let Some(replaced) = self.under_way.insert((Errand::of(&order.what), seat), order) {
+        if let Some(replaced) = self.under_way.insert((order.what.errand(), seat), order) {
             self.superseded.push((seat, replaced.id));
         }
     }
@@ -118,25 +107,10 @@ impl Drop for LocalSeat {
     }
 }
 
-impl Errand {
-    fn of(order: &Order) -> Self {
-        match order {
-            Order::ScaleTo { revision, .. } => Self::Scale(revision.clone()),
-            Order::Route { revision, .. } => Self::Route(revision.clone()),
-            Order::ReleasePod { pod, .. } => Self::Release(pod.clone()),
-            Order::ReleaseEntrance { revision, entrance } => {
-                Self::Entrance(revision.clone(), entrance.clone())
-            }
-            Order::NotePodState { pod, .. } => Self::State(pod.clone()),
-            Order::Tell { about, .. } => Self::Tell(about.clone()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use orchestration::{Fence, ReleaseProof};
-    use vocabulary::{Bucket, Epoch};
+    use orchestration::{Fence, Order, ReleaseProof};
+    use vocabulary::{Bucket, Epoch, PodName};
 
     use super::*;
 
