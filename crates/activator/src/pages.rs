@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use dataplane::{Abort, Body, Connection, Service};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use dataplane::{Abort, Body, Connection, Service, metrics_page};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use runtime::{MetricsFormat, MetricsRegistry, TrustedHosts};
+use runtime::{MetricsRegistry, TrustedHosts};
 
 /// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could
 /// not tell an unknown host from one it has not heard of.
@@ -67,11 +67,7 @@ impl MetricsPages {
         if !is_read(request) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n");
         }
-        let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-        let format = MetricsFormat::asked_for(accept);
-        let mut response = Response::new(Body::full(format.of_page(self.0.encode())));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
-        response
+        metrics_page(request.headers(), self.0.encode())
     }
 }
 
@@ -88,6 +84,8 @@ fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use http::header::ACCEPT;
+
     use super::*;
 
     async fn read(response: Response<Body>) -> (u16, String) {

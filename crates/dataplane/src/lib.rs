@@ -14,6 +14,7 @@ mod date;
 mod drain;
 mod http1;
 mod http2;
+mod metrics_page;
 mod proxy;
 mod refusal;
 mod server;
@@ -42,6 +43,7 @@ pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use http1::IncomingError;
+pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, Malformed};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{

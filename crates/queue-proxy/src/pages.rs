@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service, metrics_page};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
-use runtime::{Clock, MetricsFormat, TrustedHosts};
+use runtime::{Clock, TrustedHosts};
 use tokio_util::sync::CancellationToken;
 use vocabulary::PodName;
 
@@ -129,11 +129,7 @@ impl Service for MetricsPages {
             memory: self.memory,
             state: self.health.state(),
         });
-        let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-        let format = MetricsFormat::asked_for(accept);
-        let mut response = Response::new(Body::full(format.of_page(page)));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
-        Ok(response)
+        Ok(metrics_page(request.headers(), page))
     }
 }
 
