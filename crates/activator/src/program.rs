@@ -12,7 +12,8 @@ use dataplane::{
     ClosedIdleConnections, ConnectionBudget, Drain, MemoryBudget, PAGE_CONNECTIONS_MAX, ServerLimits, Service,
 };
 use runtime::{
-    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, print_error, start_logs, vital,
+    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, read_address, run_program,
+    start_logs, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
 use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
@@ -20,10 +21,6 @@ use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
 use crate::pages::{AdminPages, MetricsPages};
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 
-/// The configuration is unusable.
-const EXIT_BAD_CONFIG: u8 = 2;
-/// It could not start, or was told twice to stop.
-const EXIT_FAILED: u8 = 1;
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
 
@@ -59,14 +56,7 @@ impl ProgramConfig {
         if name.is_none() {
             problems.push("POD_NAME is not set; it names this activator among the others".to_owned());
         }
-        let mut address = |key: &str, default: &str| {
-            let text = environment.get(key).map_or(default, String::as_str);
-            text.parse().unwrap_or_else(|_| {
-                problems
-                    .push(format!("{key} is {text:?}; write an address with a port, such as \"{default}\""));
-                SocketAddr::from(([127, 0, 0, 1], 0))
-            })
-        };
+        let mut address = |key, default| read_address(environment, key, default, &mut problems);
         let requests = address("ACTIVATOR_REQUESTS_ADDRESS", "0.0.0.0:8012");
         let has_token = environment.get("ACTIVATOR_LINK_TOKEN").is_some_and(|token| !token.is_empty());
         let link =
@@ -126,24 +116,7 @@ fn read_link_token(
 
 /// What `ebb-activator` does: serve until asked to stop, then drain.
 pub fn main_from_env() -> ExitCode {
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = match ProgramConfig::read(&environment.collect()) {
-        Ok(config) => config,
-        Err(problems) => {
-            for problem in problems {
-                print_error(problem);
-            }
-            return ExitCode::from(EXIT_BAD_CONFIG);
-        }
-    };
-    match run(config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_error(format_args!("{error:#}"));
-            ExitCode::from(EXIT_FAILED)
-        }
-    }
+    run_program(ProgramConfig::read, run)
 }
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use runtime::TrustedHosts;
+use runtime::{TrustedHosts, read_address};
 use vocabulary::ReplicaName;
 
 /// What `ebb-autoscaler` needs.
@@ -32,14 +32,7 @@ impl ProgramConfig {
             );
             String::new()
         });
-        let mut address = |key: &str, default: &str| {
-            let text = environment.get(key).map_or(default, String::as_str);
-            text.parse().unwrap_or_else(|_| {
-                problems
-                    .push(format!("{key} is {text:?}; write an address with a port, such as \"{default}\""));
-                SocketAddr::from(([127, 0, 0, 1], 0))
-            })
-        };
+        let mut address = |key, default| read_address(environment, key, default, &mut problems);
         let api = address("AUTOSCALER_API_ADDRESS", "0.0.0.0:8080");
         let metrics = address("AUTOSCALER_METRICS_ADDRESS", "0.0.0.0:9091");
         let trusted = text("EBB_TRUSTED_HOSTS").map_or("", String::as_str);

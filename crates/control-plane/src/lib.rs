@@ -16,36 +16,17 @@ use axum::response::IntoResponse;
 use link::TcpDialler;
 use platform::Platform;
 use platform_kubernetes::{KubernetesConfig, KubernetesPlatform};
-use runtime::{Clock, Colours, LogFormat, MetricsRegistry, StopRequests, print_error, start_logs};
+use runtime::{Clock, Colours, LogFormat, MetricsRegistry, StopRequests, run_program, start_logs};
 use tokio::net::TcpListener;
 
 use crate::config::ProgramConfig;
 
-/// The environment is unusable.
-const EXIT_BAD_CONFIG: u8 = 2;
-/// It could not start.
-const EXIT_FAILED: u8 = 1;
 /// How long giving up the lease may take; whoever waits for it takes it 15 s later anyway.
 const GIVE_UP_MAX: Duration = Duration::from_secs(2);
 
 /// What `ebb-autoscaler` does: decide until asked to stop, then leave its place to the next.
 pub fn autoscaler_main() -> ExitCode {
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = match ProgramConfig::read(&environment.collect()) {
-        Ok(config) => config,
-        Err(problems) => {
-            problems.into_iter().for_each(print_error);
-            return ExitCode::from(EXIT_BAD_CONFIG);
-        }
-    };
-    match run(config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_error(format_args!("{error:#}"));
-            ExitCode::from(EXIT_FAILED)
-        }
-    }
+    run_program(ProgramConfig::read, run)
 }
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {
