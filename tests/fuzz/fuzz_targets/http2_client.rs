@@ -3,26 +3,17 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use ebb_fuzz::{check_frames, frames, pieces};
+use ebb_fuzz::{MEMORY, check_frames, session_pieces, take_output};
 use http::Request;
 use http_body::Body;
 use libfuzzer_sys::fuzz_target;
-use protocol::http2::{HasBody, MemoryBudget, PREFACE, Received, Role, Session, SessionLimits};
+use protocol::http2::{HasBody, PREFACE, Received, Role, Session, SessionLimits};
 use vocabulary::Timestamp;
 
-/// 512 KiB for all connections, of which there is one at a time.
-static MEMORY: LazyLock<&MemoryBudget> = LazyLock::new(|| MemoryBudget::of_process(Some(1 << 20)));
-
 fuzz_target!(|input: &[u8]| {
-    let Some((how, input)) = input.split_first() else { return };
-    let (text, divided) = pieces(input);
-    let structured = frames(text);
-    let divided: Vec<&[u8]> =
-        if how % 2 == 0 { divided } else { structured.chunks(usize::from(*how)).collect() };
     let memory = *MEMORY;
     let limits = SessionLimits {
         streams: 0,
@@ -37,12 +28,12 @@ fuzz_target!(|input: &[u8]| {
     let mut context = Context::from_waker(Waker::noop());
     let mut open = Vec::new();
     let mut out = Vec::new();
-    'pieces: for piece in divided {
+    'pieces: for piece in session_pieces(input) {
         if session.has_room() && !session.is_closed() && open.len() < 8 {
             let request = Request::post("http://h/path").header("a", "b").body(()).expect("legal");
             open.push(session.open(&request, if open.len() % 2 == 0 { HasBody::No } else { HasBody::Yes }));
         }
-        let mut read = BytesMut::from(piece);
+        let mut read = BytesMut::from(&piece[..]);
         session.begin_turn(&context);
         loop {
             match session.receive(&mut read, &|| Timestamp::ZERO) {
@@ -73,18 +64,10 @@ fuzz_target!(|input: &[u8]| {
         if open.len() % 4 == 3 {
             open.remove(0);
         }
-        let _ = session.end_turn(|pieces| {
-            let before = out.len();
-            pieces.iter().for_each(|piece| out.extend_from_slice(piece));
-            Poll::Ready(Ok(out.len() - before))
-        });
+        take_output(&session, &mut out);
         assert!(memory.held() <= 1 << 19, "{}", memory.held());
     }
-    let _ = session.end_turn(|pieces| {
-        let before = out.len();
-        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
-        Poll::Ready(Ok(out.len() - before))
-    });
+    take_output(&session, &mut out);
     if let Some(frames) = out.strip_prefix(&PREFACE[..]) {
         check_frames(frames);
     } else {

@@ -1,5 +1,32 @@
 //! What the fuzz targets share: how an input is divided, and what is whole of what we write.
 
+use std::sync::LazyLock;
+use std::task::Poll;
+
+use protocol::http2::{MemoryBudget, Session};
+
+/// 512 KiB for all connections of a session's target, of which there is one at a time.
+pub static MEMORY: LazyLock<&MemoryBudget> = LazyLock::new(|| MemoryBudget::of_process(Some(1 << 20)));
+
+/// What a session is fed with: the input as it is, or frames made of it, in pieces.
+pub fn session_pieces(input: &[u8]) -> Vec<Vec<u8>> {
+    let Some((how, input)) = input.split_first() else { return Vec::new() };
+    let (text, divided) = pieces(input);
+    if how % 2 == 0 {
+        return divided.into_iter().map(<[u8]>::to_vec).collect();
+    }
+    frames(text).chunks(usize::from(*how)).map(<[u8]>::to_vec).collect()
+}
+
+/// Takes everything that a session has to write.
+pub fn take_output(session: &Session, out: &mut Vec<u8>) {
+    let _ = session.end_turn(|pieces| {
+        let before = out.len();
+        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+        Poll::Ready(Ok(out.len() - before))
+    });
+}
+
 /// Divides an input: its first bytes say in which pieces the rest comes.
 pub fn pieces(input: &[u8]) -> (&[u8], Vec<&[u8]>) {
     let (sizes, text) = input.split_at(input.len().min(4));
@@ -19,7 +46,7 @@ pub fn pieces(input: &[u8]) -> (&[u8], Vec<&[u8]>) {
 }
 
 /// Turns anything into whole frames of HTTP/2, three bytes of the input for each: random bytes are hardly ever one.
-pub fn frames(mut input: &[u8]) -> Vec<u8> {
+fn frames(mut input: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     while let [kind, flags, stream, length, rest @ ..] = input {
         let length = usize::from(*length).min(rest.len());
