@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::super::{ClusterConfig, annotation_keys, config_map_keys};
 
 const SAMPLE: &str = include_str!("../../../../../config/samples/config-autoscaler.yaml");
+const DEPLOYED: &str = include_str!("../../../../../deploy/config-autoscaler.yaml");
 const REFERENCE: &str = include_str!("../../../../../docs/configuration.md");
 
 #[derive(Deserialize)]
@@ -23,15 +24,19 @@ struct Metadata {
 }
 
 #[test]
-fn the_shipped_config_map_documents_every_key_with_its_default_and_sets_none() {
-    let shipped: ConfigMap = serde_saphyr::from_str(SAMPLE).expect("valid YAML");
-    assert_eq!(
-        (shipped.kind.as_str(), shipped.metadata.name.as_str(), shipped.metadata.namespace.as_str()),
-        ("ConfigMap", "config-autoscaler", "ebb-system")
-    );
-    assert_eq!(shipped.data.keys().collect::<Vec<_>>(), ["_example"]);
+fn the_shipped_config_maps_document_every_key_with_its_default_and_set_none() {
+    let [sample, deployed] = [SAMPLE, DEPLOYED].map(|text| -> ConfigMap {
+        let shipped: ConfigMap = serde_saphyr::from_str(text).expect("valid YAML");
+        assert_eq!(
+            (shipped.kind.as_str(), shipped.metadata.name.as_str(), shipped.metadata.namespace.as_str()),
+            ("ConfigMap", "config-autoscaler", "ebb-system")
+        );
+        shipped
+    });
+    assert_eq!(sample.data, deployed.data, "they say the same");
+    assert_eq!(sample.data.keys().collect::<Vec<_>>(), ["_example"]);
     let example: BTreeMap<String, String> =
-        serde_saphyr::from_str(&shipped.data["_example"]).expect("the example is valid YAML of strings");
+        serde_saphyr::from_str(&sample.data["_example"]).expect("the example is valid YAML of strings");
     let documented: BTreeSet<&str> = example.keys().map(String::as_str).collect();
     assert_eq!(documented, config_map_keys().collect());
     let checked = ClusterConfig::parse(&example).expect("the example is valid");
