@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, BodyGuard, ClientUpgrade, Expired, Hop, Reason, Refusal, SendError, SendErrorKind, Started, Timers,
-    Upstreams, names,
+    AppRefusals, Body, BodyGuard, ClientUpgrade, Expired, Hop, HopFailure, NextHop, Reason, Refusal, Started,
+    Timers, Upstreams, limit_reached, names, text_of_refusals,
 };
 use http::{HeaderValue, Response, StatusCode};
-use vocabulary::{Routing, Slice, Timestamp, format_duration};
+use vocabulary::{Routing, Slice, Timestamp};
 
-use crate::app_refusals::AppRefusals;
 use crate::outgoing::{Outgoing, Sending, Way};
 use crate::revision::{Counted, Direct, Grant, Refused, Revision, Turn};
 use crate::stack::{AnswerBody, Stack};
@@ -82,7 +81,7 @@ impl Seat {
 }
 
 impl Forwarding<'_> {
-    pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, Refusal> {
+    pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, HopFailure> {
         let mut place = self.first_place()?;
         loop {
             let seat = match place {
@@ -92,7 +91,7 @@ impl Forwarding<'_> {
             let (address, way) = (seat.address(), seat.way());
             let guard = Guard::new(seat, &self.revision, &self.stack.upstreams);
             place = match self.attempt(address, way, &guard).await? {
-                AttemptOutcome::Answer(response) => return self.respond(response, guard),
+                AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
                 AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
                 AttemptOutcome::RefusedByApp => {
@@ -182,13 +181,11 @@ impl Forwarding<'_> {
         address: SocketAddr,
         way: Way,
         guard: &Guard,
-    ) -> Result<AttemptOutcome, Refusal> {
+    ) -> Result<AttemptOutcome, HopFailure> {
         let settings = self.revision.settings();
         let Some(Sending { request, gate }) = self.outgoing.attempt(way, settings.hop_key.as_ref()) else {
-            return Err(Refusal::new(
-                Reason::UpstreamClosed,
-                "the pod did not take the request, and its body is too long to be sent again",
-            ));
+            let detail = "the pod did not take the request, and its body is too long to be sent again";
+            return Err(Refusal::new(Reason::UpstreamClosed, detail).into());
         };
         let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
@@ -215,7 +212,8 @@ impl Forwarding<'_> {
                 tracing::debug!(revision = %self.revision.name, %address, %error, "a pod did not start a request");
                 Ok(AttemptOutcome::NotStarted)
             }
-            Err(error) => Err(upstream_failed(&error)),
+            // A pod may have begun with it, and no answer came.
+            Err(error) => Err(NextHop::Pod.failed(&error)),
         }
     }
 
@@ -242,8 +240,7 @@ impl Forwarding<'_> {
             Refused::RevisionQueueFull { limit } => Refusal::new(
                 Reason::QueueFull,
                 format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
-            )
-            .with_retry_after(std::time::Duration::from_secs(1)),
+            ),
             Refused::ActivatorQueueFull { .. } => self.stack.queue_full(),
             Refused::Held => Refusal::new(Reason::NoReadyPod, self.revision.held_because()),
             Refused::Gone => Refusal::new(Reason::NoSuchRevision, format!("{name} was removed")),
@@ -252,53 +249,24 @@ impl Forwarding<'_> {
 
     /// No pod took the request in time.
     fn no_ready_pod(&self, expired: Expired) -> Refusal {
-        let (limit, refusals) = (self.limit_reached(expired), self.app_refusals.so_far());
+        let timeouts = self.revision.settings().timeouts;
+        let limit = limit_reached(expired, timeouts, &self.revision.name);
+        let refusals = text_of_refusals(self.app_refusals.count());
         let detail = format!("{limit}; {}{refusals}", self.revision.waits_for());
-        Refusal::new(Reason::NoReadyPod, detail).with_body(TIMEOUT_BODY)
+        Refusal::new(Reason::NoReadyPod, detail).with_body(NextHop::Pod.timeout_body(expired))
     }
 
     /// A pod has it and does not answer.
     fn timed_out(&self, expired: Expired) -> Refusal {
-        let detail = self.limit_reached(expired) + &self.app_refusals.so_far();
-        Refusal::new(expired.into(), detail).with_body(TIMEOUT_BODY)
-    }
-
-    fn limit_reached(&self, expired: Expired) -> String {
         let timeouts = self.revision.settings().timeouts;
-        let (limit, key) = match expired {
-            Expired::Request => (timeouts.request, "timeoutSeconds"),
-            Expired::ResponseStart => (timeouts.response_start, "responseStartTimeoutSeconds"),
-            Expired::Idle => (timeouts.idle, "idleTimeoutSeconds"),
-        };
-        format!("{key} of {} is {}", self.revision.name, format_duration(limit.unwrap_or_default()))
+        NextHop::Pod.timed_out(expired, timeouts, &self.revision.name, self.app_refusals.count())
     }
 }
-
-/// What Knative's activator answers when a limit is reached; V11 of the vectors has it to the letter.
-const TIMEOUT_BODY: &str = "activator request timeout";
 
 /// Whether a refusal of one of our own hops is for that reason.
 fn names_reason(response: &Response<Body>, reason: Reason) -> bool {
     let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
-}
-
-/// A pod may have begun with the request, and no answer came.
-fn upstream_failed(error: &SendError) -> Refusal {
-    match &error.kind {
-        SendErrorKind::RequestBody => Refusal::new(Reason::BadRequest, "the request's body broke off"),
-        SendErrorKind::MalformedRequest(_) => Refusal::new(Reason::BadRequest, error.to_string()),
-        SendErrorKind::MalformedAnswer(_)
-        | SendErrorKind::Malformed
-        | SendErrorKind::NotHttp2
-        | SendErrorKind::StreamReset(_)
-        | SendErrorKind::StreamRefused => Refusal::new(Reason::UpstreamReset, error.to_string()),
-        SendErrorKind::Closed
-        | SendErrorKind::ConnectRefused
-        | SendErrorKind::ConnectTimedOut
-        | SendErrorKind::ConnectFailed(_)
-        | SendErrorKind::TooManyConnections { .. } => Refusal::new(Reason::UpstreamClosed, error.to_string()),
-    }
 }
 
 /// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the activator was told to leave, the connection

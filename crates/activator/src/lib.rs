@@ -5,7 +5,6 @@
 //! gone.
 
 mod agenda;
-mod app_refusals;
 mod assignments;
 mod backends;
 mod config;

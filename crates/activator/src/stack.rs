@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{
-    Abort, Body, Connection, Drain, Forwarded, Held, Reason, Refusal, RequestKind, Service, Timers,
-    Upstreams, effective_host, framing_problem, note_tls,
+    Abort, AppRefusals, Body, Connection, Drain, Forwarded, Held, HopFailure, Reason, Refusal, RequestKind,
+    SecondAttempt, Service, Timers, Upstreams, effective_host, framing_problem, note_tls,
 };
 use http::{Request, Response};
 use vocabulary::Timestamp;
 
-use crate::app_refusals::AppRefusals;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::forward::{Forwarding, Guard};
@@ -57,9 +56,13 @@ impl Service for Stack {
             };
             let answer = match revision {
                 Ok(revision) => self.forwarding(request, revision, arrived, &connection).run().await,
-                Err(refusal) => Err(refusal),
+                Err(refusal) => Err(HopFailure::Refused(refusal)),
             };
-            answer.or_else(|refusal| Ok(self.refuse(refusal, kind)))
+            match answer {
+                Ok(answer) => Ok(answer),
+                Err(HopFailure::Refused(refusal)) => Ok(self.refuse(refusal, kind)),
+                Err(HopFailure::ClientGone) => Err(Abort),
+            }
         })
     }
 }
@@ -107,7 +110,7 @@ impl Stack {
             timers,
             arrived,
             has_waited: false,
-            app_refusals: AppRefusals::default(),
+            app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
         }
     }
 
@@ -148,7 +151,6 @@ impl Stack {
             Reason::QueueFull,
             format!("{limit} requests wait in this activator, which is its limit"),
         )
-        .with_retry_after(Duration::from_secs(1))
     }
 
     fn refuse(&self, refusal: Refusal, kind: RequestKind) -> Response<AnswerBody> {

@@ -6,12 +6,14 @@
 //!
 //! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
 
+mod app_refusals;
 mod body;
 mod breaker;
 mod bridge;
 mod budget;
 mod date;
 mod drain;
+mod failed_hop;
 mod http1;
 mod http2;
 mod metrics_page;
@@ -37,11 +39,13 @@ pub mod probe;
 /// the app before the first answer is read: each takes a connection of its own then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
+pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use body::{Body, BodyError, BodyGuard, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
+pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, Malformed};

@@ -81,6 +81,21 @@ impl Reason {
         }
     }
 
+    /// When trying again may help: a full queue moves on, of the rest nobody knows.
+    const fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::QueueFull => Some(Duration::from_secs(1)),
+            Self::NoReadyPod
+            | Self::ResponseStartTimeout
+            | Self::IdleTimeout
+            | Self::RequestTimeout
+            | Self::NoSuchRevision
+            | Self::UpstreamClosed
+            | Self::UpstreamReset
+            | Self::BadRequest => None,
+        }
+    }
+
     /// What a gRPC client is told: 4 ("deadline exceeded") for a timer, 14 ("unavailable") for the rest.
     const fn grpc_status(self) -> &'static str {
         match self {
@@ -158,14 +173,14 @@ pub enum NeverStarted {
 }
 
 impl Refusal {
-    /// A refusal with the reason's own status.
+    /// A refusal with the reason's own status, and its `Retry-After`.
     pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             reason,
             status: reason.status(),
             detail: detail.into(),
             body: None,
-            retry_after: None,
+            retry_after: reason.retry_after(),
             never_started: NeverStarted::Unsaid,
         }
     }
@@ -181,13 +196,6 @@ impl Refusal {
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Cow<'static, str>>) -> Self {
         self.body = Some(body.into());
-        self
-    }
-
-    /// With `Retry-After`.
-    #[must_use]
-    pub fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
         self
     }
 
@@ -308,7 +316,6 @@ mod tests {
     #[test]
     fn a_plain_client_gets_status_line_and_reason() {
         let response = Refusal::new(Reason::QueueFull, "10 requests wait, the limit of \"hello\"")
-            .with_retry_after(Duration::from_secs(1))
             .never_started()
             .into_response(RequestKind::Plain);
         assert_eq!(response.status(), 503);

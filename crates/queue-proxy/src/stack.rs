@@ -5,7 +5,6 @@ pub(crate) mod app;
 mod expect;
 pub(crate) mod gate;
 pub(crate) mod logging;
-mod patience;
 mod refusals;
 
 use std::cell::Cell;
@@ -13,9 +12,10 @@ use std::future::{Future, ready};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held, Hop, Permit,
-    Protocol, Refusal, RequestKind, SendError, SendErrorKind, Service, Timers, framing_problem, has_internal,
-    names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
+    Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held,
+    Hop, HopFailure, NextHop, Permit, Protocol, RequestKind, SecondAttempt, SendError, SendErrorKind,
+    Service, Timers, framing_problem, has_internal, names, set_forwarded_for, set_host, strip_internal,
+    strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -31,7 +31,6 @@ use crate::metrics::{Metrics, Outcome};
 use crate::settings::Settings;
 use app::AppEnd;
 use logging::{Line, Logging};
-use patience::Patience;
 
 /// Everything that a request meets on its way to the app.
 pub(crate) struct Stack {
@@ -200,14 +199,15 @@ impl Stack {
                     {
                         Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
                     }
-                    answered => answered.map_err(Failure::from),
+                    answered => answered.map_err(|error| NextHop::App.failed(&error)),
                 }
             };
             let answered = match begun.timers.limit(exchange).await {
                 Ok(answered) => answered,
                 Err(expired) => {
-                    let refusal = refusals::expired(expired, self.timeouts, refusals.get());
-                    Err(Failure::Refused(refusal))
+                    // The sidecar is not told its revision's name.
+                    let (timeouts, refusals) = (self.timeouts, refusals.get());
+                    Err(NextHop::App.timed_out(expired, timeouts, &"the revision", refusals).into())
                 }
             };
             drop(begun.expecting);
@@ -219,19 +219,19 @@ impl Stack {
                     strip_refusal(response.headers_mut());
                     match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
                         Ok(response) => return Ok(response),
-                        Err(refusal) => Failure::Refused(refusal),
+                        Err(refusal) => HopFailure::Refused(refusal),
                     }
                 }
                 Err(failure) => {
-                    if let Failure::Refused(refusal) = &failure {
+                    if let HopFailure::Refused(refusal) = &failure {
                         in_flight.outcome = Outcome::Refused(refusal.reason);
                     }
                     failure
                 }
             };
             match failure {
-                Failure::ClientGone => Err(Abort),
-                Failure::Refused(refusal) => {
+                HopFailure::ClientGone => Err(Abort),
+                HopFailure::Refused(refusal) => {
                     Ok(refusal.into_response(begun.admission.kind).map(Self::without_guard))
                 }
             }
@@ -263,12 +263,13 @@ impl Stack {
     }
 
     /// A slot of the app, after a wait if need be. `None` when the app has no limit.
-    async fn admit(&self, admission: &Admission) -> Result<Option<Permit>, Failure> {
+    async fn admit(&self, admission: &Admission) -> Result<Option<Permit>, HopFailure> {
         let Some(breaker) = self.breaker.as_ref().filter(|_| !admission.is_kubelet) else { return Ok(None) };
         if let Some(permit) = breaker.try_admit() {
             return Ok(Some(permit));
         }
-        let refusal = || Failure::Refused(refusals::queue_full(self.container_concurrency, admission.sender));
+        let refusal =
+            || HopFailure::Refused(refusals::queue_full(self.container_concurrency, admission.sender));
         if admission.is_impatient {
             return Err(refusal());
         }
@@ -281,36 +282,23 @@ impl Stack {
         &self,
         protocol: Protocol,
         mut request: Box<Request<Body>>,
-        refusals: &Cell<u32>,
-    ) -> Result<Response<Body>, Failure> {
-        let mut patience = Patience::new(refusals);
-        while patience.wait(self.clock).await {
+        count: &Cell<u32>,
+    ) -> Result<Response<Body>, HopFailure> {
+        let mut refusals = AppRefusals::none(SecondAttempt::AfterAWait);
+        loop {
+            let wait = refusals.next_wait();
+            // Whoever tells the client what happened reads it, also when a timer ends the waiting.
+            count.set(refusals.count());
+            self.clock.sleep_until(self.clock.now() + wait?).await;
             request = match self.app.send(protocol, request).await {
                 Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. }) => request,
-                answered => return answered.map_err(Failure::from),
+                answered => return answered.map_err(|error| NextHop::App.failed(&error)),
             };
         }
-        Err(Failure::Refused(refusals::refused(refusals.get())))
     }
 
     fn without_guard(body: Body) -> Held<Option<InFlight>> {
         Held::new(body, None)
-    }
-}
-
-/// Why there is no response of the app.
-enum Failure {
-    Refused(Refusal),
-    /// The client broke its request off; there is nobody to answer.
-    ClientGone,
-}
-
-impl From<SendError> for Failure {
-    fn from(error: SendError) -> Self {
-        if error.kind == SendErrorKind::RequestBody {
-            return Self::ClientGone;
-        }
-        Self::Refused(refusals::unanswered(&error.kind, error.started))
     }
 }
 

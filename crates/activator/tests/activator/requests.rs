@@ -348,3 +348,26 @@ async fn an_activator_that_is_dropped_cuts_off_what_it_holds() {
     assert!(nothing.is_empty());
     until("the pod is let go", || pod.running() == 0).await;
 }
+
+/// As at a queue-proxy: the refusals of a program are what it did to clients, and not what those did to themselves.
+#[tokio::test]
+async fn a_client_that_breaks_its_body_off_is_told_nothing_and_counts_as_no_refusal() {
+    let (world, pod) = (World::start(), Pod::held().await);
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
+    let mut client = TcpStream::connect(world.address).await.unwrap();
+    let head = format!("POST / HTTP/1.1\r\nhost: {HOST}\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    until("the pod has the request", || pod.running() == 1).await;
+    client.shutdown().await.unwrap();
+    let mut said = Vec::new();
+    within("the connection ends", client.read_to_end(&mut said)).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), "");
+    assert_eq!(world.metric("activator_refused_requests_total"), 0.0);
+    let mut client = TcpStream::connect(world.address).await.unwrap();
+    client.write_all(format!("{head}not a length\r\n").as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    within("what is no body is refused", client.read_to_end(&mut said)).await.unwrap();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("ebb-error: bad-request; detail="), "{said}");
+    assert_eq!(world.metric("activator_refused_requests_total"), 1.0);
+}

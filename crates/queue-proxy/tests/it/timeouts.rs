@@ -45,7 +45,7 @@ fn o1_o5_o6_a_silent_app_is_504_with_the_name_of_the_timer() {
             let proxy = Proxy::start(app.port, &[setting]).await;
             let answer = proxy.get("/", &[]).await;
             assert_eq!((answer.status, answer.reason(), answer.body.as_str()), (504, reason, body), "{id}");
-            let explanation = format!("{reason}; detail=\"{body} after 1s, set by {field} of the revision\"");
+            let explanation = format!("{reason}; detail=\"{field} of the revision is 1s\"");
             assert_eq!(answer.header("ebb-error"), explanation, "{id}");
             eventually("the app's work is cancelled", || app.state.running.get() == 0).await;
         }
