@@ -33,6 +33,12 @@ impl PartialHead {
         self.bytes.len() >= 2 * self.looked_at || has_empty_line(&self.bytes[from..])
     }
 
+    /// How long it was when it was looked at last.
+    #[cfg(test)]
+    pub(crate) fn looked_at(&self) -> usize {
+        self.looked_at
+    }
+
     /// All of it, for another look.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.bytes.freeze()

@@ -112,3 +112,39 @@ impl ResponseReader {
         if is_too_much { Err(Malformed::Interim) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds a head in pieces of `size` and counts how often it was looked at from its beginning.
+    fn looks(text: &str, size: usize) -> u32 {
+        let mut reader = ResponseReader::new(HeadLimits::OUTER);
+        let (mut looks, mut looked_at) = (0, 0);
+        for piece in text.as_bytes().chunks(size) {
+            reader.put(Bytes::copy_from_slice(piece));
+            let head = reader.take_head(&Method::GET, || {}).expect("a head");
+            let now = reader.partial.as_ref().map_or(looked_at, PartialHead::looked_at);
+            if head.is_some() || now != looked_at {
+                looks += 1;
+            }
+            looked_at = now;
+            if let Some(head) = head {
+                assert_eq!(head.response.headers().len(), 91);
+                return looks;
+            }
+        }
+        panic!("the head has an end");
+    }
+
+    #[test]
+    fn a_head_in_many_reads_is_parsed_a_few_times_and_a_whole_one_once() {
+        let text = format!("HTTP/1.1 200 OK\r\n{}x: y\r\n\r\n", "a-header: with a value\r\n".repeat(90));
+        assert_eq!(looks(&text, text.len()), 1);
+        for size in [1, 2, 7, 100, 1000] {
+            let reads = text.len().div_ceil(size);
+            let looks = looks(&text, size);
+            assert!(looks <= reads.ilog2() + 2, "{looks} looks in {reads} reads of {size} bytes");
+        }
+    }
+}
