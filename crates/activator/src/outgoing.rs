@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use dataplane::{Body, ClientAddress, Forwarded, Protocol, names, set_forwarded, set_host, strip_internal};
+use dataplane::{
+    Body, ClientAddress, Forwarded, Gate, Protocol, names, set_forwarded, set_host, strip_internal,
+};
 use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use crate::context::Context;
-use crate::replay::{Gate, Replay};
+use crate::replay::Replay;
 
 /// Which way a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +91,11 @@ impl Outgoing {
             Departure::IfKept => !body.reserve(),
             Departure::OnDemand => true,
         });
-        let gate = is_held.then(Gate::default);
-        let body = match &self.body {
-            Some(body) => body.attempt(gate.clone())?,
-            None => Body::empty(),
-        };
-        let mut request = Request::new(body);
+        let mut request = Request::new(Body::empty());
+        let gate = is_held.then(|| Gate::opened_by_continue(&mut request));
+        if let Some(body) = &self.body {
+            *request.body_mut() = body.attempt(gate.clone())?;
+        }
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.version_mut() = self.version;
@@ -112,10 +113,8 @@ impl Outgoing {
         if way == Way::QueueAtOnce {
             headers.insert(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
-        if let Some(gate) = &gate {
+        if gate.is_some() {
             headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
-            let gate = gate.clone();
-            dataplane::on_continue(&mut request, move || gate.open());
         }
         Some(Sending { request, gate })
     }

@@ -7,43 +7,14 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
-use dataplane::{Body, BodyError, BodyPieces};
-use futures_util::task::AtomicWaker;
+use dataplane::{Body, BodyError, BodyPieces, Gate};
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::context::Context;
-
-/// Holds a body back until the next hop asks for it. Sendable because it travels with its request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Gate(Arc<GateState>);
-
-#[derive(Debug, Default)]
-struct GateState {
-    is_open: AtomicBool,
-    waker: AtomicWaker,
-}
-
-impl Gate {
-    /// Lets the body flow.
-    pub(crate) fn open(&self) {
-        self.0.is_open.store(true, Ordering::Release);
-        self.0.waker.wake();
-    }
-
-    fn poll_open(&self, context: &TaskContext<'_>) -> Poll<()> {
-        if self.0.is_open.load(Ordering::Acquire) {
-            return Poll::Ready(());
-        }
-        self.0.waker.register(context.waker());
-        // It may have opened between the look and the registration.
-        if self.0.is_open.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
 
 /// The body of one request, for as many attempts as it takes.
 pub(crate) struct Replay(Rc<RefCell<State>>);

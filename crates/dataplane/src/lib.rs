@@ -14,6 +14,7 @@ mod budget;
 mod date;
 mod drain;
 mod failed_hop;
+mod gate;
 mod http1;
 mod http2;
 mod metrics_page;
@@ -46,6 +47,7 @@ pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
+pub use gate::Gate;
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, Malformed};
@@ -67,5 +69,5 @@ pub use tls::{CertificateFiles, CertificateProblem, Certificates, FailedHandshak
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
     LateBodies, LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,
-    Upstreams, on_continue,
+    Upstreams,
 };

@@ -30,7 +30,6 @@ use manners::{Afterwards, note_body, watch};
 use upload::{Progress, Rest};
 use wire::Wire;
 
-pub use exchange::on_continue;
 pub(crate) use incoming::Incoming;
 pub(super) use manners::Manners;
 

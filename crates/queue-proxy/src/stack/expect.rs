@@ -5,14 +5,11 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dataplane::{Body, BodyError, names};
-use futures_util::task::AtomicWaker;
+use dataplane::{Body, BodyError, Gate, names};
 use http::Request;
 use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -39,13 +36,11 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
     if !expectation.as_bytes().eq_ignore_ascii_case(b"100-continue") {
         return None;
     }
-    let permission = Arc::new(Permission::default());
-    let asked = Arc::clone(&permission);
-    dataplane::on_continue(request, move || asked.give());
+    let gate = Gate::opened_by_continue(request);
     let waiting = Rc::new(());
     let held = HeldBody {
         body: std::mem::take(request.body_mut()),
-        permission,
+        gate,
         is_awaited: Rc::downgrade(&waiting),
         hold: Hold::Unasked,
     };
@@ -53,23 +48,10 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
     Some(waiting)
 }
 
-/// The app's `100 Continue`. Atomic only because what travels with a request must be sendable.
-#[derive(Default)]
-struct Permission {
-    is_given: AtomicBool,
-    waker: AtomicWaker,
-}
-
-impl Permission {
-    fn give(&self) {
-        self.is_given.store(true, Ordering::Release);
-        self.waker.wake();
-    }
-}
-
 struct HeldBody {
     body: Body,
-    permission: Arc<Permission>,
+    /// Opened by the app's `100 Continue`.
+    gate: Gate,
     /// Dead once there is a response.
     is_awaited: std::rc::Weak<()>,
     hold: Hold,
@@ -108,9 +90,8 @@ impl HttpBody for HeldBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         if !matches!(this.hold, Hold::Over) {
-            this.permission.waker.register(context.waker());
             let is_over = this.hold.poll_patience(context).is_ready() && this.is_awaited.strong_count() > 0;
-            if !is_over && !this.permission.is_given.load(Ordering::Acquire) {
+            if this.gate.poll_open(context).is_pending() && !is_over {
                 return Poll::Pending;
             }
             this.hold = Hold::Over;

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -13,15 +12,7 @@ use super::super::SendErrorKind;
 use super::upload::{BodyFailed, Progress, Upload};
 use super::wire::Wire;
 use crate::body::Body;
-
-/// What to do when the peer asks for the body of a request.
-#[derive(Clone)]
-struct OnContinue(Arc<dyn Fn() + Send + Sync>);
-
-/// Calls `tell` whenever an HTTP/1.1 peer answers `request` with `100 Continue`. Never called on HTTP/2, which does not show us these.
-pub fn on_continue<B>(request: &mut Request<B>, tell: impl Fn() + Send + Sync + 'static) {
-    request.extensions_mut().insert(OnContinue(Arc::new(tell)));
-}
+use crate::gate::Gate;
 
 /// A response whose body is to be read.
 pub(super) struct Answered {
@@ -84,13 +75,10 @@ fn poll_head(
     request: &Request<Body>,
     context: &mut Context<'_>,
 ) -> Poll<Result<ResponseHead, SendErrorKind>> {
-    let on_continue = || {
-        if let Some(OnContinue(tell)) = request.extensions().get() {
-            tell();
-        }
-    };
     loop {
-        if let Some(head) = reader.take_head(request.method(), on_continue).map_err(malformed)? {
+        if let Some(head) =
+            reader.take_head(request.method(), || Gate::open_of(request)).map_err(malformed)?
+        {
             return Poll::Ready(Ok(head));
         }
         match wire.poll_read(context) {

@@ -1,0 +1,87 @@
+//! When may a body that is held back flow?
+//!
+//! Two hops hold one back: the activator until a queue-proxy has a slot for its request, the queue-proxy until the app asks for what its client keeps. Both wait
+//! for the same words, `100 Continue`, or for somebody who knows better.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+use http::Request;
+
+/// Holds a body back until it is opened, for good. Clones are one gate. Atomic only because what travels with a request must be sendable.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<GateState>);
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_open: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Gate {
+    /// A gate that opens when an HTTP/1.1 peer answers `request` with `100 Continue`. HTTP/2 does not show us these.
+    pub fn opened_by_continue<B>(request: &mut Request<B>) -> Self {
+        let gate = Self::default();
+        request.extensions_mut().insert(gate.clone());
+        gate
+    }
+
+    /// The peer said `100 Continue` to `request`.
+    pub(crate) fn open_of<B>(request: &Request<B>) {
+        if let Some(gate) = request.extensions().get::<Self>() {
+            gate.open();
+        }
+    }
+
+    /// Lets the body flow.
+    pub fn open(&self) {
+        self.0.is_open.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+
+    /// Ready once it is open. The last task to ask is woken.
+    pub fn poll_open(&self, context: &Context<'_>) -> Poll<()> {
+        if self.0.is_open.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        self.0.waker.register(context.waker());
+        // It may have opened between the look and the registration, and then nobody was woken.
+        if self.0.is_open.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::task::{ArcWake, waker};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl ArcWake for Woken {
+        fn wake_by_ref(woken: &Arc<Self>) {
+            woken.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_gate_wakes_who_waits_and_stays_open() {
+        let mut request = Request::new(());
+        let gate = Gate::opened_by_continue(&mut request);
+        let woken = Arc::new(Woken::default());
+        let waker = waker(Arc::clone(&woken));
+        let context = Context::from_waker(&waker);
+        assert_eq!(gate.poll_open(&context), Poll::Pending);
+        Gate::open_of(&Request::new(()));
+        assert!(!woken.0.load(Ordering::SeqCst), "another request's peer said so");
+        Gate::open_of(&request);
+        assert!(woken.0.load(Ordering::SeqCst));
+        assert_eq!(
+            (gate.poll_open(&context), gate.clone().poll_open(&context)),
+            (Poll::Ready(()), Poll::Ready(()))
+        );
+    }
+}
