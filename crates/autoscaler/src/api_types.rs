@@ -168,7 +168,7 @@ pub struct RevisionDetail {
 pub struct AskedMetricView {
     /// Its name.
     pub metric: String,
-    /// How it was asked for, in `PromQL`; absent if there was no way to ask.
+    /// How it was asked for, in `PromQL` or as a path of the API server; absent if there was no way to ask.
     pub query: Option<String>,
     /// The number, as Kubernetes writes quantities, or why there is none.
     pub answer: String,

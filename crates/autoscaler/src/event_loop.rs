@@ -68,7 +68,7 @@ impl EventLoop {
             name,
             metrics,
             words,
-            sources: MetricSources::new(),
+            sources: MetricSources::new(platform.metric_source()),
             links,
             handles: BTreeMap::new(),
             stop,

@@ -1,8 +1,8 @@
 //! Who is asked for metrics that pods do not report themselves?
 //!
-//! A Prometheus server, if one is configured. Each round of questions is a task of its own, so that nothing
-//! else waits for a slow server; the round's deadline (in the multiscaler) makes good what is lost. What was
-//! asked and answered last is kept for people.
+//! A Prometheus server, if one is configured, for numbers of objects and from outside; the platform for everything else, if it can be
+//! asked. Each round of questions is a task of its own, so that nothing else waits for a slow server; the round's deadline (in the
+//! multiscaler) makes good what is lost. What was asked and answered last is kept for people.
 
 mod prometheus;
 mod query;
@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orchestration::Event;
+use platform::{MetricAnswer, MetricQuestion, MetricReply, MetricSource};
 use scaling::ClusterConfig;
-use scaling::hpa::{ConditionReason, HpaScaling, MetricFailure, MetricSamples, MetricSpec};
+use scaling::hpa::{HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec};
 use tokio::sync::{Semaphore, mpsc};
 use vocabulary::RevisionName;
 
@@ -26,6 +27,7 @@ const QUESTIONS_MAX: usize = 32;
 
 /// Asks, and collects the answers.
 pub(crate) struct MetricSources {
+    platform: Option<Arc<dyn MetricSource>>,
     answers: mpsc::Receiver<Round>,
     answering: mpsc::Sender<Round>,
     questions: Arc<Semaphore>,
@@ -51,9 +53,10 @@ pub(crate) struct AskedMetric {
 }
 
 impl MetricSources {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(platform: Option<Arc<dyn MetricSource>>) -> Self {
         let (answering, answers) = mpsc::channel(ROUNDS_WAITING_MAX);
-        Self { answers, answering, questions: Arc::new(Semaphore::new(QUESTIONS_MAX)), last: BTreeMap::new() }
+        let questions = Arc::new(Semaphore::new(QUESTIONS_MAX));
+        Self { platform, answers, answering, questions, last: BTreeMap::new() }
     }
 
     /// Begins a round of questions; what comes of it is an event.
@@ -64,27 +67,20 @@ impl MetricSources {
         settings: Arc<HpaScaling>,
         config: &ClusterConfig,
     ) {
-        let server = config.prometheus_url.clone().map(|url| PrometheusServer {
-            url,
-            bearer_token_file: config.prometheus_bearer_token_file.clone(),
-        });
         let source = Source {
-            server,
+            server: PrometheusServer::of(config),
             namespace: revision.namespace().to_owned(),
             namespace_label: config.prometheus_namespace_label.clone(),
             questions: Arc::clone(&self.questions),
+            platform: self.platform.clone(),
         };
         let answering = self.answering.clone();
         // At most one for each revision: the next round begins when this one was answered or its time was up.
         tokio::spawn(async move {
-            let (mut answers, mut asked) = (Vec::new(), Vec::new());
-            for (index, metric) in settings.spec.metrics.iter().enumerate() {
-                if metric.is_asked_for() {
-                    let (samples, said) = source.ask(metric).await;
-                    answers.push((index, samples));
-                    asked.push(said);
-                }
-            }
+            let reply = source.ask_all(&revision, &settings).await;
+            let asked = reply.answers.iter().map(|answer| AskedMetric::of(answer, &settings)).collect();
+            let samples = reply.answers.into_iter().map(|answer| (answer.metric, answer.samples)).collect();
+            let answers = MetricAnswers { samples, target: reply.target };
             let event = Event::MetricsAnswered { revision: revision.clone(), round, answers };
             // Nobody takes it in any more when the loop has ended.
             let _ = answering.send(Round { revision, event, asked }).await;
@@ -108,16 +104,64 @@ impl MetricSources {
     }
 }
 
+impl AskedMetric {
+    fn of(answer: &MetricAnswer, settings: &HpaScaling) -> Self {
+        let metric = settings.spec.metrics.get(answer.metric).map(MetricSpec::name).unwrap_or_default();
+        Self { metric: metric.to_owned(), query: answer.query.clone(), answer: answer.shown.clone() }
+    }
+}
+
 /// Where one revision's metrics come from.
 struct Source {
     server: Option<PrometheusServer>,
     namespace: String,
     namespace_label: String,
     questions: Arc<Semaphore>,
+    platform: Option<Arc<dyn MetricSource>>,
 }
 
 impl Source {
-    async fn ask(&self, metric: &MetricSpec) -> (MetricSamples, AskedMetric) {
+    /// Asks each metric at its place, both sides at once.
+    async fn ask_all(&self, revision: &RevisionName, settings: &Arc<HpaScaling>) -> MetricReply {
+        let metrics = settings.spec.metrics.iter().enumerate();
+        let wanted = metrics.filter(|(_, metric)| settings.is_asked_for(metric));
+        let (of_platform, of_server): (Vec<_>, Vec<_>) =
+            wanted.partition(|(_, metric)| self.platform_is_asked_for(metric));
+        let from_platform = async {
+            let Some(platform) = &self.platform else { return MetricReply::default() };
+            let question = MetricQuestion {
+                revision: revision.clone(),
+                settings: Arc::clone(settings),
+                metrics: of_platform.iter().map(|(index, _)| *index).collect(),
+            };
+            platform.ask(question).await
+        };
+        let from_server = async {
+            let mut answers = Vec::new();
+            for (index, metric) in of_server {
+                answers.push(self.ask(index, metric).await);
+            }
+            answers
+        };
+        let (mut reply, from_server) = tokio::join!(from_platform, from_server);
+        reply.answers.extend(from_server);
+        reply.answers.sort_by_key(|answer| answer.metric);
+        reply
+    }
+
+    /// A server that is configured is asked for what it may know; the platform for what only it can, and where there is no server.
+    fn platform_is_asked_for(&self, metric: &MetricSpec) -> bool {
+        match metric {
+            MetricSpec::Resource { .. } | MetricSpec::Pods { .. } | MetricSpec::Own { .. } => {
+                self.platform.is_some()
+            }
+            MetricSpec::Object { .. } | MetricSpec::External { .. } => {
+                self.platform.is_some() && self.server.is_none()
+            }
+        }
+    }
+
+    async fn ask(&self, index: usize, metric: &MetricSpec) -> MetricAnswer {
         let query = query_of(metric, &self.namespace, &self.namespace_label);
         let answer = match (&self.server, &query) {
             (_, Err(why)) => Err(why.clone()),
@@ -129,28 +173,18 @@ impl Source {
                 server.ask(query).await
             }
         };
-        let said = AskedMetric {
-            metric: metric.name().to_owned(),
-            query: query.ok(),
-            answer: match &answer {
-                Ok(value) => value.to_string(),
-                Err(why) => why.clone(),
-            },
+        let shown = match &answer {
+            Ok(value) => value.to_string(),
+            Err(why) => why.clone(),
         };
         let samples = match answer {
             Ok(value) => MetricSamples::Series(vec![value]),
-            Err(why) => MetricSamples::Failed(MetricFailure { reason: reason_of(metric), words: why.into() }),
+            Err(why) => {
+                let reason = metric.failure_reason();
+                MetricSamples::Failed(MetricFailure { reason, words: why.into() })
+            }
         };
-        (samples, said)
-    }
-}
-
-fn reason_of(metric: &MetricSpec) -> ConditionReason {
-    match metric {
-        MetricSpec::Pods { .. } => ConditionReason::FailedGetPodsMetric,
-        MetricSpec::Object { .. } => ConditionReason::FailedGetObjectMetric,
-        MetricSpec::External { .. } => ConditionReason::FailedGetExternalMetric,
-        MetricSpec::Resource { .. } | MetricSpec::Own { .. } => ConditionReason::InvalidMetricSourceType,
+        MetricAnswer { metric: index, samples, query: query.ok(), shown }
     }
 }
 

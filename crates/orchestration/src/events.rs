@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use scaling::Decision;
-use scaling::hpa::{HpaScaling, MetricSamples};
+use scaling::hpa::{HpaScaling, MetricAnswers};
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
     RevisionName, Version,
@@ -43,8 +43,8 @@ pub enum Event {
         revision: RevisionName,
         /// Which round.
         round: u64,
-        /// The place of each metric that was asked for, and what is known of it.
-        answers: Vec<(usize, MetricSamples)>,
+        /// What was answered.
+        answers: MetricAnswers,
     },
     /// A link went up or down by itself.
     LinkChanged {

@@ -1,5 +1,7 @@
 //! What the platform says. State, not edges: each fact replaces what was known, and one about a stranger is ignored.
 
+mod order_endings;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,12 +10,9 @@ use vocabulary::{
     Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
 };
 
-use crate::departures::LeaveTaking;
 use crate::events::{Command, LinkId, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::links::{LinkEnd, Opening};
-use crate::order_book::Purpose;
-use crate::orders::{OrderId, OrderOutcome};
 use crate::readiness::Connection;
 use crate::registry::{PodLink, PodRecord, RevisionRecord};
 use crate::state::{ControlState, Deadline, RemovedRevision};
@@ -346,64 +345,6 @@ impl FactIntake<'_> {
             self.state.tell(Event::RoutingObserved { revision: id, routing }, self.now);
             self.state.tell_pods_their_settings(id);
             self.state.touched.insert(id);
-        }
-    }
-
-    fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
-        let Some(purpose) = self.state.orders.ended(order, &outcome) else { return };
-        match purpose {
-            Purpose::Scale(id) => self.scale_ended(id, outcome),
-            Purpose::Route(id) => self.route_ended(id, order, outcome),
-            Purpose::Release(id, pod) => self.release_ended(id, pod, &outcome),
-            Purpose::Notice => {}
-        }
-    }
-
-    fn scale_ended(&mut self, id: RevisionId, outcome: OrderOutcome) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
-        match outcome {
-            OrderOutcome::Conflict { found } => {
-                // Somebody else's count stays, and the next decision goes on from it.
-                record.wanted = found;
-                let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
-                self.state
-                    .tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
-                self.state.touched.insert(id);
-            }
-            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
-                record.order_trouble = Some(text);
-            }
-            OrderOutcome::Done => record.order_trouble = None,
-            OrderOutcome::Superseded | OrderOutcome::Gone | OrderOutcome::NotOwner => {}
-        }
-    }
-
-    fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
-        match outcome {
-            OrderOutcome::Done => {
-                if let Some((latest, route)) = &record.route.ordered
-                    && *latest == order
-                {
-                    record.route.written = Some(route.clone());
-                    self.state.proven.insert(id);
-                }
-            }
-            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
-                record.order_trouble = Some(text);
-            }
-            OrderOutcome::Superseded
-            | OrderOutcome::Conflict { .. }
-            | OrderOutcome::Gone
-            | OrderOutcome::NotOwner => {}
-        }
-    }
-
-    fn release_ended(&mut self, id: RevisionId, pod: PodId, outcome: &OrderOutcome) {
-        let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
-        if *outcome == OrderOutcome::Done && record.leave == LeaveTaking::Released {
-            record.leave = LeaveTaking::Gone;
-            self.state.tell_pod_its_departure(id, pod);
         }
     }
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use orchestration::{Errand, OrderId, PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::Seat;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
+use vocabulary::RevisionName;
+
+use crate::target::TargetRecord;
 
 /// The desk.
 #[derive(Debug, Default)]
@@ -27,6 +30,8 @@ pub(crate) struct Left {
     /// States of pods first, so that what follows goes by them.
     pub(crate) orders: BTreeMap<(Errand, SeatId), PlatformOrder>,
     pub(crate) superseded: Vec<(SeatId, OrderId)>,
+    /// Which pods a revision has; at most two are under way for each.
+    pub(crate) questions: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
 }
 
 /// One seat of the autoscaler, which may be rebuilt; never given to another.

@@ -4,6 +4,7 @@
 //! room for it. So a subject that changes a hundred times while nobody reads is told once, as it is then.
 
 mod facts;
+mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(crate) struct Index {
     services: BTreeMap<ObjectKey, ServiceRecord>,
     workloads: BTreeMap<RevisionName, Workload>,
     pods: BTreeMap<PodName, Pod>,
+    /// Pods without a queue-proxy: class hpa counts them.
+    plain_pods: BTreeMap<PodName, PodRecord>,
     activators: BTreeMap<ReplicaName, ActivatorRecord>,
     /// Ours.
     slices: BTreeMap<ObjectKey, EndpointSlice>,
@@ -80,6 +83,7 @@ impl Index {
             services: BTreeMap::new(),
             workloads: BTreeMap::new(),
             pods: BTreeMap::new(),
+            plain_pods: BTreeMap::new(),
             activators: BTreeMap::new(),
             slices: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -139,7 +143,7 @@ impl Index {
     pub(crate) fn put_workload(&mut self, record: WorkloadRecord, origin: RevisionOrigin) {
         let revision = record.revision.clone();
         let former = self.workloads.remove(&revision).filter(|former| former.record.uid == record.uid);
-        let is_known = former.as_ref().is_some_and(|former| former.record == record);
+        let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
         let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
         let (settings, origin) = match former {
             Some(former) => (former.settings, former.origin),
@@ -166,6 +170,12 @@ impl Index {
 
     pub(crate) fn put_pod(&mut self, record: PodRecord, now: Timestamp) {
         let name = record.pod_name();
+        if !record.is_ours() {
+            self.remove_pod(&name);
+            self.plain_pods.insert(name, record);
+            return;
+        }
+        self.plain_pods.remove(&name);
         let former = self.pods.remove(&name).filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
             let (said, seen_ending) = (former.said, former.seen_ending);
@@ -180,6 +190,7 @@ impl Index {
     }
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {
+        self.plain_pods.remove(name);
         if let Some(pod) = self.pods.remove(name) {
             self.touch_owners(&pod.record);
         }

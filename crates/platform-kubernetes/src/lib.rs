@@ -15,13 +15,16 @@ mod audience;
 mod desk;
 mod index;
 mod lease;
+mod metric_apis;
 mod requests;
 mod resources;
 mod routes;
 mod scale;
 mod secrets;
 mod slices;
+mod target;
 mod task;
+mod wall;
 mod watches;
 mod work;
 
@@ -29,13 +32,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kube::Client;
-use platform::{Platform, Subscription};
+use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use vocabulary::ReplicaName;
 
 use crate::desk::{Arrival, Desk, KubernetesSeat, SeatId};
+use crate::metric_apis::MetricApis;
 use crate::requests::Requests;
 pub use crate::secrets::SecretError;
 use crate::secrets::Secrets;
@@ -81,6 +85,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct KubernetesPlatform {
     desk: Arc<Desk>,
+    metric_apis: Arc<MetricApis>,
     seats_taken: AtomicU64,
 }
 
@@ -94,10 +99,11 @@ impl KubernetesPlatform {
         let news = watches::start(&client, &config.namespace);
         let desk = Arc::<Desk>::default();
         let KubernetesConfig { name, namespace, clock } = config;
+        let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
         let requests = Requests { client, namespace, clock, right: Arc::default() };
         let task = Task::new(name, requests, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { desk, seats_taken: AtomicU64::default() }))
+        Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default() }))
     }
 
     /// Returns once what was owned is free for others, after the seat was left.
@@ -116,6 +122,10 @@ impl Platform for KubernetesPlatform {
             seat: Box::new(KubernetesSeat { id: seat, desk: Arc::clone(&self.desk) }),
             renew_every: Some(lease::RENEW_EVERY),
         }
+    }
+
+    fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {
+        Some(Arc::<MetricApis>::clone(&self.metric_apis))
     }
 }
 

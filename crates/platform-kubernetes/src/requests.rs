@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     /// The right is another's by now.
     NotOwner,
     /// What it was about is gone.
-    Gone,
+    Gone(String),
     /// It was written meanwhile, by us or another; what it is now comes by the watch.
     Conflict,
     /// For good: it says what is wrong.
@@ -61,7 +61,7 @@ impl Failure {
         };
         let message = status.message.clone();
         match status.code {
-            404 | 410 => Self::Gone,
+            404 | 410 => Self::Gone(message),
             409 => Self::Conflict,
             401 | 403 => Self::Forbidden(message),
             400 | 405 | 413 | 415 | 422 => Self::Refused(message),
@@ -73,11 +73,33 @@ impl Failure {
         }
     }
 
+    /// How long the server wants to be left alone.
+    pub(crate) fn wait(&self) -> Duration {
+        match self {
+            Self::Passing { after, .. } => after.unwrap_or_default(),
+            Self::NotOwner | Self::Gone(_) | Self::Conflict | Self::Refused(_) | Self::Forbidden(_) => {
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// In the server's own words, where it has some.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Gone(words)
+            | Self::Refused(words)
+            | Self::Forbidden(words)
+            | Self::Passing { why: words, .. } => words,
+            Self::NotOwner => "another autoscaler decides".to_owned(),
+            Self::Conflict => "somebody else wrote it at the same time".to_owned(),
+        }
+    }
+
     /// As whoever ordered it hears of it.
     pub(crate) fn outcome(&self) -> OrderOutcome {
         match self {
             Self::NotOwner => OrderOutcome::NotOwner,
-            Self::Gone => OrderOutcome::Gone,
+            Self::Gone(_) => OrderOutcome::Gone,
             Self::Refused(why) => OrderOutcome::Refused(why.clone()),
             Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
             Self::Conflict => OrderOutcome::Retrying("somebody else wrote it at the same time".to_owned()),
@@ -130,7 +152,7 @@ impl Requests {
                 let found = PodCount::new(u32::try_from(found).unwrap_or_default());
                 let is_same = present.metadata.uid.as_deref() == Some(uid);
                 match (is_same, found == errand.from) {
-                    (false, _) => Err(Failure::Gone),
+                    (false, _) => Err(Failure::Gone(format!("another {name} is there by now"))),
                     (true, false) => Ok(OrderOutcome::Conflict { found }),
                     // The patch's tests hold, so it was refused for another reason.
                     (true, true) => Err(Failure::Refused(why)),
@@ -179,7 +201,7 @@ impl Requests {
                 };
                 let parameters = DeleteParams::default().preconditions(preconditions);
                 match self.fenced(fence, api.delete(&name, &parameters)).await {
-                    Ok(_) | Err(Failure::Gone) => Ok(None),
+                    Ok(_) | Err(Failure::Gone(_)) => Ok(None),
                     Err(failure) => Err(failure),
                 }
             }
@@ -217,8 +239,16 @@ impl Requests {
 async fn within<Answer>(
     request: impl Future<Output = Result<Answer, kube::Error>>,
 ) -> Result<Answer, Failure> {
-    let Ok(answer) = tokio::time::timeout(ANSWER_WITHIN, request).await else {
-        let why = format!("the API server did not answer within {} s", ANSWER_WITHIN.as_secs());
+    within_time(ANSWER_WITHIN, request).await
+}
+
+/// The answer to a request, or why there is none.
+pub(crate) async fn within_time<Answer>(
+    patience: Duration,
+    request: impl Future<Output = Result<Answer, kube::Error>>,
+) -> Result<Answer, Failure> {
+    let Ok(answer) = tokio::time::timeout(patience, request).await else {
+        let why = format!("the API server did not answer within {} s", patience.as_secs());
         return Err(Failure::Passing { why, after: None });
     };
     answer.map_err(|error| Failure::of(&error))
@@ -248,7 +278,7 @@ mod tests {
             let status: Status = serde_json::from_value(answer).expect("a Status");
             Failure::of(&kube::Error::Api(Box::new(status)))
         };
-        assert!(matches!(failure(404, 0), Failure::Gone));
+        assert!(matches!(failure(404, 0), Failure::Gone(_)));
         assert!(matches!(failure(409, 0), Failure::Conflict));
         assert!(matches!(failure(403, 0), Failure::Forbidden(_)));
         assert!(matches!(failure(422, 0), Failure::Refused(_)));

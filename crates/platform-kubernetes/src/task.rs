@@ -170,6 +170,10 @@ impl Task {
         for ((_, seat), order) in left.orders {
             self.take_order(seat, order);
         }
+        for (revision, reply) in left.questions {
+            // Whoever asked may have lost patience.
+            let _ = reply.send(self.index.target(&revision));
+        }
     }
 
     fn take_order(&mut self, seat: SeatId, order: PlatformOrder) {
@@ -304,7 +308,7 @@ impl Task {
         let replaced = match &outcome {
             Err(Failure::Passing { after, .. }) => work.failed(*after, now),
             Err(Failure::Conflict | Failure::Forbidden(_)) => work.failed(None, now),
-            Ok(_) | Err(Failure::NotOwner | Failure::Gone | Failure::Refused(_)) => {
+            Ok(_) | Err(Failure::NotOwner | Failure::Gone(_) | Failure::Refused(_)) => {
                 work.done();
                 None
             }
@@ -343,7 +347,7 @@ impl Task {
         let after = match &failure {
             Failure::Passing { after, .. } => *after,
             Failure::NotOwner
-            | Failure::Gone
+            | Failure::Gone(_)
             | Failure::Conflict
             | Failure::Refused(_)
             | Failure::Forbidden(_) => None,

@@ -21,7 +21,7 @@ use crate::lease::LeaseRecord;
 use crate::resources::pod::PodRecord;
 use crate::resources::service::ServiceRecord;
 use crate::resources::workload::WorkloadRecord;
-use crate::resources::{INJECT_LABEL, ObjectKey, pod, service, workload};
+use crate::resources::{ObjectKey, pod, service, workload};
 use crate::slices::{MANAGED_BY, MANAGED_BY_LABEL};
 
 /// Records that wait for the platform's task; watches wait when it is full.
@@ -78,8 +78,8 @@ pub(crate) fn start(client: &Client, namespace: &str) -> mpsc::Receiver<News> {
         workload::read,
         News::Workload,
     );
-    let injected = everything().labels(&format!("{INJECT_LABEL}=true"));
-    spawn(Api::<Pod>::all(all_over(client)), injected, news.clone(), pod::read, News::Pod);
+    // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
+    spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), pod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
     let slices = Api::<EndpointSlice>::all(all_over(client));

@@ -5,17 +5,26 @@
 //! Several autoscalers may share a platform. Each has a seat there, and each bucket of revisions is one seat's at a time: a lease, which the task that
 //! decides renews itself, so that one that hangs loses it.
 
+mod metrics;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use vocabulary::ReplicaName;
 
+pub use crate::metrics::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 pub use orchestration::{PlatformFact, PlatformOrder};
 
 /// What runs the pods.
 pub trait Platform: Send + Sync + 'static {
     /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt): whatever is still ordered from there is refused.
     fn subscribe(&self, owner: &ReplicaName) -> Subscription;
+
+    /// Who is asked for metrics that pods do not report; `None` where there is nobody.
+    fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {
+        None
+    }
 }
 
 /// An autoscaler's place at a platform.

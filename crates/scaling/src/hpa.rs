@@ -8,6 +8,7 @@
 //!
 //! Left out on purpose: who measures, who reads and writes the count, and when. Whoever writes it says so ([`HpaState::note_rescale`]).
 
+mod answers;
 mod conditions;
 mod history;
 mod label;
@@ -40,6 +41,7 @@ use std::time::Duration;
 
 use vocabulary::{PodCount, Timestamp};
 
+pub use self::answers::{MetricAnswers, TargetPods, UsageSource};
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
 pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
 pub(crate) use self::mixed::own_scaling;
@@ -60,7 +62,7 @@ pub use self::spec::{
     Behavior, HpaSpec, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
     ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
 };
-pub use self::state::{HpaState, HpaWarning, MetricStatus, Rescale};
+pub use self::state::{HpaState, HpaWarning, MetricStatus, Rescale, RescaleMemory};
 pub use self::writing::{spec_of, yaml_of};
 
 use self::limits::{LimitedCount, Limiter};
@@ -76,8 +78,27 @@ pub struct HpaScaling {
     pub spec: HpaSpec,
     /// How often all metrics are asked; 1 s … 1 h.
     pub sync_period: Duration,
-    /// What each of its pods requests.
+    /// What each of its pods requests; where the platform is asked for pods, it says that of each.
     pub requests: PodRequests,
+    /// Who says what pods use.
+    pub usage: UsageSource,
+}
+
+impl HpaScaling {
+    /// Whether the values of a metric have to be asked for, because nobody reports them.
+    pub fn is_asked_for(&self, metric: &MetricSpec) -> bool {
+        match metric {
+            MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::External { .. } => true,
+            MetricSpec::Resource { .. } => self.usage == UsageSource::Questions,
+            MetricSpec::Own { .. } => false,
+        }
+    }
+
+    /// Whether somebody has to be asked at a sync.
+    pub(crate) fn is_anything_asked_for(&self) -> bool {
+        self.usage == UsageSource::Questions
+            || self.spec.metrics.iter().any(|metric| self.is_asked_for(metric))
+    }
 }
 
 /// What one pass looks at.

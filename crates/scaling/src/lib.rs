@@ -24,6 +24,6 @@ pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionS
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use multiscaler::{
-    Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ShadowDifference,
-    ShadowStatus,
+    Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ScaleEnding,
+    ShadowDifference, ShadowStatus,
 };

@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde::Serialize;
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
 
-pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin};
+pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin, ScaleEnding};
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::Beginning;
@@ -140,6 +140,9 @@ impl Multiscaler {
                 self.with(revision, |revision, commands| {
                     revision.metrics_answered(round, answers, now, commands);
                 });
+            }
+            Event::ScaleEnded { revision, ending } => {
+                self.with(revision, |revision, _| revision.scale_ended(ending, now));
             }
             Event::ReporterHeard { reporter, second } => self.reporter_heard(reporter, second, now),
             Event::PresentReported { reporter, revision, count } => {

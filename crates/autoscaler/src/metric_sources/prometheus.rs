@@ -1,12 +1,12 @@
 //! One question to a Prometheus server: an instant query, and its one number or what the server says instead.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
+use scaling::ClusterConfig;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use vocabulary::{MilliValue, parse_quantity};
@@ -47,6 +47,12 @@ struct Series {
 }
 
 impl PrometheusServer {
+    /// The one that is configured.
+    pub(super) fn of(config: &ClusterConfig) -> Option<Self> {
+        let url = config.prometheus_url.clone()?;
+        Some(Self { url, bearer_token_file: config.prometheus_bearer_token_file.clone() })
+    }
+
     /// Asks; the error is in the server's words where it has some.
     pub(super) async fn ask(&self, query: &str) -> Result<MilliValue, String> {
         let asked = tokio::time::timeout(PATIENCE, self.attempt(query)).await;
@@ -66,7 +72,7 @@ impl PrometheusServer {
             .map_err(|error| said(&error))?;
         let prefix = uri.path().trim_end_matches('/');
         let mut request = Request::builder()
-            .uri(format!("{prefix}/api/v1/query?query={}", percent_encoded(query)))
+            .uri(format!("{prefix}/api/v1/query?query={}", runtime::percent_encoded(query)))
             .header(header::HOST, format!("{host}:{port}"));
         if let Some(file) = &self.bearer_token_file {
             let token = tokio::fs::read_to_string(file).await.map_err(|error| format!("{file}: {error}"))?;
@@ -107,19 +113,6 @@ fn number_of(body: &[u8]) -> Option<Result<MilliValue, String>> {
     Some(parse_quantity(text).map_err(|_| format!("the value is {text}, which says nothing")))
 }
 
-/// As it may stand in a URL's query.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,10 +142,5 @@ mod tests {
         ] {
             assert_eq!(number_of(body.as_bytes()), expected, "{body}");
         }
-    }
-
-    #[test]
-    fn a_query_is_encoded_to_the_last_byte() {
-        assert_eq!(percent_encoded("sum({a=\"é b\"})"), "sum%28%7Ba%3D%22%C3%A9%20b%22%7D%29");
     }
 }

@@ -67,9 +67,10 @@ async fn without_a_server_every_metric_fails_with_the_remedy() {
         namespace: "default".to_owned(),
         namespace_label: String::new(),
         questions: Arc::new(Semaphore::new(1)),
+        platform: None,
     };
-    let (samples, said) = source.ask(&external(vec![])).await;
-    assert!(matches!(samples, MetricSamples::Failed(_)));
-    assert_eq!(said.answer, "nobody is asked: set prometheus-url in ConfigMap config-autoscaler");
+    let said = source.ask(0, &external(vec![])).await;
+    assert!(matches!(said.samples, MetricSamples::Failed(_)));
+    assert_eq!(said.shown, "nobody is asked: set prometheus-url in ConfigMap config-autoscaler");
     assert_eq!(said.query.as_deref(), Some("sum({__name__=\"jobs_waiting\"})"));
 }

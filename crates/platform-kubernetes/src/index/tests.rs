@@ -237,3 +237,47 @@ fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
     index.tell_what_others_change();
     assert_eq!(told(&mut index), ["revision at 1", "route Direct"]);
 }
+
+/// As `target` has them: whether each pod counts is the algorithm's affair.
+#[test]
+fn the_pods_of_a_target_are_all_that_its_selector_selects() {
+    use crate::resources::pod::tests::running;
+
+    let mut index = index();
+    put_workload(&mut index, 2, &json!({}));
+    put_pod(&mut index, "hello-1", json!({}), "10.1.0.2", "True");
+    let pod = |name: &str, labels: Value| {
+        let metadata = json!({"name": name, "namespace": "default", "uid": name, "labels": labels});
+        let pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "app"}]}, "status": running("10.1.0.3", "True")});
+        crate::resources::pod::read(&serde_json::from_value(pod).expect("a Pod"))
+    };
+    index.put_pod(pod("without-queue-proxy", json!({"app": "hello"})), NOW);
+    index.put_pod(pod("of-another", json!({"app": "other"})), NOW);
+    let names =
+        |index: &Index| index.target(&name()).map(|target| target.pods.into_keys().collect::<Vec<_>>());
+    assert_eq!(names(&index), Some(vec!["hello-1".to_owned(), "without-queue-proxy".to_owned()]));
+    index.remove_pod(&PodName::new("default/without-queue-proxy"));
+    assert_eq!(names(&index), Some(vec!["hello-1".to_owned()]));
+    // Whoever decides hears nothing of pods that it cannot send a request to.
+    assert!(!told(&mut index).contains(&"2 pods".to_owned()));
+}
+
+#[test]
+fn pods_that_two_workloads_of_class_hpa_select_are_ambiguous() {
+    let mut index = index();
+    let class = json!({"autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev", "autoscaling.knative.dev/metric": "cpu"});
+    put_workload(&mut index, 1, &class);
+    put_pod(&mut index, "hello-1", json!({}), "10.1.0.2", "True");
+    let other = |annotations: &Value| {
+        let deployment = json!({
+            "metadata": {"name": "other", "namespace": "default", "uid": "d2", "annotations": annotations},
+            "spec": {"replicas": 1, "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "template": {}},
+        });
+        workload::read(&serde_json::from_value(deployment).expect("a Deployment")).expect("it has a name")
+    };
+    let is_shared = |index: &Index| index.target(&name()).map(|target| target.is_shared);
+    index.put_workload(other(&json!({})), RevisionOrigin::Found);
+    assert_eq!(is_shared(&index), Some(false), "of class kpa");
+    index.put_workload(other(&class), RevisionOrigin::Found);
+    assert_eq!(is_shared(&index), Some(true));
+}

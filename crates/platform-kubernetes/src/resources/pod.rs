@@ -9,7 +9,8 @@ use orchestration::PodFacts;
 use scaling::PodPhase;
 use vocabulary::{LinkAddress, LinkToken, PodName, Timestamp};
 
-use crate::resources::QUEUE_PROXY;
+use crate::resources::scaled_pod::{self, ScaledPodRecord};
+use crate::resources::{INJECT_LABEL, QUEUE_PROXY};
 
 /// The queue-proxy's own numbers, where its environment says no others.
 const REQUESTS_PORT: u16 = 8012;
@@ -29,6 +30,8 @@ pub(crate) struct PodRecord {
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
     pub(crate) life: PodLife,
     pub(crate) trouble: Option<String>,
+    /// What class hpa goes by.
+    pub(crate) scaled: ScaledPodRecord,
 }
 
 /// How far a pod's life has come.
@@ -68,6 +71,7 @@ pub(crate) fn read(pod: &Pod) -> PodRecord {
         queue_proxy: queue_proxy.map(read_queue_proxy),
         life: read_life(pod, &status),
         trouble: read_trouble(&status),
+        scaled: scaled_pod::read(pod),
     }
 }
 
@@ -127,6 +131,11 @@ impl PodRecord {
     /// Unlike any other's in the cluster; its queue-proxy says the same in its hello (`SERVING_POD`).
     pub(crate) fn pod_name(&self) -> PodName {
         PodName::new(&format!("{}/{}", self.namespace, self.name))
+    }
+
+    /// Whether it has, or was to have, a queue-proxy. Others only count.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.queue_proxy.is_some() || self.labels.get(INJECT_LABEL).is_some_and(|value| value == "true")
     }
 
     /// Where it takes requests.

@@ -1,6 +1,7 @@
 //! Which pods are a workload's? Those whose labels its selector asks for, as Kubernetes reads selectors.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -9,17 +10,46 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 pub(crate) struct Selector(LabelSelector);
 
 impl Selector {
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+            && self.0.match_expressions.as_ref().is_none_or(Vec::is_empty)
+    }
+
     pub(crate) fn new(selector: LabelSelector) -> Self {
         Self(selector)
     }
 
     pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         let (exact, requirements) = (&self.0.match_labels, &self.0.match_expressions);
-        let says_something = exact.as_ref().is_some_and(|exact| !exact.is_empty())
-            || requirements.as_ref().is_some_and(|requirements| !requirements.is_empty());
         let exact = exact.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
         let requirements = requirements.iter().flatten().all(|requirement| is_met(requirement, labels));
-        says_something && exact && requirements
+        !self.is_empty() && exact && requirements
+    }
+}
+
+/// As it stands in a query, sorted by label: `a=b,c in (x,y),d notin (z),e,!f`.
+impl fmt::Display for Selector {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = self.0.match_labels.iter().flatten();
+        let exact = exact.map(|(key, value)| (key.clone(), format!("{key}={value}")));
+        let requirements = self.0.match_expressions.iter().flatten().map(|requirement| {
+            let key = &requirement.key;
+            let mut values: Vec<&str> = requirement.values.iter().flatten().map(String::as_str).collect();
+            values.sort_unstable();
+            let values = values.join(",");
+            let text = match requirement.operator.as_str() {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.clone(),
+            };
+            (key.clone(), text)
+        });
+        let mut all: Vec<(String, String)> = exact.chain(requirements).collect();
+        all.sort();
+        let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
+        to.write_str(&texts.join(","))
     }
 }
 
@@ -42,6 +72,16 @@ mod tests {
 
     fn selector(json: &str) -> Selector {
         Selector::new(serde_json::from_str(json).expect("a selector"))
+    }
+
+    #[test]
+    fn a_selector_is_written_sorted_by_label() {
+        let selector = selector(
+            r#"{"matchLabels": {"f": "g", "a": "b"}, "matchExpressions": [
+                {"key": "c", "operator": "In", "values": ["y", "x"]}, {"key": "e", "operator": "DoesNotExist"},
+                {"key": "d", "operator": "NotIn", "values": ["z"]}, {"key": "g", "operator": "Exists"}]}"#,
+        );
+        assert_eq!(selector.to_string(), "a=b,c in (x,y),d notin (z),!e,f=g,g");
     }
 
     #[test]

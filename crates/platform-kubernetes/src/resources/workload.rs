@@ -7,7 +7,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use scaling::config::{
     ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, progress_deadline,
 };
-use scaling::{ClusterConfig, RevisionSettings};
+use scaling::hpa::UsageSource;
+use scaling::hpa::reading::{self, DOCUMENT_ANNOTATION};
+use scaling::{ClusterConfig, Problem, RevisionSettings};
 use vocabulary::{PodCount, RequestTimeouts, RevisionName, parse_duration};
 
 use crate::resources::selector::Selector;
@@ -28,6 +30,8 @@ pub(crate) struct WorkloadRecord {
     pub(crate) revision: RevisionName,
     pub(crate) uid: String,
     pub(crate) wanted: PodCount,
+    /// `status.replicas`, those of an earlier template included.
+    pub(crate) present: PodCount,
     /// Whether a pod of it was ready when this was read.
     pub(crate) has_ready_pod: bool,
     pub(crate) selector: Selector,
@@ -59,7 +63,9 @@ pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
     let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
         template.into_iter().filter(|(key, _)| is_ours(key)).partition(|(key, _)| is_limit(key));
     annotations.extend(own.into_iter().filter(|(key, _)| is_ours(key)));
+    let present = deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or_default();
     Some(WorkloadRecord {
+        present: PodCount::new(u32::try_from(present).unwrap_or_default()),
         revision,
         uid: metadata.uid.clone().unwrap_or_default(),
         // The API server writes 1 where nothing was written.
@@ -82,15 +88,17 @@ fn is_limit(key: &str) -> bool {
 }
 
 impl WorkloadRecord {
+    /// How many pods there are is asked when it matters, so it is no news.
+    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
+        *self == Self { present: self.present, ..other.clone() }
+    }
+
     /// Its settings, or everything that is wrong with them, one line each.
     pub(crate) fn settings(&self, cluster: &ClusterConfig) -> Result<WorkloadSettings, Vec<String>> {
         let mut problems = Vec::new();
         let mut scaling = RevisionSettings::default();
-        match RevisionSettings::parse(&self.annotations, cluster) {
-            Ok(checked) => match checked.value.require_class_of_ours(cluster) {
-                Ok(()) => scaling = checked.value,
-                Err(problem) => problems.push(problem.message),
-            },
+        match self.scaling(cluster) {
+            Ok(settings) => scaling = settings,
             Err(refused) => problems.extend(refused.into_iter().map(|problem| problem.message)),
         }
         let deadline = progress_deadline(&self.annotations).unwrap_or_else(|problem| {
@@ -117,6 +125,27 @@ impl WorkloadRecord {
         }
         let progress_deadline = deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT);
         Ok(WorkloadSettings { scaling, container_concurrency, timeouts, progress_deadline })
+    }
+
+    fn scaling(&self, cluster: &ClusterConfig) -> Result<RevisionSettings, Vec<Problem>> {
+        let mut settings = RevisionSettings::parse(&self.annotations, cluster)?.value;
+        if let Some(text) = self.annotations.get(DOCUMENT_ANNOTATION) {
+            // As in manifests, `yes` is a word.
+            let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+            let yaml = |text: &str| {
+                serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+            };
+            let document = reading::read_annotation(text, yaml)?;
+            let place = format!("annotation {DOCUMENT_ANNOTATION}");
+            let twice = reading::annotations_beside_document(&self.annotations, &place);
+            if !twice.is_empty() {
+                return Err(twice);
+            }
+            settings.document = Some(Box::new(document.value));
+        }
+        settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
+        settings.usage = UsageSource::Questions;
+        Ok(settings)
     }
 
     fn concurrency(&self) -> Result<u32, String> {
@@ -181,6 +210,33 @@ mod tests {
             (9, Some(Duration::from_secs(60)))
         );
         assert_eq!(settings.timeouts.idle, None);
+    }
+
+    #[test]
+    fn a_document_of_class_hpa_stands_in_an_annotation() {
+        let document = "{maxReplicas: 5, metrics: [{type: Pods, pods: {metric: {name: ebb.rps}, target: {type: AverageValue, averageValue: 20}}}]}";
+        let record = workload(&[(DOCUMENT_ANNOTATION, document)], &[]);
+        let settings = record.settings(&ClusterConfig::default()).expect("all is well").scaling;
+        assert_eq!(settings.document.map(|document| document.max), Some(PodCount::new(5)));
+        assert_eq!(settings.usage, UsageSource::Questions);
+
+        let refused = |annotations: &[(&str, &str)]| {
+            workload(annotations, &[]).settings(&ClusterConfig::default()).expect_err("refused").join("\n")
+        };
+        let twice = refused(&[(DOCUMENT_ANNOTATION, document), ("autoscaling.knative.dev/max-scale", "7")]);
+        assert!(twice.contains("max-scale is \"7\"") && twice.contains(DOCUMENT_ANNOTATION), "{twice}");
+        assert!(refused(&[(DOCUMENT_ANNOTATION, "{maxReplicas: 0}")]).contains("maxReplicas"));
+        assert!(refused(&[(DOCUMENT_ANNOTATION, "{maxReplicas")]).contains("is neither YAML nor JSON"));
+    }
+
+    #[test]
+    fn the_short_form_of_class_hpa_is_read() {
+        let class = ("autoscaling.knative.dev/class", "hpa.autoscaling.knative.dev");
+        let record = workload(&[class, ("autoscaling.knative.dev/metric", "cpu")], &[]);
+        let cluster = ClusterConfig::default();
+        let settings = record.settings(&cluster).expect("all is well").scaling;
+        let spec = settings.resolve(&cluster, 0, Duration::from_secs(600)).hpa.expect("it is class hpa");
+        assert_eq!((spec.spec.metrics.len(), spec.usage), (1, UsageSource::Questions));
     }
 
     #[test]

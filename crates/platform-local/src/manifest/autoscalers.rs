@@ -123,19 +123,11 @@ fn service_of(target: &ScaleTarget, node: &Node, report: &mut Report) -> Option<
 
 /// Reads the document in a Service's annotation.
 pub(crate) fn read_annotation(text: &str, place: Option<Place>, report: &mut Report) -> Option<HpaDocument> {
-    let annotation = format!("annotation {}", reading::DOCUMENT_ANNOTATION);
     // As in manifests, `yes` is a word.
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let node = match serde_saphyr::from_str_with_options::<reading::Node>(text, options) {
-        Ok(node) => node,
-        Err(error) => {
-            let error = error.to_string();
-            let error = error.lines().next().unwrap_or_default();
-            report.refuse(place, format!("{annotation} is neither YAML nor JSON: {error}"));
-            return None;
-        }
-    };
-    match reading::read_spec(&node, &annotation) {
+    let yaml =
+        |text: &str| serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string());
+    match reading::read_annotation(text, yaml) {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place, warning.message);

@@ -94,6 +94,7 @@ impl RevisionSettings {
             spec: document?.with_settings(cluster.hpa_settings()),
             sync_period: self.hpa_sync_period.unwrap_or(cluster.hpa_sync_period),
             requests: self.requests.clone(),
+            usage: self.usage,
         })
     }
 

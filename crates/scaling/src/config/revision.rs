@@ -16,10 +16,10 @@ use super::problem::{Checked, Problem};
 use super::reader::{Place, Reader, printable, shown};
 use super::spec::{Aggregation, Metric};
 use super::suggestion;
-use crate::hpa::PodRequests;
 use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
 };
+use crate::hpa::{PodRequests, UsageSource};
 
 /// The annotations of one revision, checked but not yet joined with the cluster's configuration. `None` means that the revision says
 /// nothing and the ConfigMap or the default applies.
@@ -79,6 +79,9 @@ pub struct RevisionSettings {
     /// it.
     #[serde(skip)]
     pub requests: PodRequests,
+    /// Who says what its pods use, put here by the platform that runs them.
+    #[serde(skip)]
+    pub usage: UsageSource,
 }
 
 impl RevisionSettings {
@@ -169,6 +172,7 @@ impl RevisionSettings {
             shadow: reader.boolean(&keys::SHADOW),
             document: None,
             requests: PodRequests::default(),
+            usage: UsageSource::default(),
         }
     }
 

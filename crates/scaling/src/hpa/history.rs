@@ -8,6 +8,7 @@ use std::time::Duration;
 use vocabulary::{PodCount, Timestamp};
 
 use super::spec::Behavior;
+use super::state::Rescale;
 
 /// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many again for changes between
 /// two evaluations. The oldest goes first.
@@ -76,6 +77,24 @@ impl HpaHistory {
         if !self.is_seeded {
             self.is_seeded = true;
             self.recommendations.push(Recommendation { count, at: now });
+        }
+    }
+
+    /// Forgets a change that was noted at this time.
+    pub(super) fn take_event_back(&mut self, change: Rescale, at: Timestamp) {
+        let Rescale { from, to } = change;
+        let (list, size) = if to > from {
+            (&mut self.events.ups, to.value() - from.value())
+        } else {
+            (&mut self.events.downs, from.value() - to.value())
+        };
+        list.pop_if(|event| *event == ScaleEvent { change: size, at });
+    }
+
+    /// Forgets the latest of equal recommendations.
+    pub(super) fn take_recommendation_back(&mut self, recommendation: Recommendation) {
+        if let Some(place) = self.recommendations.iter().rposition(|one| *one == recommendation) {
+            self.recommendations.remove(place);
         }
     }
 

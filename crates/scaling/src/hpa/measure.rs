@@ -206,11 +206,5 @@ fn failure_reason(metric: &MetricSpec, samples: Option<&MetricSamples>) -> Condi
     if let Some(MetricSamples::Failed(failure)) = samples {
         return failure.reason;
     }
-    match metric {
-        MetricSpec::Resource { container: None, .. } => ConditionReason::FailedGetResourceMetric,
-        MetricSpec::Resource { container: Some(_), .. } => ConditionReason::FailedGetContainerResourceMetric,
-        MetricSpec::Pods { .. } | MetricSpec::Own { .. } => ConditionReason::FailedGetPodsMetric,
-        MetricSpec::Object { .. } => ConditionReason::FailedGetObjectMetric,
-        MetricSpec::External { .. } => ConditionReason::FailedGetExternalMetric,
-    }
+    metric.failure_reason()
 }

@@ -22,7 +22,7 @@ use super::samples::{MetricFailure, MetricSamples};
 use super::sentence::{HpaSentence, Mixed, Unmeasured};
 use super::spec::{HpaSpec, MetricSpec, RulesOrigin};
 use super::stabilize::{self, Windows};
-use super::state::{HpaState, MetricStatus, Rescale};
+use super::state::{HpaState, MetricStatus, Rescale, RescaleMemory};
 use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
 use crate::config::ScalingSpec;
@@ -187,6 +187,14 @@ impl MixedDecider {
             let place = stabilize::expired(&self.state.history, spec, now);
             self.state.history.record(Recommendation { count: change.to, at: now }, place);
         }
+    }
+
+    /// A change that was noted was not carried out; see [`HpaState::take_rescale_back`].
+    pub fn take_rescale_back(&mut self, change: Rescale, before: &RescaleMemory, now: Timestamp) {
+        if change.to > change.from && !self.own.is_empty() {
+            self.state.history.take_recommendation_back(Recommendation { count: change.to, at: before.at });
+        }
+        self.state.take_rescale_back(change, before, now);
     }
 
     /// A count could not be written; see [`HpaState::note_failed_rescale`].

@@ -22,6 +22,8 @@ mod short_form;
 pub(in crate::hpa) mod tests;
 
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
-pub use self::document::{HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
+pub use self::document::{
+    HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_annotation, read_document, read_spec,
+};
 pub use self::node::Node;
 pub use self::short_form::document_of_short_form;

@@ -54,6 +54,11 @@ impl PodSamples {
         Self(samples)
     }
 
+    /// In the order of the pods' ids.
+    pub fn iter(&self) -> impl Iterator<Item = &PodSample> {
+        self.0.iter()
+    }
+
     pub(super) fn as_slice(&self) -> &[PodSample] {
         &self.0
     }

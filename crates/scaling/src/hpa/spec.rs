@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vocabulary::{MilliValue, PodCount};
 
+use super::conditions::ConditionReason;
 use super::label::MetricLabel;
 use super::selector::LabelSelector;
 use super::settings::HpaSettings;
@@ -105,11 +106,14 @@ impl MetricSpec {
         }
     }
 
-    /// Whether its values have to be asked for outside of the pods' own reports.
-    pub fn is_asked_for(&self) -> bool {
+    /// Under which condition it is reported that it could not be measured.
+    pub fn failure_reason(&self) -> ConditionReason {
         match self {
-            Self::Pods { .. } | Self::Object { .. } | Self::External { .. } => true,
-            Self::Resource { .. } | Self::Own { .. } => false,
+            Self::Resource { container: None, .. } => ConditionReason::FailedGetResourceMetric,
+            Self::Resource { container: Some(_), .. } => ConditionReason::FailedGetContainerResourceMetric,
+            Self::Pods { .. } | Self::Own { .. } => ConditionReason::FailedGetPodsMetric,
+            Self::Object { .. } => ConditionReason::FailedGetObjectMetric,
+            Self::External { .. } => ConditionReason::FailedGetExternalMetric,
         }
     }
 

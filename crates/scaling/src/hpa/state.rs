@@ -2,7 +2,7 @@
 
 use vocabulary::{PodCount, Timestamp};
 
-use super::conditions::{self, ConditionReason, HpaConditions};
+use super::conditions::{self, ConditionReason, HpaCondition, HpaConditions};
 use super::history::HpaHistory;
 use super::proposal::{NoProposal, Proposal};
 use super::spec::HpaSpec;
@@ -129,12 +129,39 @@ impl HpaState {
         conditions::set(&mut self.conditions.scaled_to_zero, reason, now);
     }
 
+    /// What a change that is noted now would overwrite.
+    pub fn rescale_memory(&self, now: Timestamp) -> RescaleMemory {
+        RescaleMemory {
+            at: now,
+            desired: self.desired,
+            last_scale: self.last_scale,
+            scaled_to_zero: self.conditions.scaled_to_zero,
+        }
+    }
+
+    /// A change that was noted was not carried out after all: no policy looks back on it.
+    pub fn take_rescale_back(&mut self, change: Rescale, before: &RescaleMemory, now: Timestamp) {
+        self.history.take_event_back(change, before.at);
+        self.last_scale = before.last_scale;
+        self.conditions.scaled_to_zero = before.scaled_to_zero;
+        self.note_failed_rescale(before.desired, now);
+    }
+
     /// The answer of the last pass could not be written; the next pass tries again. `before` is what was desired before that pass.
     pub fn note_failed_rescale(&mut self, before: Option<PodCount>, now: Timestamp) {
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedUpdateScale, now);
         self.warnings.push(HpaWarning::FailedRescale);
         self.desired = before;
     }
+}
+
+/// What a noted change overwrites; see [`HpaState::take_rescale_back`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RescaleMemory {
+    pub(super) at: Timestamp,
+    desired: Option<PodCount>,
+    last_scale: Option<Timestamp>,
+    scaled_to_zero: Option<HpaCondition>,
 }
 
 /// A change of the count.

@@ -2,11 +2,11 @@
 
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
-use super::TICK;
 use super::beginning::Beginning;
 use super::hpa::HpaScaler;
 use super::pods::Pods;
 use super::routing;
+use super::{ScaleEnding, TICK};
 use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason};
@@ -154,6 +154,15 @@ impl Algorithm {
         match self {
             Self::Kpa(_) => {}
             Self::Hpa(hpa) => hpa.note_ordered(change, now),
+        }
+    }
+
+    /// An order of a count ended.
+    pub(super) fn note_scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
+        match self {
+            // Its next decision goes by the load alone.
+            Self::Kpa(_) => {}
+            Self::Hpa(hpa) => hpa.note_scale_ended(ending, now),
         }
     }
 

@@ -9,7 +9,7 @@ use vocabulary::{
 
 use crate::config::ScalingSpec;
 use crate::decision::Decision;
-use crate::hpa::{HpaScaling, MetricSamples};
+use crate::hpa::{HpaScaling, MetricAnswers};
 
 /// Where a revision comes from that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,8 +88,15 @@ pub enum Event {
         revision: RevisionId,
         /// Which round.
         round: u64,
-        /// The place of each metric that was asked for in the document, and what is known of it.
-        answers: Vec<(usize, MetricSamples)>,
+        /// What was answered.
+        answers: MetricAnswers,
+    },
+    /// How the last order of a count ended; said where an order failed, and when it was carried out after all.
+    ScaleEnded {
+        /// Of which revision.
+        revision: RevisionId,
+        /// How.
+        ending: ScaleEnding,
     },
     /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
     /// pod's heartbeat, the end of an activator's frame). It is heard.
@@ -137,6 +144,15 @@ pub enum Event {
         /// What is in force.
         routing: Routing,
     },
+}
+
+/// How an order of a count ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleEnding {
+    /// The count was not written, or not yet.
+    Failed,
+    /// It was, after it had failed.
+    WrittenAfterAll,
 }
 
 /// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is
@@ -197,7 +213,7 @@ pub enum Command {
         threshold: Option<u32>,
     },
     /// Ask for those metrics of a document that pods do not report themselves
-    /// ([`crate::hpa::MetricSpec::is_asked_for`]), and say [`Event::MetricsAnswered`].
+    /// ([`HpaScaling::is_asked_for`]), and say [`Event::MetricsAnswered`].
     AskMetrics {
         /// Of which revision.
         revision: RevisionId,

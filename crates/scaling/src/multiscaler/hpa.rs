@@ -16,13 +16,14 @@ use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 
 pub(super) use self::pods::HpaPodBook;
 use super::beginning::Beginning;
-use super::{PodFact, RevisionOrigin};
+use super::{PodFact, RevisionOrigin, ScaleEnding};
 use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::Reason;
 use crate::hpa::{
-    ConditionReason, HpaScaling, MetricFailure, MetricSamples, MetricSpec, MixedDecider, MixedObservation,
-    Rescale, ResourceName, Scale, Selection, metrics_beside_targets,
+    ConditionReason, HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec, MixedDecider,
+    MixedObservation, Rescale, RescaleMemory, ResourceName, Scale, Selection, TargetPods,
+    metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
@@ -37,10 +38,23 @@ pub(super) struct HpaScaler {
     pods: HpaPodBook,
     /// For each metric of the document, what was last answered.
     answers: Vec<MetricSamples>,
+    /// The pods that were answered with them.
+    target: Option<TargetPods>,
+    /// The last change that was ordered, while it may still fail.
+    last_order: Option<LastOrder>,
     desired: Option<PodCount>,
     reasons: Vec<Reason>,
     sync: Sync,
     rounds: u64,
+}
+
+/// A change of the count that was ordered.
+#[derive(Clone, Debug)]
+struct LastOrder {
+    change: Rescale,
+    /// What was remembered before it, and is again if it fails.
+    before: RescaleMemory,
+    has_failed: bool,
 }
 
 /// Between two syncs, or in one.
@@ -71,6 +85,8 @@ impl HpaScaler {
         }
         Self {
             answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
+            target: None,
+            last_order: None,
             sync: Sync::At(now + settings.sync_period),
             deciders,
             settings,
@@ -155,12 +171,13 @@ impl HpaScaler {
                 while next <= now {
                     next += self.settings.sync_period;
                 }
-                if !self.settings.spec.metrics.iter().any(MetricSpec::is_asked_for) {
+                if !self.settings.is_anything_asked_for() {
                     self.sync = Sync::At(next);
                     return Some(SyncStep::Decide);
                 }
                 self.rounds += 1;
-                self.answers.fill(unanswered());
+                self.answers = self.settings.spec.metrics.iter().map(unanswered).collect();
+                self.target = None;
                 self.sync = Sync::Asking { until: now + ANSWERS_WITHIN, next };
                 Some(SyncStep::Ask { round: self.rounds, settings: Arc::clone(&self.settings) })
             }
@@ -174,17 +191,13 @@ impl HpaScaler {
 
     /// Takes in the answers to a round of questions, each with the place of its metric; whether the sync goes
     /// on. Those of an earlier round, and those to another document's questions, are late.
-    pub(super) fn answered(
-        &mut self,
-        round: u64,
-        answers: Vec<(usize, MetricSamples)>,
-        now: Timestamp,
-    ) -> bool {
+    pub(super) fn answered(&mut self, round: u64, answers: MetricAnswers, now: Timestamp) -> bool {
         let Sync::Asking { next, .. } = self.sync else { return false };
         if round != self.rounds {
             return false;
         }
-        for (index, answer) in answers {
+        self.target = answers.target;
+        for (index, answer) in answers.samples {
             if let Some(known) = self.answers.get_mut(index) {
                 *known = answer;
             }
@@ -195,9 +208,15 @@ impl HpaScaler {
 
     /// Every metric has said what it says: decides.
     pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
-        let scale =
-            Scale { replicas: wanted, status_replicas: self.pods.present(), selection: Selection::Unique };
-        let pods = self.pods.all(&self.settings.requests);
+        let TargetPods { pods, present, selection } = match self.target.take() {
+            Some(target) => target,
+            None => TargetPods {
+                pods: self.pods.all(&self.settings.requests),
+                present: self.pods.present(),
+                selection: Selection::Unique,
+            },
+        };
+        let scale = Scale { replicas: wanted, status_replicas: present, selection };
         let mut samples: Vec<MetricSamples> = self
             .settings
             .spec
@@ -214,6 +233,9 @@ impl HpaScaler {
 
     fn samples_of(&self, metric: &MetricSpec, answer: &MetricSamples, now: Timestamp) -> MetricSamples {
         let MetricSpec::Resource { resource, container, .. } = metric else { return answer.clone() };
+        if self.settings.is_asked_for(metric) {
+            return answer.clone();
+        }
         let has_container =
             |name: &str| self.settings.requests.containers.iter().any(|one| *one.name == *name);
         if let Some(name) = container.as_deref().filter(|name| !has_container(name)) {
@@ -234,7 +256,25 @@ impl HpaScaler {
 
     pub(super) fn note_ordered(&mut self, change: Rescale, now: Timestamp) {
         if change.from != change.to {
+            let before = self.deciders.state().rescale_memory(now);
             self.deciders.note_rescale(&self.settings.spec, change, now);
+            self.last_order = Some(LastOrder { change, before, has_failed: false });
+        }
+    }
+
+    /// The last order failed, and what follows from a change that was carried out did not happen; or it was carried out later.
+    pub(super) fn note_scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
+        let Some(order) = &mut self.last_order else { return };
+        match ending {
+            ScaleEnding::Failed if !order.has_failed => {
+                order.has_failed = true;
+                self.deciders.take_rescale_back(order.change, &order.before, now);
+            }
+            ScaleEnding::WrittenAfterAll if order.has_failed => {
+                self.deciders.note_rescale(&self.settings.spec, order.change, now);
+                self.last_order = None;
+            }
+            ScaleEnding::Failed | ScaleEnding::WrittenAfterAll => {}
         }
     }
 
@@ -247,9 +287,9 @@ impl HpaScaler {
 }
 
 /// What a metric has until its source has answered.
-fn unanswered() -> MetricSamples {
+fn unanswered(metric: &MetricSpec) -> MetricSamples {
     MetricSamples::Failed(MetricFailure {
-        reason: ConditionReason::FailedGetExternalMetric,
+        reason: metric.failure_reason(),
         words: format!("no answer within {}", vocabulary::format_duration(ANSWERS_WITHIN)).into(),
     })
 }

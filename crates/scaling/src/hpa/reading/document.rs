@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vocabulary::PodCount;
 
+use super::beside::DOCUMENT_ANNOTATION;
 use super::flat_metrics::flat_body;
 use super::metrics::{nested_body, reference};
 use super::node::Node;
@@ -78,6 +79,22 @@ pub fn read_spec(node: &Node, place: &str) -> Result<Checked<HpaDocument>, Vec<P
         SpecReader { version: HpaApiVersion::V2, annotations: None }.read(fields, &mut problems)
     });
     finish(document, problems)
+}
+
+/// Reads the annotation of a workload: the text is YAML or JSON, which the caller can read.
+pub fn read_annotation(
+    text: &str,
+    yaml: impl FnOnce(&str) -> Result<Node, String>,
+) -> Result<Checked<HpaDocument>, Vec<Problem>> {
+    let place = format!("annotation {DOCUMENT_ANNOTATION}");
+    match yaml(text) {
+        Ok(node) => read_spec(&node, &place),
+        Err(error) => {
+            let error = error.lines().next().unwrap_or_default();
+            let message = format!("{place} is neither YAML nor JSON: {error}");
+            Err(vec![Problem { key: DOCUMENT_ANNOTATION.to_owned(), message }])
+        }
+    }
 }
 
 /// Reads a whole document of kind `HorizontalPodAutoscaler`.

@@ -5,10 +5,10 @@ use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 use super::{Commands, Revision};
 use crate::decider::Observation;
 use crate::decision::Trigger;
-use crate::hpa::MetricSamples;
-use crate::multiscaler::Command;
+use crate::hpa::MetricAnswers;
 use crate::multiscaler::algorithm::Algorithm;
 use crate::multiscaler::hpa::SyncStep;
+use crate::multiscaler::{Command, ScaleEnding};
 use crate::scale_to_zero::Plan;
 
 impl Revision {
@@ -27,7 +27,7 @@ impl Revision {
     pub(in crate::multiscaler) fn metrics_answered(
         &mut self,
         round: u64,
-        answers: Vec<(usize, MetricSamples)>,
+        answers: MetricAnswers,
         now: Timestamp,
         commands: &mut Commands,
     ) {
@@ -36,6 +36,11 @@ impl Revision {
         if hpa.answered(round, answers, now) {
             self.sync(now, commands);
         }
+    }
+
+    /// Policies look back on changes that were carried out, and only on those.
+    pub(in crate::multiscaler) fn scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
+        self.algorithm.note_scale_ended(ending, now);
     }
 
     pub(in crate::multiscaler) fn metrics_beside_targets(&self) -> Option<String> {

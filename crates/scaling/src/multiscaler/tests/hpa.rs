@@ -1,5 +1,6 @@
 //! A revision of class hpa among its reporters, pods and activators: when it asks, and what it orders.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{MilliValue, ResourceUsage};
@@ -8,8 +9,10 @@ use super::*;
 use crate::config::{ClusterConfig, RevisionSettings};
 use crate::hpa::reading::HpaDocument;
 use crate::hpa::{
-    ContainerRequests, LabelSelector, MetricIdentifier, MetricSamples, MetricSpec, PodRequests, ResourceName,
-    ResourceRequests, ResourceTarget, TotalTarget,
+    Behavior, ContainerRequests, HpaPod, HpaPodPhase, HpaPods, HpaScaling, LabelSelector, MetricAnswers,
+    MetricIdentifier, MetricSamples, MetricSpec, PodRequests, PodSample, PodSamples, PolicyAmount,
+    ReadyCondition, ReadyStatus, ResourceName, ResourceRequests, ResourceTarget, ScalingPolicy, ScalingRules,
+    Selection, TargetPods, TotalTarget, UsageSource,
 };
 
 /// The settings that a document means, on pods that request a core each.
@@ -82,6 +85,7 @@ impl World {
 
     fn answer(&mut self, round: u64, backlog: i64) -> Vec<Command> {
         let answers = vec![(0, MetricSamples::Series(vec![MilliValue::new(backlog * 1000)]))];
+        let answers = MetricAnswers { samples: answers, target: None };
         self.handle(Event::MetricsAnswered { revision: REVISION, round, answers })
     }
 }
@@ -293,4 +297,104 @@ fn in_shadow_everything_is_decided_and_nothing_ordered() {
     assert_eq!(world.status().shadow, None);
     world.busy(16, 900, 0);
     assert_eq!(world.scale_orders().len(), 1, "from now on it is done");
+}
+
+/// On a cluster the platform is asked for what pods use, and says which pods there are.
+fn asked_of_the_platform(mut spec: ScalingSpec) -> ScalingSpec {
+    let hpa = HpaScaling { usage: UsageSource::Questions, ..(*spec.hpa.expect("it is class hpa")).clone() };
+    spec.hpa = Some(Arc::new(hpa));
+    spec
+}
+
+impl World {
+    /// These pods use so much of the core that each requests; of others nothing is known.
+    fn answer_usage(&mut self, round: u64, pods: u32, selection: Selection) -> Vec<Command> {
+        let at = self.now;
+        let pod = |number| HpaPod {
+            pod: PodId(number),
+            phase: HpaPodPhase::Running,
+            is_deleted: false,
+            started: Some(Timestamp::ZERO),
+            ready: Some(ReadyCondition { status: ReadyStatus::True, since: Timestamp::ZERO }),
+            requests: PodRequests {
+                pod_level: None,
+                containers: vec![ContainerRequests {
+                    name: "app".into(),
+                    requests: ResourceRequests {
+                        cpu: Some(MilliValue::new(1000)),
+                        ..ResourceRequests::default()
+                    },
+                }],
+            },
+        };
+        let sample = |number| PodSample {
+            pod: PodId(number),
+            value: MilliValue::new(900),
+            at,
+            window: Duration::from_secs(15),
+        };
+        let samples = MetricSamples::PerPod(PodSamples::new((0..pods).map(sample).collect()));
+        let pods = HpaPods::new((0..pods).map(pod).collect());
+        let target = TargetPods { pods, present: PodCount::new(2), selection };
+        let answers = MetricAnswers { samples: vec![(0, samples)], target: Some(target) };
+        self.handle(Event::MetricsAnswered { revision: REVISION, round, answers })
+    }
+}
+
+#[test]
+fn where_the_platform_is_asked_its_pods_and_samples_count_and_no_others() {
+    let mut world = World::new(asked_of_the_platform(settings(1, 10, vec![cpu()])));
+    world.create(2);
+    world.activator_starts();
+    world.busy(16, 10, 0);
+    assert_eq!(world.asked(), [1]);
+    assert_eq!(world.scale_orders(), [], "what pods report does not count");
+    world.answer_usage(1, 2, Selection::Unique);
+    assert_eq!(world.scale_orders().last().map(|(_, count)| *count), Some(4), "90 % of 50 % on two pods");
+}
+
+#[test]
+fn pods_that_are_anothers_too_change_nothing() {
+    let mut world = World::new(asked_of_the_platform(settings(1, 10, vec![cpu()])));
+    world.create(2);
+    world.activator_starts();
+    world.busy(16, 10, 0);
+    world.answer_usage(1, 2, Selection::Ambiguous);
+    assert_eq!(world.scale_orders(), []);
+}
+
+/// A policy of one pod in ten minutes: whether a change counts for it is seen in the next one.
+#[test]
+fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
+    for (endings, expected) in [
+        (&[][..], None),
+        (&[ScaleEnding::Failed][..], Some(3)),
+        (&[ScaleEnding::Failed, ScaleEnding::Failed, ScaleEnding::WrittenAfterAll][..], None),
+    ] {
+        let mut spec = asked_of_the_platform(settings(1, 10, vec![cpu()]));
+        let policy = ScalingPolicy { amount: PolicyAmount::Pods(1), period: Duration::from_secs(600) };
+        let scale_up = ScalingRules { policies: vec![policy], ..ScalingRules::default_up() };
+        let behavior = Behavior { scale_up, scale_down: ScalingRules::default_down() };
+        let mut hpa = (*spec.hpa.clone().expect("it is class hpa")).clone();
+        hpa.spec.behavior = Some(behavior);
+        spec.hpa = Some(Arc::new(hpa));
+        let mut world = World::new(spec);
+        world.create(2);
+        world.activator_starts();
+        world.busy(16, 0, 0);
+        world.answer_usage(1, 2, Selection::Unique);
+        assert_eq!(world.scale_orders().last().map(|(_, count)| *count), Some(3));
+        for &ending in endings {
+            world.handle(Event::ScaleEnded { revision: REVISION, ending });
+        }
+        if endings.last() == Some(&ScaleEnding::Failed) {
+            // As somebody who reads the count again says it.
+            world.create(2);
+        }
+        world.forget();
+        world.for_seconds(15);
+        let round = *world.asked().last().expect("the next sync asks");
+        world.answer_usage(round, 2, Selection::Unique);
+        assert_eq!(world.scale_orders().last().map(|(_, count)| *count), expected, "{endings:?}");
+    }
 }

@@ -1,0 +1,92 @@
+//! How an order ended, and what follows from that.
+
+use std::sync::Arc;
+
+use scaling::{Event, ScaleEnding};
+use vocabulary::{PodCount, PodId, RevisionId};
+
+use super::FactIntake;
+use crate::departures::LeaveTaking;
+use crate::order_book::Purpose;
+use crate::orders::{OrderId, OrderOutcome};
+
+impl FactIntake<'_> {
+    pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+        let Some(purpose) = self.state.orders.ended(order, &outcome) else { return };
+        match purpose {
+            Purpose::Scale(id) => self.scale_ended(id, outcome),
+            Purpose::Route(id) => self.route_ended(id, order, outcome),
+            Purpose::Release(id, pod) => self.release_ended(id, pod, &outcome),
+            Purpose::Notice => {}
+        }
+    }
+
+    fn scale_ended(&mut self, id: RevisionId, outcome: OrderOutcome) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let failed = Event::ScaleEnded { revision: id, ending: ScaleEnding::Failed };
+        match outcome {
+            OrderOutcome::Conflict { found } => {
+                self.state.tell(failed, self.now);
+                self.count_found(id, found);
+            }
+            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) => {
+                record.order_trouble = Some(text);
+                // Nobody tries that order again. Class hpa does at its next sync, from the count that there is; class kpa when its answer changes.
+                let present = record.spec.hpa.is_some().then_some(record.facts.wanted);
+                self.state.tell(failed, self.now);
+                if let Some(present) = present {
+                    self.count_found(id, present);
+                }
+            }
+            OrderOutcome::Retrying(text) => {
+                record.order_trouble = Some(text);
+                self.state.tell(failed, self.now);
+            }
+            OrderOutcome::Done => {
+                if record.order_trouble.take().is_some() {
+                    let ending = ScaleEnding::WrittenAfterAll;
+                    self.state.tell(Event::ScaleEnded { revision: id, ending }, self.now);
+                }
+            }
+            OrderOutcome::Superseded | OrderOutcome::Gone | OrderOutcome::NotOwner => {}
+        }
+    }
+
+    /// Another count than the ordered one is there; it stays, and the next decision goes on from it.
+    fn count_found(&mut self, id: RevisionId, found: PodCount) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        record.wanted = found;
+        let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
+        self.state.tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
+        self.state.touched.insert(id);
+    }
+
+    fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        match outcome {
+            OrderOutcome::Done => {
+                if let Some((latest, route)) = &record.route.ordered
+                    && *latest == order
+                {
+                    record.route.written = Some(route.clone());
+                    self.state.proven.insert(id);
+                }
+            }
+            OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
+                record.order_trouble = Some(text);
+            }
+            OrderOutcome::Superseded
+            | OrderOutcome::Conflict { .. }
+            | OrderOutcome::Gone
+            | OrderOutcome::NotOwner => {}
+        }
+    }
+
+    fn release_ended(&mut self, id: RevisionId, pod: PodId, outcome: &OrderOutcome) {
+        let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
+        if *outcome == OrderOutcome::Done && record.leave == LeaveTaking::Released {
+            record.leave = LeaveTaking::Gone;
+            self.state.tell_pod_its_departure(id, pod);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Who is asked on a cluster for what pods use and for other metrics: the API server, behind which others serve three APIs.
+//!
+//! What pods use is asked for a namespace as a whole, once a period however many workloads there are; everything else once for each path. Which pods there
+//! are, since when they run and what they request is known from the watch, and is read after the answers have come, as Kubernetes' own autoscaler does.
+
+mod answer_cache;
+mod paths;
+mod records;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use kube::Client;
+use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
+use runtime::Clock;
+use scaling::hpa::{
+    MetricFailure, MetricIdentifier, MetricSamples, MetricSpec, ObjectReference, ResourceName,
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, oneshot};
+use vocabulary::RevisionName;
+
+use self::answer_cache::{AnswerCache, Shared};
+use self::records::{
+    ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
+    PodMetricsList,
+};
+use crate::desk::Desk;
+use crate::requests::{Failure, within_time};
+use crate::resources::selector::Selector;
+use crate::target::{NamedSample, TargetRecord};
+use crate::wall::Moment;
+
+/// A server that does not answer within this time is given up for this round, which has a little longer.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Requests that are under way at once; others wait their turn.
+const REQUESTS_MAX: usize = 16;
+/// Kinds get no new plural while a cluster runs; a kind that was not there may come.
+const KINDS_LAST: Duration = Duration::from_secs(300);
+/// Where an answer does not say over how long it was measured, as Kubernetes assumes.
+const WINDOW_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The metrics APIs of a cluster.
+#[derive(Debug)]
+pub(crate) struct MetricApis {
+    server: Server,
+    desk: Arc<Desk>,
+    pods: AnswerCache<PodMetricsList>,
+    values: AnswerCache<MetricValueList>,
+    external: AnswerCache<ExternalMetricValueList>,
+    groups: AnswerCache<ApiGroup>,
+    kinds: AnswerCache<ApiResourceList>,
+}
+
+/// Whom to ask.
+struct Server {
+    client: Client,
+    clock: Clock,
+    turns: Semaphore,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+/// What was asked for one metric, and what came.
+struct Asked {
+    query: Option<String>,
+    answer: Result<Answered, Arc<str>>,
+}
+
+/// Of which kind it is depends on the metric.
+enum Answered {
+    Pods(Arc<PodMetricsList>),
+    Values(Arc<MetricValueList>),
+    External(Arc<ExternalMetricValueList>),
+}
+
+impl MetricSource for MetricApis {
+    fn ask(&self, question: MetricQuestion) -> MetricFuture<'_> {
+        Box::pin(self.answer(question))
+    }
+}
+
+impl MetricApis {
+    pub(crate) fn new(client: Client, clock: Clock, desk: Arc<Desk>) -> Self {
+        Self {
+            server: Server { client, clock, turns: Semaphore::new(REQUESTS_MAX) },
+            desk,
+            pods: AnswerCache::new(clock),
+            values: AnswerCache::new(clock),
+            external: AnswerCache::new(clock),
+            groups: AnswerCache::new(clock),
+            kinds: AnswerCache::new(clock),
+        }
+    }
+
+    async fn answer(&self, question: MetricQuestion) -> MetricReply {
+        let Some(target) = self.target(&question.revision).await else { return MetricReply::default() };
+        let metrics = &question.settings.spec.metrics;
+        let round = Round {
+            apis: self,
+            namespace: question.revision.namespace(),
+            pods: &target.selector,
+            period: question.settings.sync_period,
+        };
+        let wanted = question.metrics.iter().filter_map(|&index| Some((index, metrics.get(index)?)));
+        let asked =
+            join_all(wanted.map(async |(index, metric)| (index, metric, round.ask(metric).await))).await;
+        let Some(target) = self.target(&question.revision).await else { return MetricReply::default() };
+        let moment = Moment::now(self.server.clock);
+        let answers = asked.into_iter().map(|(index, metric, asked)| {
+            let samples = asked.answer.and_then(|answered| {
+                samples_of(metric, &answered, &target, moment).map_err(Arc::<str>::from)
+            });
+            let (samples, shown) = match samples {
+                Ok((samples, shown)) => (samples, shown),
+                Err(words) => {
+                    let shown = words.to_string();
+                    let reason = metric.failure_reason();
+                    (MetricSamples::Failed(MetricFailure { reason, words }), shown)
+                }
+            };
+            MetricAnswer { metric: index, samples, query: asked.query, shown }
+        });
+        MetricReply { answers: answers.collect(), target: Some(target.pods(moment)) }
+    }
+
+    /// As the platform's task has it.
+    async fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
+        let (reply, answer) = oneshot::channel();
+        self.desk.leave(|left| left.questions.push((revision.clone(), reply)));
+        answer.await.ok().flatten()
+    }
+}
+
+/// The questions of one sync of one revision.
+struct Round<'a> {
+    apis: &'a MetricApis,
+    namespace: &'a str,
+    pods: &'a Selector,
+    period: Duration,
+}
+
+impl Round<'_> {
+    async fn ask(&self, metric: &MetricSpec) -> Asked {
+        let (apis, period) = (self.apis, self.period);
+        let path = match metric {
+            MetricSpec::Resource { .. } => Ok(paths::pod_metrics(self.namespace)),
+            MetricSpec::External { metric, .. } => Ok(paths::external(self.namespace, named(metric))),
+            MetricSpec::Pods { metric, .. } => self
+                .custom_version()
+                .await
+                .map(|version| paths::of_pods(version, self.namespace, named(metric), self.pods)),
+            MetricSpec::Object { described, metric, .. } => self.object_path(described, metric).await,
+            MetricSpec::Own { .. } => Err("it is measured by ebb itself".into()),
+        };
+        let path = match path {
+            Ok(path) => path,
+            Err(words) => return Asked { query: None, answer: Err(words) },
+        };
+        let server = &apis.server;
+        let answer = match metric {
+            MetricSpec::Resource { .. } => {
+                apis.pods.get(&path, period, server.get(&path)).await.map(Answered::Pods)
+            }
+            MetricSpec::External { .. } => {
+                apis.external.get(&path, period, server.get(&path)).await.map(Answered::External)
+            }
+            MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::Own { .. } => {
+                apis.values.get(&path, period, server.get(&path)).await.map(Answered::Values)
+            }
+        };
+        Asked { query: Some(format!("GET {path}")), answer }
+    }
+
+    /// Asked anew every period, for an adapter may be exchanged.
+    async fn custom_version(&self) -> Result<&'static str, Arc<str>> {
+        let path = paths::custom_group();
+        let group: Shared<ApiGroup> =
+            self.apis.groups.get(&path, self.period, self.apis.server.get(&path)).await;
+        let group = group.map_err(|words| format!("{path}: {words}"))?;
+        let serves = |version: &&&str| group.versions.iter().any(|one| one.version == **version);
+        paths::CUSTOM_VERSIONS.iter().find(serves).copied().ok_or_else(|| {
+            let versions: Vec<&str> = group.versions.iter().map(|one| one.version.as_str()).collect();
+            format!("{path} serves {} and none of {}", versions.join(", "), paths::CUSTOM_VERSIONS.join(", "))
+                .into()
+        })
+    }
+
+    async fn object_path(
+        &self,
+        described: &ObjectReference,
+        metric: &MetricIdentifier,
+    ) -> Result<String, Arc<str>> {
+        let path = paths::resources(&described.api_version);
+        let kinds = self.apis.kinds.get(&path, KINDS_LAST, self.apis.server.get(&path)).await;
+        let kinds = kinds.map_err(|words| format!("{path}: {words}"))?;
+        let plural = kinds.plural_of(&described.kind);
+        let plural = plural.ok_or_else(|| format!("{path} has no kind {}", described.kind))?;
+        let resource = paths::qualified(plural, &described.api_version);
+        let version = self.custom_version().await?;
+        Ok(paths::of_object(version, self.namespace, named(metric), (&resource, &described.name)))
+    }
+}
+
+impl Server {
+    async fn get<Record: DeserializeOwned>(&self, path: &str) -> Result<Record, Failure> {
+        let _turn = self.turns.acquire().await.expect("it is never closed");
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|error| Failure::Refused(format!("{path} is no path: {error}")))?;
+        within_time(PATIENCE, self.client.request(request)).await
+    }
+}
+
+fn named(metric: &MetricIdentifier) -> (&str, &scaling::hpa::LabelSelector) {
+    (&metric.name, &metric.selector)
+}
+
+/// What an answer says of a target, and in a word for people.
+fn samples_of(
+    metric: &MetricSpec,
+    answered: &Answered,
+    target: &TargetRecord,
+    moment: Moment,
+) -> Result<(MetricSamples, String), String> {
+    let samples = match answered {
+        Answered::Pods(list) => usage_of_pods(metric, list, target)?,
+        Answered::Values(list) if metric.is_per_pod() => {
+            let sample = |item: &'_ ObjectMetricValue| -> Result<(String, _, _), String> {
+                Ok((item.described.name.clone(), item.value()?, item.timestamp))
+            };
+            let values = list.items.iter().map(sample).collect::<Result<Vec<_>, _>>()?;
+            let samples: Vec<NamedSample<'_>> = values
+                .iter()
+                .map(|(pod, value, at)| NamedSample { pod, value: *value, at: *at, window: WINDOW_DEFAULT })
+                .collect();
+            return per_pod(&samples, target, moment);
+        }
+        Answered::Values(list) => {
+            return series(list.items.iter().map(ObjectMetricValue::value).collect::<Result<_, _>>()?);
+        }
+        Answered::External(list) => return series(list.values()?),
+    };
+    per_pod(&samples, target, moment)
+}
+
+/// Of all pods of the namespace those that are the target's, or were a moment ago.
+fn usage_of_pods<'a>(
+    metric: &MetricSpec,
+    list: &'a PodMetricsList,
+    target: &TargetRecord,
+) -> Result<Vec<NamedSample<'a>>, String> {
+    let MetricSpec::Resource { resource, container, .. } = metric else { return Ok(Vec::new()) };
+    let is_meant = |pod: &&PodMetrics| {
+        target.pods.contains_key(&pod.metadata.name) || target.selector.selects(&pod.metadata.labels)
+    };
+    let mut samples = Vec::new();
+    for pod in list.items.iter().filter(is_meant) {
+        let Some(value) = pod.usage(resource, container.as_deref()) else { continue };
+        let window = pod.window()?;
+        samples.push(NamedSample { pod: &pod.metadata.name, value, at: pod.timestamp, window });
+    }
+    if samples.is_empty() {
+        return Err(no_usage(resource, list, target));
+    }
+    Ok(samples)
+}
+
+fn no_usage(resource: &ResourceName, list: &PodMetricsList, target: &TargetRecord) -> String {
+    let (all, own) = (list.items.len(), target.pods.len());
+    format!(
+        "the metrics API says nothing of the {} of these {own} pods, and knows {all} in the namespace",
+        resource.name()
+    )
+}
+
+fn per_pod(
+    samples: &[NamedSample<'_>],
+    target: &TargetRecord,
+    moment: Moment,
+) -> Result<(MetricSamples, String), String> {
+    if samples.is_empty() {
+        return Err("the list that was answered is empty".to_owned());
+    }
+    let shown = format!("{} pods", samples.len());
+    Ok((MetricSamples::PerPod(target.samples(samples, moment)), shown))
+}
+
+fn series(values: Vec<vocabulary::MilliValue>) -> Result<(MetricSamples, String), String> {
+    if values.is_empty() {
+        return Err("the list that was answered is empty".to_owned());
+    }
+    let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
+    Ok((MetricSamples::Series(values), shown.join(" + ")))
+}
+
+#[cfg(test)]
+mod tests;

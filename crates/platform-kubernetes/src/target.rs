@@ -1,0 +1,62 @@
+//! The pods of a workload of class hpa as they are at one moment, and whose the samples are that were measured in them.
+//!
+//! Samples know pods by name, the algorithm by number, and a number means something within one round only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scaling::hpa::{HpaPods, PodSample, PodSamples, Selection, TargetPods};
+use vocabulary::{MilliValue, PodCount, PodId};
+
+use crate::resources::scaled_pod::ScaledPodRecord;
+use crate::resources::selector::Selector;
+use crate::wall::Moment;
+
+/// What the index knows of a workload's pods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TargetRecord {
+    pub(crate) selector: Selector,
+    /// By name.
+    pub(crate) pods: BTreeMap<String, ScaledPodRecord>,
+    /// `status.replicas`.
+    pub(crate) present: PodCount,
+    /// Another workload of this class selects one of the pods too.
+    pub(crate) is_shared: bool,
+}
+
+/// One sample, whose pod may be a stranger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedSample<'a> {
+    pub(crate) pod: &'a str,
+    pub(crate) value: MilliValue,
+    pub(crate) at: jiff::Timestamp,
+    pub(crate) window: std::time::Duration,
+}
+
+impl TargetRecord {
+    pub(crate) fn pods(&self, moment: Moment) -> TargetPods {
+        let pods = self.pods.values().zip(0..).map(|(pod, number)| pod.on_axis(PodId(number), moment));
+        let selection = if self.selector.is_empty() {
+            Selection::Absent
+        } else if self.is_shared {
+            Selection::Ambiguous
+        } else {
+            Selection::Unique
+        };
+        TargetPods { pods: HpaPods::new(pods.collect()), present: self.present, selection }
+    }
+
+    /// Those of strangers (the pod has gone meanwhile) count too, as in Kubernetes, under numbers of their own.
+    pub(crate) fn samples(&self, samples: &[NamedSample<'_>], moment: Moment) -> PodSamples {
+        let own: BTreeMap<&str, u32> = self.pods.keys().map(String::as_str).zip(0..).collect();
+        let strangers: BTreeSet<&str> =
+            samples.iter().map(|sample| sample.pod).filter(|name| !own.contains_key(name)).collect();
+        let first = u32::try_from(own.len()).unwrap_or(u32::MAX);
+        let strangers: BTreeMap<&str, u32> = strangers.into_iter().zip(first..).collect();
+        let numbered = samples.iter().filter_map(|sample| {
+            let number = own.get(sample.pod).or_else(|| strangers.get(sample.pod))?;
+            let NamedSample { value, window, .. } = *sample;
+            Some(PodSample { pod: PodId(*number), value, at: moment.on_axis(sample.at), window })
+        });
+        PodSamples::new(numbered.collect())
+    }
+}

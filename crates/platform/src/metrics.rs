@@ -1,0 +1,49 @@
+//! Metrics that only the platform can be asked for: what pods use where they do not say so themselves, and numbers that others serve there.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use scaling::hpa::{HpaScaling, MetricSamples, TargetPods};
+use vocabulary::RevisionName;
+
+/// What a platform is asked at one sync of a revision.
+#[derive(Clone, Debug)]
+pub struct MetricQuestion {
+    /// Of which revision.
+    pub revision: RevisionName,
+    /// What it goes by.
+    pub settings: Arc<HpaScaling>,
+    /// The places of the metrics that are wanted; there may be none, and only the pods matter.
+    pub metrics: Vec<usize>,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, Default)]
+pub struct MetricReply {
+    /// The pods to which the samples belong; `None` if the platform does not know the revision any more.
+    pub target: Option<TargetPods>,
+    /// One for each metric that was wanted.
+    pub answers: Vec<MetricAnswer>,
+}
+
+/// What came of one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricAnswer {
+    /// Its place.
+    pub metric: usize,
+    /// What is known of it.
+    pub samples: MetricSamples,
+    /// How it was asked for; `None` if there was no way to ask.
+    pub query: Option<String>,
+    /// A number, or why there is none, for people.
+    pub shown: String,
+}
+
+/// An answer that takes a while.
+pub type MetricFuture<'a> = Pin<Box<dyn Future<Output = MetricReply> + Send + 'a>>;
+
+/// A platform that answers questions about metrics.
+pub trait MetricSource: Send + Sync {
+    /// Asks; takes a few seconds at most.
+    fn ask(&self, question: MetricQuestion) -> MetricFuture<'_>;
+}
