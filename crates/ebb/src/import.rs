@@ -1,6 +1,7 @@
 //! `ebb import`: an autoscaler of somebody else's goes in, annotations that mean the same come out, and what
 //! has no equivalent is named.
 
+mod http_add_on;
 mod scaled_object;
 
 use std::fmt::Write as _;
@@ -69,11 +70,13 @@ fn import(document: &Node) -> Result<Imported, Vec<String>> {
     match text_at(document, &["kind"]) {
         Some("HorizontalPodAutoscaler") => autoscaler(document),
         Some("ScaledObject") => scaled_object::import(document),
+        Some("HTTPScaledObject") => http_add_on::scaled_object(document),
+        Some("InterceptorRoute") => http_add_on::route(document),
         Some("Service") if text_at(document, &["apiVersion"]) == Some("serving.knative.dev/v1") => {
             Ok(knative_service(document))
         }
         Some(kind) => Err(vec![format!(
-            "kind is {kind}; what can be imported is HorizontalPodAutoscaler, ScaledObject and Service of serving.knative.dev/v1"
+            "kind is {kind}; what can be imported is HorizontalPodAutoscaler, ScaledObject, HTTPScaledObject, InterceptorRoute and Service of serving.knative.dev/v1"
         )]),
         None => Err(vec!["kind is missing; it must say what the document is".to_owned()]),
     }

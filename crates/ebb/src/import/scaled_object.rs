@@ -9,11 +9,11 @@ use scaling::hpa::reading::{self, Node};
 use super::{Imported, at, document_annotations, messages, text_at};
 
 /// What is kept after the last activity where nobody says, in seconds (KEDA's `cooldownPeriod`).
-const COOLDOWN_DEFAULT: i64 = 300;
+pub(super) const COOLDOWN_DEFAULT: i64 = 300;
 /// How often a trigger is asked where nobody says, in seconds (`pollingInterval`).
 const POLLING_DEFAULT: i64 = 30;
 /// The most pods where nobody says (`maxReplicaCount`).
-const MAX_DEFAULT: i64 = 100;
+pub(super) const MAX_DEFAULT: i64 = 100;
 
 pub(super) fn import(document: &Node) -> Result<Imported, Vec<String>> {
     let spec = at(document, &["spec"]).ok_or_else(|| vec!["spec is missing".to_owned()])?;
@@ -82,6 +82,9 @@ fn metrics(spec: &Node, notes: &mut Vec<String>) -> Vec<Node> {
         let metric = match kind {
             "cpu" | "memory" => resource(kind, trigger),
             "prometheus" => prometheus(trigger),
+            "external-push" if is_http_add_on(trigger) => {
+                Err("import the HTTPScaledObject or InterceptorRoute that it names".to_owned())
+            }
             _ => Err("export its number to Prometheus, and use a metric of type External".to_owned()),
         };
         match metric {
@@ -90,6 +93,13 @@ fn metrics(spec: &Node, notes: &mut Vec<String>) -> Vec<Node> {
         }
     }
     metrics
+}
+
+/// The HTTP add-on is asked by a trigger that names its object.
+fn is_http_add_on(trigger: &Node) -> bool {
+    ["httpScaledObject", "interceptorRoute"]
+        .iter()
+        .any(|name| text_at(trigger, &["metadata", name]).is_some())
 }
 
 fn resource(name: &str, trigger: &Node) -> Result<Node, String> {
@@ -159,11 +169,11 @@ fn series(query: &str) -> Option<(&str, Labels<'_>)> {
     Some((name, labels.collect::<Option<Labels<'_>>>()?))
 }
 
-fn text(value: &str) -> Node {
+pub(super) fn text(value: &str) -> Node {
     Node::Text(value.to_owned())
 }
 
-fn map(entries: &[(&str, Node)]) -> Node {
+pub(super) fn map(entries: &[(&str, Node)]) -> Node {
     Node::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
