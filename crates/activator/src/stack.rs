@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dataplane::{
     Abort, AppRefusals, Body, Connection, Drain, Forwarded, Held, HopFailure, Reason, Refusal, RequestKind,
-    SecondAttempt, Service, Timers, Upstreams, effective_host, framing_problem, note_tls,
+    SecondAttempt, Service, Timers, UnservedRequest, Upstreams, effective_host, note_tls,
 };
 use http::{Request, Response};
 use vocabulary::Timestamp;
@@ -48,11 +48,10 @@ impl Service for Stack {
             if connection.is_encrypted() {
                 note_tls(&mut request);
             }
-            let revision = match self.destination(&request, &connection) {
-                Ok(Destination::Known(revision)) => Ok(revision),
+            let revision = match self.destination(&request) {
+                Destination::Known(revision) => Ok(revision),
                 // Boxed, because hardly any request has to wait here, and each would have room for it.
-                Ok(Destination::Unknown(host)) => Box::pin(self.await_revision(&host)).await,
-                Err(refusal) => Err(refusal),
+                Destination::Unknown(host) => Box::pin(self.await_revision(&host)).await,
             };
             let answer = match revision {
                 Ok(revision) => self.forwarding(request, revision, arrived, &connection).run().await,
@@ -65,6 +64,10 @@ impl Service for Stack {
             }
         })
     }
+
+    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        self.context.metrics.count_refusal(unserved.reason);
+    }
 }
 
 /// Where a request goes.
@@ -75,17 +78,12 @@ enum Destination {
 }
 
 impl Stack {
-    fn destination(&self, request: &Request<Body>, connection: &Connection) -> Result<Destination, Refusal> {
-        // Nothing doubtful goes any further, and whoever sent it must not go on on this connection.
-        if let Some(problem) = framing_problem(request) {
-            connection.retire();
-            return Err(problem);
-        }
+    fn destination(&self, request: &Request<Body>) -> Destination {
         let host = normalised(effective_host(request).unwrap_or_default());
-        Ok(match self.assignments.find(&host) {
+        match self.assignments.find(&host) {
             Some(revision) => Destination::Known(revision),
             None => Destination::Unknown(host.into_owned()),
-        })
+        }
     }
 
     /// A request on its way. No async function, which would keep what this one consumes.

@@ -57,11 +57,11 @@ pub use protocol::{
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
     strip_shadowing,
 };
-pub use proxy::{Forwarded, Hop, framing_problem};
+pub use proxy::{Forwarded, Hop};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
-pub use server::{Abort, Connection, ServerLimits, Service, serve};
+pub use server::{Abort, Connection, ServerLimits, Service, UnservedRequest, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, Expired, Timers};
 #[cfg(feature = "tls")]

@@ -2,7 +2,7 @@
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
-use protocol::{ambiguity, connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
+use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
 use crate::body::{Body, Held};
 use crate::drain::Drain;
@@ -44,11 +44,6 @@ impl Forwarded {
         }
         Self { request, protocol, upgrade }
     }
-}
-
-/// What makes a request ambiguous or impossible to forward, as a refusal; the connection must close after it.
-pub fn framing_problem<B>(request: &Request<B>) -> Option<Refusal> {
-    ambiguity(request).map(Refusal::from)
 }
 
 /// The way of one request's answer.

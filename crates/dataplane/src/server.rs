@@ -6,6 +6,7 @@
 mod connection;
 mod http1;
 mod http2;
+mod unserved;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,6 +28,7 @@ use tracing::{debug, warn};
 pub use connection::Connection;
 pub(crate) use connection::Occupation;
 pub(crate) use http1::RequestBody;
+pub use unserved::UnservedRequest;
 
 use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
@@ -48,6 +50,11 @@ pub trait Service: 'static {
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
+
+    /// The server answered a request itself, which this service therefore never sees: it may count it.
+    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        let _ = unserved;
+    }
 }
 
 /// Break the exchange off without an answer: HTTP/1.1 closes the connection, HTTP/2 resets the stream.

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held,
     Hop, HopFailure, NextHop, Permit, Protocol, RequestKind, SecondAttempt, SendError, SendErrorKind,
-    Service, Timers, framing_problem, has_internal, names, set_forwarded_for, set_host, strip_internal,
+    Service, Timers, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
     strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
@@ -133,6 +133,13 @@ impl Service for Stack {
             Err(answer) => Either::Right(ready(Ok(answer))),
         }
     }
+
+    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        self.metrics.refuse(unserved.reason);
+        if let Some(logging) = &self.logging {
+            logging.note_unserved(unserved);
+        }
+    }
 }
 
 impl Stack {
@@ -152,13 +159,6 @@ impl Stack {
         // A probe is answered from what is known, before anything is allocated for it.
         if sender == Sender::Hop && gate::is_probe(request.headers()) {
             let answer = gate::answer(request.headers(), self.health.state()).map(Self::without_guard);
-            return Err(logging::at_once(line, answer));
-        }
-        // What two servers could read in two ways goes no further, and neither does the connection.
-        if let Some(refusal) = framing_problem(&request) {
-            connection.retire();
-            self.metrics.refuse(refusal.reason);
-            let answer = refusal.into_response(RequestKind::of(&request)).map(Self::without_guard);
             return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {

@@ -13,18 +13,18 @@ use std::task::{Context, Poll, ready};
 
 use http::{Response, StatusCode};
 use protocol::http1::{
-    AnnouncedResponse, Framing, Outgoing, RequestHead, ResponseForm, UnreadableRequest, WrongLength,
-    spare_buffer, write_response,
+    AnnouncedResponse, Framing, Outgoing, RequestHead, ResponseForm, WrongLength, spare_buffer,
+    write_response,
 };
 use thiserror::Error;
 
 use super::connection::ConnectionError;
-use super::{Abort, Connection, ServerLimits, Service};
+use super::{Abort, Connection, ServerLimits, Service, unserved};
 use crate::body::{Body, BodyError, ResponseBody};
 use crate::date;
 use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
-use crate::refusal::{Refusal, RequestKind};
+use crate::refusal::Refusal;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
@@ -38,6 +38,9 @@ const SMALL_REST: usize = 16 * 1024;
 
 /// How many pieces of a body are written before others get their turn: responses that are sent at the same time end at about the same time.
 const PIECES_PER_TURN: u32 = 4;
+
+/// The form of an answer to what is no request.
+const PLAIN_ANSWER: ResponseForm = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
 
 /// Why an exchange ended before its response did.
 #[derive(Debug, Error)]
@@ -110,9 +113,14 @@ pub(super) fn serve<S: Service>(
                 },
                 Ok(Next::Preface) => return Ok(served.wire.take_stream()),
                 Ok(Next::End) => return Ok(None),
+                // Boxed, because every connection would have room for it.
+                Ok(Next::Ambiguous(ambiguity)) => {
+                    let head = heads.take_head();
+                    Box::pin(served.refuse(ambiguity.into(), head)).await?;
+                    return Ok(None);
+                }
                 Err(unreadable) => {
-                    // Boxed, because every connection would have room for it.
-                    Box::pin(served.refuse(unreadable)).await?;
+                    Box::pin(served.refuse(unreadable.into(), None)).await?;
                     return Ok(None);
                 }
             }
@@ -227,11 +235,11 @@ impl<S: Service> Served<'_, S> {
         let _ = tokio::time::timeout(LINGER_LIMIT, poll_fn(|context| self.wire.poll_discard(context))).await;
     }
 
-    /// Says what is wrong with what came instead of a request.
-    async fn refuse(&self, unreadable: UnreadableRequest) -> Result<(), ConnectionError> {
-        tracing::debug!(%unreadable, "refused what is no request");
-        let response = Refusal::from(unreadable).into_response(RequestKind::Plain);
-        let asked = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
+    /// Says what is wrong with what came, which may have no head that can be read. It is the last on its connection.
+    async fn refuse(&self, refusal: Refusal, head: Option<RequestHead>) -> Result<(), ConnectionError> {
+        let request = head.as_ref().map(|head| &head.request);
+        let response = unserved::refuse(&*self.service, &self.connection, request, refusal);
+        let asked = head.map_or(PLAIN_ANSWER, |head| ResponseForm { keeps_alive: false, ..head.asked });
         let mut sending = self.respond(response, asked);
         poll_fn(|context| sending.poll(context)).await?;
         self.linger().await;

@@ -10,17 +10,18 @@ use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
+use protocol::ambiguity;
 use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{Arrived, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits};
 use runtime::Clock;
 
-use super::{Abort, Connection, Service};
+use super::{Abort, Connection, Service, unserved};
 use crate::body::{Body, ResponseBody};
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
 use crate::http2::{ConnectionEnd, Pump, Transport, Watchdog};
-use crate::refusal::{Reason, Refusal, RequestKind};
+use crate::refusal::{Reason, Refusal};
 use crate::stream::Stream;
 
 /// How often a client that is silent while it waits for answers is asked whether it is still there, and how long it has to answer: one that is gone is noticed
@@ -40,39 +41,32 @@ pub(super) async fn serve<S: Service>(
     let (socket, mut ahead) = stream.into_parts();
     ahead.advance(PREFACE.len());
     let mut transport = Transport::new(socket, ahead, Rc::clone(&session), clock);
-    let mut arrived = |Arrived { stream, request }| {
-        let sender = Sender::new(Rc::clone(&session), Rc::clone(&stream));
-        let receiver = Receiver::new(Rc::clone(&session), stream);
-        match request {
-            Some(request) => {
-                let request = request.map(|()| Body::from(receiver));
-                let asked = Asked { is_head: request.method() == Method::HEAD };
-                let call = Rc::clone(&service).call(request, Rc::clone(&connection));
-                tokio::task::spawn_local(Answering::new(call, Speaker { sender, clock }, asked));
-            }
-            None => refuse_head(Speaker { sender, clock }, limits),
-        }
-    };
+    let answerer =
+        Answerer { service, connection: Rc::clone(&connection), session: Rc::clone(&session), limits, clock };
     let mut watch = Watchdog::new(PING_INTERVAL, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
         connection.register(context);
-        let end = transport.poll_turn(context, &mut arrived, |session| {
-            if connection.is_from_hop() {
-                session.share();
-            }
-            if session.has_streams() {
-                drain.work(&connection);
-            } else {
-                drain.rest(&connection);
-            }
-            // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it again.
-            if drain.phase() == Phase::Closing || connection.is_dismissed() {
-                session.leave_now();
-            } else if connection.is_retired() || drain.is_draining() {
-                session.leave();
-            }
-        });
+        let end = transport.poll_turn(
+            context,
+            |arrived| answerer.answer(arrived),
+            |session| {
+                if connection.is_from_hop() {
+                    session.share();
+                }
+                if session.has_streams() {
+                    drain.work(&connection);
+                } else {
+                    drain.rest(&connection);
+                }
+                // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it again.
+                if drain.phase() == Phase::Closing || connection.is_dismissed() {
+                    session.leave_now();
+                } else if connection.is_retired() || drain.is_draining() {
+                    session.leave();
+                }
+            },
+        );
         if end.is_ready() {
             return end;
         }
@@ -100,13 +94,41 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
-/// Answers a request whose head was not kept.
-fn refuse_head(speaker: Speaker, limits: SessionLimits) {
+/// What it takes to have a request answered.
+struct Answerer<S> {
+    service: Rc<S>,
+    connection: Rc<Connection>,
+    session: Rc<Session>,
+    limits: SessionLimits,
+    clock: Clock,
+}
+
+impl<S: Service> Answerer<S> {
+    fn answer(&self, Arrived { stream, request }: Arrived) {
+        let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
+        let receiver = Receiver::new(Rc::clone(&self.session), stream);
+        let speaker = Speaker { sender, clock: self.clock };
+        let Some(request) = request else {
+            let answer =
+                unserved::refuse(&*self.service, &self.connection, None, too_large_head(self.limits));
+            return speaker.answer(answer, Asked { is_head: false });
+        };
+        let asked = Asked { is_head: request.method() == Method::HEAD };
+        if let Some(ambiguity) = ambiguity(&request) {
+            self.connection.retire();
+            let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), ambiguity.into());
+            return speaker.answer(answer, asked);
+        }
+        let request = request.map(|()| Body::from(receiver));
+        let call = Rc::clone(&self.service).call(request, Rc::clone(&self.connection));
+        tokio::task::spawn_local(Answering::new(call, speaker, asked));
+    }
+}
+
+/// Why a request is not served whose head was not kept.
+fn too_large_head(limits: SessionLimits) -> Refusal {
     let detail = format!("the head of the request is larger than {} bytes", limits.head_bytes);
-    let refusal =
-        Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-    let answer = std::future::ready(Ok(refusal.into_response(RequestKind::Plain)));
-    tokio::task::spawn_local(Answering::new(answer, speaker, Asked { is_head: false }));
+    Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
 }
 
 /// Who says the answer, and when.
@@ -114,6 +136,13 @@ fn refuse_head(speaker: Speaker, limits: SessionLimits) {
 struct Speaker {
     sender: Sender,
     clock: Clock,
+}
+
+impl Speaker {
+    /// Says what the server itself answers.
+    fn answer(self, answer: Response<Body>, asked: Asked) {
+        tokio::task::spawn_local(Answering::new(std::future::ready(Ok(answer)), self, asked));
+    }
 }
 
 /// What of a request decides over the form of its answer.

@@ -43,6 +43,11 @@ impl RequestReader {
         self.partial.is_some()
     }
 
+    /// The head that was read, while it waits to be taken.
+    pub fn head(&self) -> Option<&RequestHead> {
+        self.head.as_ref()
+    }
+
     /// The head that was read.
     pub fn take_head(&mut self) -> Option<RequestHead> {
         self.head.take()

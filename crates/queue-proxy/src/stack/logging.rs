@@ -1,6 +1,6 @@
 //! The request log, where there is one: a line for each request, written when everything of its answer is on its way.
 
-use dataplane::{Body, Connection, effective_host, names};
+use dataplane::{Body, Connection, UnservedRequest, effective_host, names};
 use http::Request;
 use http::StatusCode;
 use http_body::Body as _;
@@ -45,7 +45,27 @@ impl Logging {
         if is_probe && self.probes == LoggedProbes::None {
             return None;
         }
-        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| is_hop);
+        let length = request.body().size_hint().exact();
+        Some(Box::new(self.line(sender, request, length, connection)))
+    }
+
+    /// Writes the line of a request that the server answered itself. What could not be read has none.
+    pub(super) fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        let Some(request) = unserved.request else { return };
+        let mut line = self.line(Sender::Client, request, None, unserved.connection);
+        line.answered(unserved.answer.status());
+        line.text.sent(unserved.answer.body().size_hint().exact().unwrap_or_default());
+    }
+
+    fn line<B>(
+        &self,
+        sender: Sender,
+        request: &Request<B>,
+        content_length: Option<u64>,
+        connection: &Connection,
+    ) -> Line {
+        let headers = request.headers();
+        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| sender == Sender::Hop);
         let host = original.and_then(|host| host.to_str().ok()).or_else(|| effective_host(request));
         let mut text = self.log.begin(LoggedRequest {
             method: request.method(),
@@ -54,10 +74,10 @@ impl Logging {
             headers,
             host: host.unwrap_or_default(),
             remote: connection.peer(),
-            content_length: request.body().size_hint().exact(),
+            content_length,
         });
         text.answered(CLIENT_GONE);
-        Some(Box::new(Line { text, clock: self.clock, began_at: self.clock.now() }))
+        Line { text, clock: self.clock, began_at: self.clock.now() }
     }
 }
 

@@ -124,6 +124,31 @@ fn data(stream: u32, data: impl Into<Bytes>, is_end: bool) -> Got {
 }
 
 #[test]
+fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it() {
+    run(async {
+        for (more, status) in [
+            (&[("content-length", "0"), ("content-length", "0")][..], "400"),
+            (&[("host", "h"), ("host", "h")], "400"),
+            (&[("host", "h/other")], "400"),
+        ] {
+            let World { mut peer, seen, .. } = World::start().await;
+            peer.write(&request(1, END_STREAM, more)).await;
+            let (mut answer, mut is_last) = (None, false);
+            while answer.is_none() || !is_last {
+                let got = peer.next_of_note().await;
+                assert_ne!(got, Got::Closed, "{more:?}: it ends without an answer");
+                is_last |= matches!(got, Got::GoAway { .. });
+                if let Got::Head { lines, .. } = got {
+                    answer = lines.into_iter().next();
+                }
+            }
+            assert_eq!(answer, Some(format!(":status: {status}")), "{more:?}");
+            assert!(seen.borrow().is_empty(), "{more:?}: a service saw it");
+        }
+    });
+}
+
+#[test]
 fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
     run(async {
         let World { mut peer, .. } = World::start().await;

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use protocol::http1::{NextMessage, RequestHead, RequestReader, UnreadableRequest};
+use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
 use super::wire::Wire;
@@ -19,19 +20,12 @@ const READ_BYTES: usize = 8 * 1024;
 pub(super) enum Next {
     /// See [`HeadReader::take_head`].
     Request,
+    /// The same, of one that two readers could read in two ways.
+    Ambiguous(Ambiguity),
     /// It speaks HTTP/2. The preface is not yet read.
     Preface,
     /// It says no more, or need not be listened to any longer.
     End,
-}
-
-impl Next {
-    fn of(message: NextMessage) -> Self {
-        match message {
-            NextMessage::Request => Self::Request,
-            NextMessage::Preface => Self::Preface,
-        }
-    }
 }
 
 /// Reads the heads of one connection.
@@ -61,7 +55,7 @@ impl HeadReader {
             }
             if let Some((next, rest)) = taken {
                 wire.put_unread(rest);
-                return Poll::Ready(Ok(Next::of(next)));
+                return Poll::Ready(Ok(self.judged(next)));
             }
             match wire.poll_read(READ_BYTES, context) {
                 Poll::Ready(Ok(bytes)) if !bytes.is_empty() => wire.put_unread(bytes),
@@ -80,6 +74,16 @@ impl HeadReader {
         let deadline =
             self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.head_time)));
         deadline.as_mut().poll(context).map(|()| Err(UnreadableRequest::TooSlow))
+    }
+
+    fn judged(&self, message: NextMessage) -> Next {
+        match message {
+            NextMessage::Request => {
+                let doubt = self.reader.head().and_then(|head| ambiguity(&head.request));
+                doubt.map_or(Next::Request, Next::Ambiguous)
+            }
+            NextMessage::Preface => Next::Preface,
+        }
     }
 
     /// Whether a part of the next head is here.

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::proxy::framing_problem;
+use crate::server::UnservedRequest;
 
 /// A service that is a function.
 struct Answers<Call>(Call);
@@ -155,8 +155,9 @@ fn a_thousand_pipelined_requests_are_answered_in_order() {
     run(async {
         let server = Server::start(echo_target);
         let (mut read, mut write) = server.connect().await.into_split();
-        let requests: String =
-            (0..1000).map(|number| ["GET /", &number.to_string(), " HTTP/1.1\r\n\r\n"].concat()).collect();
+        let requests: String = (0..1000)
+            .map(|number| ["GET /", &number.to_string(), " HTTP/1.1\r\nHost: h\r\n\r\n"].concat())
+            .collect();
         let writing = tokio::task::spawn_local(async move {
             write.write_all(requests.as_bytes()).await.expect("open");
             write
@@ -204,7 +205,7 @@ fn a_head_that_does_not_end_in_time_is_answered_408() {
         for _ in 0..3 {
             stream.write_all(b"GET /").await.expect("open");
             tokio::task::yield_now().await;
-            stream.write_all(b" HTTP/1.1\r\n\r\n\r\n").await.expect("open");
+            stream.write_all(b" HTTP/1.1\r\nHost: h\r\n\r\n\r\n").await.expect("open");
             until(&mut stream, "</>").await;
             tokio::time::sleep(limits.head_time * 2).await;
         }
@@ -215,14 +216,14 @@ fn a_head_that_does_not_end_in_time_is_answered_408() {
 fn what_is_no_request_is_refused_and_says_why() {
     run(async {
         let server = Server::start(echo_target);
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
-        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
-        let large = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(300_000));
+        let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(101));
+        let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(70_000));
+        let large = format!("GET / HTTP/1.1\r\nHost: h\r\na: {}", "b".repeat(300_000));
         for (text, status, why) in [
             ("GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400, "name of a header"),
             ("GET / HTTP/1.1\nHost: h\n\n", 400, "carriage return and line feed"),
-            ("POST / HTTP/1.1\r\nContent-Length: 5, 6\r\n\r\nhello", 400, "Content-Length"),
-            ("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nhello", 400, "transfer encoding"),
+            ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5, 6\r\n\r\nhello", 400, "Content-Length"),
+            ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\nhello", 400, "transfer encoding"),
             (&many, 431, "more than 100 headers"),
             (&long, 414, "target"),
             (&large, 431, "longer than 262144 bytes"),
@@ -237,33 +238,71 @@ fn what_is_no_request_is_refused_and_says_why() {
 }
 
 #[test]
-fn a_request_with_both_a_length_and_chunks_is_refused_and_the_last() {
+fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it_and_the_last() {
     run(async {
-        let server = Server::start(|request| async move {
-            let problem = framing_problem(&request);
-            Ok(match problem {
-                Some(refusal) => refusal.into_response(RequestKind::Plain),
-                None => Response::new(Body::full("served")),
-            })
-        });
-        for framing in [
-            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            "Transfer-Encoding: chunked\r\nContent-Length: 44\r\n",
+        let server = Server::start(|_| async { panic!("no service sees it") });
+        for (line, headers) in [
+            ("POST / HTTP/1.1", "Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
+            ("POST / HTTP/1.1", "Host: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 44\r\n"),
+            ("POST / HTTP/1.1", "Host: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n"),
+            ("GET / HTTP/1.1", ""),
+            ("GET / HTTP/1.1", "Host: h\r\nHost: h\r\n"),
+            ("GET / HTTP/1.1", "Host: h/other\r\n"),
         ] {
-            let request = format!("POST / HTTP/1.1\r\nHost: h\r\n{framing}\r\n0\r\n\r\n");
+            let request = format!("{line}\r\n{headers}\r\n0\r\n\r\n");
             let answer = server.ask(&format!("{request}GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")).await;
-            assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-            assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
-            assert!(!answer.contains("served"), "{answer}");
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{headers}: {answer}");
+            assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{headers}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{headers}: {answer}");
         }
+        let answer = server.ask("HEAD / HTTP/1.1\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+        let answer = server.ask("POST / HTTP/1.1\r\nContent-Type: application/grpc\r\n\r\n").await;
+        assert!(answer.contains("\r\ngrpc-status: 14\r\n"), "{answer}");
     });
+}
+
+#[test]
+fn a_service_hears_of_what_it_does_not_see() {
+    run(async {
+        let service = Rc::new(Bystander::default());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let drain = Drain::new();
+        let limits = ServerLimits::default();
+        tokio::task::spawn_local(crate::serve(listener, Rc::clone(&service), drain.clone(), limits));
+        let server = Server { address, drain };
+        server.ask("GET /doubtful HTTP/1.1\r\n\r\n").await;
+        server.ask("no request\r\n\r\n").await;
+        assert_eq!(*service.heard.borrow(), ["/doubtful: bad-request, 400", "?: bad-request, 400"]);
+    });
+}
+
+/// Sees nothing and notes what it hears of.
+#[derive(Default)]
+struct Bystander {
+    heard: RefCell<Vec<String>>,
+}
+
+impl Service for Bystander {
+    type Body = Body;
+
+    async fn call(self: Rc<Self>, _: Request<Body>, _: Rc<Connection>) -> Result<Response<Body>, Abort> {
+        panic!("nothing here is for a service")
+    }
+
+    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        let target = unserved.request.map_or("?", |request| request.uri().path());
+        let status = unserved.answer.status().as_u16();
+        self.heard.borrow_mut().push(format!("{target}: {}, {status}", unserved.reason));
+    }
 }
 
 #[test]
 fn a_client_that_goes_away_cancels_its_request() {
     run(async {
-        let get = "GET / HTTP/1.1\r\n\r\n";
-        let post = "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n";
+        let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n";
         // The body is not looked at, dropped, or not there.
         let kept: fn(Request<Body>) -> Option<Request<Body>> = Some;
         let dropped: fn(Request<Body>) -> Option<Request<Body>> = |_| None;
@@ -289,7 +328,7 @@ fn a_client_that_goes_away_breaks_off_its_response() {
             async { Ok(Response::new(endless(held))) }
         });
         let mut stream = server.connect().await;
-        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("open");
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
         let head = until(&mut stream, "\r\n\r\n").await;
         assert!(head.contains("\r\ntransfer-encoding: chunked\r\n"), "{head}");
         drop(stream);
@@ -334,7 +373,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
                 .expect("legal"))
         });
         let mut client = server.connect().await;
-        let head = "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+        let head = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
         client.write_all(format!("{head}early").as_bytes()).await.expect("open");
         let answer = until(&mut client, "hello").await;
         assert!(
@@ -355,7 +394,7 @@ fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
             assert!(forwarded.upgrade.is_none() && !forwarded.request.headers().contains_key("upgrade"));
             echo_body(forwarded.request).await
         });
-        let head = "POST / HTTP/1.1\r\nConnection: upgrade, close\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\n";
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade, close\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\n";
         assert!(server.ask(&format!("{head}body")).await.ends_with("\r\n\r\nbody"));
     });
 }
@@ -364,7 +403,7 @@ fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
 fn who_aborts_answers_nothing() {
     run(async {
         let server = Server::start(|_| async { Err(Abort) });
-        assert_eq!(server.ask("GET / HTTP/1.1\r\n\r\n").await, "");
+        assert_eq!(server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await, "");
     });
 }
 
@@ -373,12 +412,12 @@ fn what_was_asked_before_the_door_closed_is_answered_even_if_nobody_has_looked_y
     run(async {
         let server = Server::start(echo_target);
         let mut kept = server.connect().await;
-        kept.write_all(b"GET /1 HTTP/1.1\r\n\r\n").await.expect("open");
+        kept.write_all(b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
         until(&mut kept, "</1>").await;
         // The runtime hears of none of this before the drain: nothing here waits.
         let mut fresh = std::net::TcpStream::connect(server.address).expect("open");
-        std::io::Write::write_all(&mut fresh, b"GET /2 HTTP/1.1\r\n\r\n").expect("open");
-        assert_eq!(kept.try_write(b"GET /3 HTTP/1.1\r\n\r\n").expect("open"), 19);
+        std::io::Write::write_all(&mut fresh, b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n").expect("open");
+        assert_eq!(kept.try_write(b"GET /3 HTTP/1.1\r\nHost: h\r\n\r\n").expect("open"), 28);
         server.drain.begin();
         server.drain.stop_accepting();
         server.drain.close_idle();
@@ -408,7 +447,7 @@ fn a_drain_closes_what_is_idle_and_lets_the_rest_finish() {
         let (mut silent, mut partial, mut busy) =
             (server.connect().await, server.connect().await, server.connect().await);
         partial.write_all(b"GET /never").await.expect("open");
-        busy.write_all(b"GET /busy HTTP/1.1\r\n\r\n").await.expect("open");
+        busy.write_all(b"GET /busy HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
         begun.notified().await;
         server.drain.until(|drain| drain.connections() == 3).await;
         server.drain.begin();

@@ -17,7 +17,7 @@ fn an_upload_that_is_refused_in_full_flow_gets_its_answer() {
         });
         for framing in ["Content-Length: 100000000", "Transfer-Encoding: chunked"] {
             let (mut read, mut write) = server.connect().await.into_split();
-            let head = format!("POST / HTTP/1.1\r\n{framing}\r\n\r\n");
+            let head = format!("POST / HTTP/1.1\r\nHost: h\r\n{framing}\r\n\r\n");
             write.write_all(head.as_bytes()).await.expect("open");
             let piece = [b"1000\r\n", &[b'x'; 0x1000][..], b"\r\n"].concat();
             let flood =
@@ -42,7 +42,7 @@ fn a_small_body_that_nobody_reads_costs_no_connection() {
         for framing in
             ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
         {
-            let request = format!("POST /x HTTP/1.1\r\n{framing}");
+            let request = format!("POST /x HTTP/1.1\r\nHost: h\r\n{framing}");
             stream.write_all(request.as_bytes()).await.expect("open");
             let answer = until(&mut stream, "</x>").await;
             assert!(!answer.contains("connection: close"), "{answer}");
@@ -60,7 +60,7 @@ fn chunks_and_trailers_reach_the_service() {
             response.headers_mut().extend(sum.map(|sum| (http::HeaderName::from_static("x-seen"), sum)));
             Ok(response)
         });
-        let head = "POST / HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
         let answer = server.ask(&format!("{head}3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n")).await;
         assert!(answer.contains("\r\nx-seen: 5\r\n") && answer.ends_with("\r\n\r\nabcde"), "{answer}");
     });
@@ -69,7 +69,7 @@ fn chunks_and_trailers_reach_the_service() {
 #[test]
 fn a_body_is_asked_for_when_somebody_wants_it_and_not_before() {
     run(async {
-        let head = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
         let reading = Server::start(echo_body);
         let mut stream = reading.connect().await;
         stream.write_all(head.as_bytes()).await.expect("open");
@@ -103,9 +103,12 @@ fn an_upload_outlasts_its_response_and_the_next_request_follows_it() {
             echo_target(request)
         });
         let mut stream = server.connect().await;
-        stream.write_all(b"POST /1 HTTP/1.1\r\nContent-Length: 10\r\n\r\nhello").await.expect("open");
+        stream
+            .write_all(b"POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello")
+            .await
+            .expect("open");
         until(&mut stream, "</1>").await;
-        stream.write_all(b"worldGET /2 HTTP/1.1\r\n\r\n").await.expect("open");
+        stream.write_all(b"worldGET /2 HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
         until(&mut stream, "</2>").await;
         assert_eq!(read.get(), 10);
     });
@@ -129,7 +132,7 @@ fn a_body_that_is_held_for_too_long_has_no_say_in_the_next() {
             }
         });
         let mut stream = server.connect().await;
-        let head = "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n";
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n";
         for round in 0..3 {
             stream.write_all(head.as_bytes()).await.expect("open");
             until(&mut stream, "100 Continue\r\n\r\n").await;
@@ -162,7 +165,7 @@ fn a_client_that_goes_away_is_noticed_also_when_its_upload_is_at_rest() {
             async { Ok(Response::new(endless(held))) }
         });
         let mut stream = server.connect().await;
-        stream.write_all(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n").await.expect("open");
+        stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n").await.expect("open");
         until(&mut stream, "\r\n\r\n").await;
         stream.write_all(b"hello").await.expect("open");
         drop(stream);
@@ -174,7 +177,7 @@ fn a_client_that_goes_away_is_noticed_also_when_its_upload_is_at_rest() {
 fn a_body_that_breaks_off_never_looks_whole() {
     run(async {
         let server = Server::start(|_| async { Ok(Response::new(broken(&["begun"]))) });
-        let answer = server.ask("GET / HTTP/1.1\r\n\r\n").await;
+        let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         assert!(answer.ends_with("\r\n\r\n5\r\nbegun\r\n"), "{answer}");
         // What ends with its connection needs a reset.
         let mut stream = server.connect().await;
@@ -192,7 +195,7 @@ fn a_length_that_is_not_kept_breaks_the_connection() {
                 let body = StreamBody::new(futures_util::stream::iter([Ok(Frame::data(Bytes::from(body)))]));
                 Ok(Response::builder().header("content-length", "3").body(Body::custom(body)).expect("legal"))
             });
-            let answer = server.ask("GET / HTTP/1.1\r\n\r\n").await;
+            let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
             assert!(answer.ends_with(&format!("\r\n\r\n{seen}")), "{answer}");
         }
     });
@@ -207,7 +210,7 @@ fn trailers_of_a_response_follow_it() {
             let frames = [Ok(Frame::data(Bytes::from_static(b"a"))), Ok(Frame::trailers(trailers))];
             Ok(Response::new(Body::custom(StreamBody::new(futures_util::stream::iter(frames)))))
         });
-        let answer = server.ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+        let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
         assert!(answer.ends_with("\r\n\r\n1\r\na\r\n0\r\nx-sum: 1\r\n\r\n"), "{answer}");
     });
 }
