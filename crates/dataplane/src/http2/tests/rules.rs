@@ -140,7 +140,7 @@ fn frames_on_the_wrong_stream() {
             (
                 "5.3.1: a stream that depends on itself",
                 &[frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 0])],
-                STREAM_PROTOCOL,
+                PROTOCOL,
             ),
         ])
         .await;

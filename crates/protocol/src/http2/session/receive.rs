@@ -176,13 +176,20 @@ impl Core {
         if head.stream == 0 {
             return Err(Fault::protocol("PRIORITY on no stream"));
         }
-        let [on @ .., _weight] = payload else {
-            return Err(Fault::Stream(head.stream, ErrorCode::FRAME_SIZE_ERROR));
+        // It may come before its stream does, which then cannot be broken off (§6.4).
+        let fault = |code, what| {
+            if self.is_idle(head.stream) {
+                Fault::Connection(code, what)
+            } else {
+                Fault::Stream(head.stream, code)
+            }
         };
-        let on: [u8; 4] =
-            on.try_into().map_err(|_| Fault::Stream(head.stream, ErrorCode::FRAME_SIZE_ERROR))?;
-        if u32::from_be_bytes(on) & STREAM_BITS == head.stream {
-            return Err(Fault::Stream(head.stream, ErrorCode::PROTOCOL_ERROR));
+        let payload: [u8; 5] = payload
+            .try_into()
+            .map_err(|_| fault(ErrorCode::FRAME_SIZE_ERROR, "PRIORITY of another size than five"))?;
+        let [a, b, c, d, _weight] = payload;
+        if u32::from_be_bytes([a, b, c, d]) & STREAM_BITS == head.stream {
+            return Err(fault(ErrorCode::PROTOCOL_ERROR, "a stream that depends on itself"));
         }
         Ok(())
     }
