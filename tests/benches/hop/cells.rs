@@ -11,13 +11,15 @@ use tests::bench::h2load::H2load;
 use tests::bench::machine::Cores;
 use tests::bench::plot::Bar;
 use tests::bench::process::cpu_time;
-use tests::bench::proxies::{App, Place, Protocol, Server, haproxy, nginx, queue_proxy};
+use tests::bench::proxies::{App, Place, Protocol, Server, haproxy, hyper, nginx, queue_proxy};
 use tests::bench::wrk::{Requests, Seen, Wrk};
 use tests::bench::{Goal, Options, Report, Samples, Table, clock, executables, rotated};
 
 const DIRECT: &str = "no proxy";
 const HAPROXY: &str = "HAProxy";
 const CONTROL: &str = "HAProxy again";
+/// What a library in the place of our protocols would cost at least.
+const HYPER: &str = "hyper";
 /// The contestants that are ours, with their containerConcurrency.
 const OURS: [(&str, u32); 2] = [("queue-proxy", 0), ("queue-proxy, limit 100", 100)];
 
@@ -135,6 +137,7 @@ impl<'a> Field<'a> {
                 let file = format!("{}-{protocol:?}", name.replace(' ', "-"));
                 proxies.insert((name, protocol), haproxy(&file, target, place)?);
             }
+            proxies.insert((HYPER, protocol), hyper(target, place)?);
         }
         proxies.insert(("nginx", Protocol::Http1), nginx(app.http1, place)?);
         Ok(Self { app, cores, folder, proxies })

@@ -31,6 +31,11 @@ pub fn bench_app() -> anyhow::Result<PathBuf> {
     built("bench-app")
 }
 
+/// The benchmark's proxy of hyper, which cargo builds with the benchmarks too.
+pub fn hyper_proxy() -> anyhow::Result<PathBuf> {
+    built("hyper-proxy")
+}
+
 fn built(name: &str) -> anyhow::Result<PathBuf> {
     let path = profile_folder()?.join(name);
     if path.is_file() {

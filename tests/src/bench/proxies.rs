@@ -206,6 +206,22 @@ pub fn nginx(app_port: u16, place: Place<'_>) -> anyhow::Result<Server> {
     )
 }
 
+/// The smallest proxy of hyper, with one thread and keep-alive on both sides.
+pub fn hyper(target: Target, place: Place<'_>) -> anyhow::Result<Server> {
+    let mut command = Command::new(executables::hyper_proxy()?);
+    command.args(["--to", &target.port.to_string()]);
+    match target.protocol {
+        Protocol::Http1 => {}
+        Protocol::H2c => {
+            command.arg("--h2c");
+        }
+    }
+    let name = format!("hyper-{:?}", target.protocol);
+    let mut process = Process::start(command, &name, place.folder, place.cores)?;
+    let ports: Value = serde_json::from_str(&process.first_line()?)?;
+    serves(Server { port: port(&ports, "requests")?, process }, target.protocol)
+}
+
 fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port")?;
     Ok(listener.local_addr()?.port())
