@@ -156,15 +156,16 @@ impl Assignments {
         self.news.send_modify(|news| news.changes += 1);
     }
 
-    /// Drops a revision that exists no more, unless an assignment newer than `version` is in force.
-    pub(crate) fn remove(&self, name: &RevisionName, version: Version) {
+    /// Drops a revision that exists no more, and returns it, unless an assignment newer than `version` is in force.
+    pub(crate) fn remove(&self, name: &RevisionName, version: Version) -> Option<Arc<Revision>> {
         let mut known = self.known.lock();
-        let is_newer = known.get(name).is_some_and(|known| known.settings().version < version);
-        if is_newer {
+        let removed = known.get(name).filter(|known| known.settings().version < version).cloned();
+        if removed.is_some() {
             self.drop_revision(&mut known, name);
         }
         drop(known);
         self.news.send_modify(|news| news.changes += 1);
+        removed
     }
 
     /// What is held of each revision that holds anything.

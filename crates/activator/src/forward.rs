@@ -88,8 +88,8 @@ impl Forwarding<'_> {
                 Place::Seated(seat) => seat,
                 Place::Waits(turn, counted) => Seat::Queue(self.await_turn(turn).await?, counted),
             };
-            let (address, way) = (seat.address(), seat.way());
-            let guard = Guard::new(seat, &self.revision, &self.stack.upstreams);
+            let (address, way) = (self.exit(seat.address()), seat.way());
+            let guard = Guard::new(seat, address, &self.revision, &self.stack.upstreams);
             place = match self.attempt(address, way, &guard).await? {
                 AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
@@ -98,6 +98,14 @@ impl Forwarding<'_> {
                     Box::pin(self.place_after_app_refusal(guard.into_seat())).await?
                 }
             }
+        }
+    }
+
+    /// Where in the pod that takes requests at `usual` this one goes.
+    fn exit(&self, usual: SocketAddr) -> SocketAddr {
+        match &self.stack.port {
+            None => usual,
+            Some(port) => self.revision.settings().exit(usual, port.port),
         }
     }
 
@@ -282,9 +290,9 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    fn new(seat: Seat, revision: &Arc<Revision>, upstreams: &Upstreams) -> Self {
+    fn new(seat: Seat, address: SocketAddr, revision: &Arc<Revision>, upstreams: &Upstreams) -> Self {
         Self {
-            address: seat.address(),
+            address,
             granted_at: revision.now(),
             answer: None,
             seat: Some(seat),

@@ -1,6 +1,6 @@
 //! The proxy before the pods: which pod takes this request, or how long does it wait.
 //!
-//! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of a request by its Host, holds the request
+//! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of a request by its Host or by the port on which it came, holds the request
 //! until a pod has a free slot (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when a link is
 //! gone.
 
@@ -9,6 +9,7 @@ mod assignments;
 mod backends;
 mod config;
 mod context;
+mod doors;
 mod forward;
 mod held;
 mod link;
@@ -19,6 +20,7 @@ mod pages;
 mod program;
 mod replay;
 mod revision;
+mod revision_ports;
 mod stack;
 #[cfg(test)]
 mod vectors;
@@ -26,11 +28,12 @@ mod workers;
 
 use std::io;
 use std::iter;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{ConnectionBudget, Drain, ServerLimits, Tls, serve, serve_tls};
+use dataplane::{ConnectionBudget, Tls, serve, serve_tls};
 use runtime::vital;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
@@ -38,11 +41,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use vocabulary::LinkToken;
 
 use assignments::Assignments;
-use backends::{Backends, CloseIdle};
+use backends::{Backends, WorkerOrder};
 use context::Context;
+use doors::Doors;
 use link::LinkEnd;
 use metering::Metering;
-use stack::Stack;
+use revision_ports::RevisionPorts;
 use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners, TlsListener};
@@ -117,6 +121,7 @@ impl Activator {
         let control = Control {
             context: Arc::clone(&context),
             assignments: Arc::clone(&assignments),
+            ports_at: listeners.requests.local_addr()?.ip(),
             backends,
             listener: listeners.link,
             token: listeners.link_token,
@@ -186,42 +191,37 @@ struct Worker {
     listener: std::net::TcpListener,
     tls: Option<TlsDoor>,
     connections: Arc<ConnectionBudget>,
-    orders: mpsc::Receiver<CloseIdle>,
+    orders: mpsc::Receiver<WorkerOrder>,
     ending: Ending,
 }
 
 impl Worker {
     async fn run(self) {
-        let drain = Drain::within(self.connections);
-        let memory = self.context.limits.http2_memory;
-        let upstreams = backends::pool(self.context.clock, memory);
-        let stack = Rc::new(Stack {
-            context: self.context,
-            assignments: self.assignments,
-            upstreams: upstreams.clone(),
-            drain: drain.clone(),
-        });
-        let limits = ServerLimits { memory, ..ServerLimits::default() };
+        let upstreams = backends::pool(self.context.clock, self.context.limits.http2_memory);
+        let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections);
+        let drain = doors.main().clone();
+        let doors = Rc::new(doors);
+        let (stack, limits) = (doors.stack(&drain, None), doors.limits());
         let tls_serving = self.tls.map(|TlsDoor { listener, tls }| {
             let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
             tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
         });
-        let serving = serve(self.listener, stack, drain.clone(), limits);
+        let serving = serve(self.listener, stack, drain, limits);
         let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
-        let obeying = backends::obey(self.orders, upstreams);
-        let obeying = tokio::task::spawn_local(vital("the connections of the activator", obeying));
+        let obeying = backends::obey(self.orders, upstreams, Rc::clone(&doors));
+        let obeying = tokio::task::spawn_local(vital("the orders of the activator's link", obeying));
         self.ending.leaving.cancelled().await;
-        drain.begin();
+        doors.begin_drain();
         self.ending.accepting.cancelled().await;
-        drain.stop_accepting();
+        doors.stop_accepting();
         self.ending.closing.cancelled().await;
         tokio::select! {
-            () = drain.finished() => {}
+            () = doors.finished() => {}
             () = tokio::time::sleep(LINGER) => {}
         }
-        drain.close_idle();
+        doors.close_idle();
         tokio::select! {
-            () = drain.finished() => {}
+            () = doors.finished() => {}
             () = self.ending.given_up.cancelled() => {}
         }
         obeying.abort();
@@ -254,6 +254,8 @@ impl TlsDoor {
 struct Control {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
+    /// Where revisions' ports are bound: as the usual listener is.
+    ports_at: IpAddr,
     backends: Backends,
     listener: std::net::TcpListener,
     token: Option<LinkToken>,
@@ -276,7 +278,10 @@ impl Control {
         };
         let metering = Rc::new(Metering::new(Arc::clone(&self.context), self.workers));
         let (context, assignments) = (Arc::clone(&self.context), self.assignments);
-        let link = Rc::new(LinkEnd::new(context, assignments, Rc::clone(&metering), self.backends));
+        let count = context.metrics.revision_ports.clone();
+        let ports = RevisionPorts::new(self.ports_at, self.backends.clone(), count);
+        let link = LinkEnd::new(context, assignments, Rc::clone(&metering), self.backends, ports);
+        let link = Rc::new(link);
         let pacing = async {
             loop {
                 self.context.pacing.next(&self.context.clock).await.wake();

@@ -10,6 +10,7 @@ mod mailbox;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::backends::Backends;
 use crate::context::Context;
 use crate::metering::Metering;
 use crate::revision::{Remains, Revision};
+use crate::revision_ports::{PortChanges, RevisionPorts};
 
 use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
@@ -43,6 +45,7 @@ pub(crate) struct LinkEnd {
     assignments: Arc<Assignments>,
     metering: Rc<Metering>,
     backends: Backends,
+    ports: RevisionPorts,
     claims: RefCell<Claims>,
     standing: RefCell<BTreeMap<LinkNumber, StandingLink>>,
 }
@@ -74,9 +77,10 @@ impl LinkEnd {
         assignments: Arc<Assignments>,
         metering: Rc<Metering>,
         backends: Backends,
+        ports: RevisionPorts,
     ) -> Self {
         let (claims, standing) = (RefCell::default(), RefCell::default());
-        Self { context, assignments, metering, backends, claims, standing }
+        Self { context, assignments, metering, backends, ports, claims, standing }
     }
 
     /// Serves links, for ever.
@@ -176,8 +180,10 @@ impl LinkEnd {
             }
             ActivatorOrder::Remove { revision, version } => {
                 if !self.is_late(&revision, version) {
-                    self.assignments.remove(&revision, version);
-                    self.acknowledge(&revision, version);
+                    match self.assignments.remove(&revision, version) {
+                        Some(removed) => self.let_go(removed, version),
+                        None => self.acknowledge(&revision, version),
+                    }
                 }
             }
             ActivatorOrder::Forget { revision, version } => {
@@ -210,7 +216,7 @@ impl LinkEnd {
     }
 
     /// What an owner did not name others serve, as far as it is still the one to say so. What is retired and holds nothing it hears of (again).
-    fn sync_end(&self, link: LinkNumber, sync: SyncUnderWay) {
+    fn sync_end(self: &Rc<Self>, link: LinkNumber, sync: SyncUnderWay) {
         let mut claims = self.claims.borrow_mut();
         let told = claims.told_all(link, sync.claimed);
         let is_everything = claims.is_everything_synced();
@@ -225,7 +231,7 @@ impl LinkEnd {
         }
     }
 
-    fn forget(&self, name: &RevisionName, version: Version) {
+    fn forget(self: &Rc<Self>, name: &RevisionName, version: Version) {
         match self.assignments.forget(name, version) {
             Forgetting::Planned(revision) => self.see_what_remains(&revision),
             Forgetting::Unknown => self.acknowledge(name, version),
@@ -234,7 +240,7 @@ impl LinkEnd {
     }
 
     /// A retired revision that holds nothing is told of, or forgotten.
-    fn see_what_remains(&self, revision: &Arc<Revision>) {
+    fn see_what_remains(self: &Rc<Self>, revision: &Arc<Revision>) {
         match revision.remains() {
             Remains::Something => {}
             Remains::Nothing => {
@@ -242,7 +248,7 @@ impl LinkEnd {
             }
             Remains::NoMemory(version) => {
                 self.assignments.forgotten(revision);
-                self.acknowledge(&revision.name, version);
+                self.let_go(Arc::clone(revision), version);
             }
         }
     }
@@ -256,24 +262,32 @@ impl LinkEnd {
         is_late
     }
 
+    /// A revision is not known here any more, which is acknowledged once nobody listens for it.
+    fn let_go(self: &Rc<Self>, revision: Arc<Revision>, version: Version) {
+        let ports = self.ports.of(&revision);
+        if ports.is_empty() {
+            return self.acknowledge(&revision.name, version);
+        }
+        let this = Rc::clone(self);
+        // Ends when every worker has answered.
+        tokio::task::spawn_local(async move {
+            this.ports.close(ports).await;
+            this.acknowledge(&revision.name, version);
+        });
+    }
+
     fn assign(self: &Rc<Self>, assignment: &Assignment) {
         match self.assignments.assign(assignment) {
-            Outcome::Applied { revision, lost } if lost.is_empty() => {
-                if let Some(version) = revision.acted_upon() {
-                    self.acknowledge(&revision.name, version);
+            Outcome::Applied { revision, lost } => {
+                let ports = self.ports.changes(&revision);
+                if lost.is_empty() && ports.is_empty() {
+                    if let Some(version) = revision.acted_upon() {
+                        self.acknowledge(&revision.name, version);
+                    }
+                } else {
+                    self.keep_up(Arc::clone(&revision), lost, ports);
                 }
                 self.see_what_remains(&revision);
-            }
-            Outcome::Applied { revision, lost } => {
-                self.see_what_remains(&revision);
-                let this = Rc::clone(self);
-                // Ends when every worker has answered; at most one such task per assignment that takes a pod away.
-                tokio::task::spawn_local(async move {
-                    this.backends.close_idle(lost).await;
-                    if let Some(version) = revision.closed() {
-                        this.acknowledge(&revision.name, version);
-                    }
-                });
             }
             Outcome::Repeated(revision) => {
                 revision.repeated(assignment.standing);
@@ -284,6 +298,20 @@ impl LinkEnd {
             }
             Outcome::Stale => {}
         }
+    }
+
+    /// Does what an assignment asks for, and acknowledges it then.
+    fn keep_up(self: &Rc<Self>, revision: Arc<Revision>, lost: Vec<SocketAddr>, ports: PortChanges) {
+        revision.upkeep_begins();
+        let this = Rc::clone(self);
+        // Ends when every worker has answered and each port could be had, or a newer assignment does without; at most one such task per assignment.
+        tokio::task::spawn_local(async move {
+            this.backends.close_idle(lost).await;
+            this.ports.apply(&revision, ports).await;
+            if let Some(version) = revision.upkeep_ended() {
+                this.acknowledge(&revision.name, version);
+            }
+        });
     }
 
     /// Whoever owns the revision now hears it. If that link is down nobody does: its next sync repeats what it wants acknowledged.

@@ -112,6 +112,7 @@ impl Metering {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use runtime::{Clock, MetricsRegistry};
@@ -139,6 +140,7 @@ mod tests {
             revision: RevisionName::parse("default/service/hello").expect("a name"),
             version: Version::default(),
             hosts: Vec::new(),
+            ports: BTreeSet::new(),
             routing: Routing::ThroughActivator,
             container_concurrency: 0,
             timeouts: RequestTimeouts::default(),

@@ -54,6 +54,7 @@ pub struct Metrics {
     pub(crate) link_connected: Gauge,
     pub(crate) refused_links: RefusedLinks,
     pub(crate) assigned_revisions: Gauge,
+    pub(crate) revision_ports: Gauge,
     pub(crate) stale_assignments: Counter,
     pub(crate) tasks: Gauge,
     connections_max: Gauge,
@@ -84,6 +85,7 @@ impl Metrics {
             link_connected: Gauge::default(),
             refused_links: RefusedLinks::default(),
             assigned_revisions: Gauge::default(),
+            revision_ports: Gauge::default(),
             stale_assignments: Counter::default(),
             tasks: Gauge::default(),
             connections_max: Gauge::default(),
@@ -140,6 +142,11 @@ impl Metrics {
             "activator_assigned_revisions",
             "Revisions that this activator serves",
             self.assigned_revisions.clone(),
+        );
+        registry.register(
+            "activator_revision_ports",
+            "Ports that are open for one revision each",
+            self.revision_ports.clone(),
         );
         registry.register(
             "activator_stale_assignments",
@@ -343,7 +350,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 23);
+        assert_eq!(count, 24);
     }
 
     #[test]

@@ -75,8 +75,8 @@ struct State {
     paced_at: Option<Timestamp>,
     /// This activator's part of the concurrency that metrics show.
     shown: f64,
-    /// How many tasks still close connections to pods that an earlier version took away.
-    closing: u32,
+    /// How many tasks still do what an assignment asks for before it is acted upon.
+    upkeep: u32,
     waits: Waits,
     retirement: Retirement,
     is_gone: bool,
@@ -129,7 +129,7 @@ impl Revision {
                 is_to_be_told: false,
                 paced_at: None,
                 shown: 0.0,
-                closing: 0,
+                upkeep: 0,
                 waits: Waits::under(assignment.hold.as_deref()),
                 retirement: Retirement::default(),
                 is_gone: false,
@@ -152,9 +152,6 @@ impl Revision {
         state.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
         let old = self.settings.load();
         let lost: Vec<SocketAddr> = old.kept.difference(&new.kept).copied().collect();
-        if !lost.is_empty() {
-            state.closing += 1;
-        }
         state.waits = Waits::under(new.hold.as_deref());
         state.retirement.assigned(assignment.standing, assignment.version);
         self.settings.store(Arc::new(new));
@@ -166,17 +163,22 @@ impl Revision {
         lost
     }
 
-    /// The connections that [`Revision::apply`] asked to close are closed. Returns the version that can be acknowledged now, if no other closing runs.
-    pub(crate) fn closed(&self) -> Option<Version> {
+    /// Something is done for the present assignment, before which it is not acted upon: connections are closed, ports opened or closed.
+    pub(crate) fn upkeep_begins(&self) {
+        self.state.lock().upkeep += 1;
+    }
+
+    /// That is done. Returns the version that can be acknowledged now, if nothing else is under way.
+    pub(crate) fn upkeep_ended(&self) -> Option<Version> {
         let mut state = self.state.lock();
-        state.closing = state.closing.saturating_sub(1);
-        (state.closing == 0).then(|| self.settings.load().version)
+        state.upkeep = state.upkeep.saturating_sub(1);
+        (state.upkeep == 0).then(|| self.settings.load().version)
     }
 
     /// The version that is acted upon, if nothing is left to do for it.
     pub(crate) fn acted_upon(&self) -> Option<Version> {
         let state = self.state.lock();
-        (state.closing == 0).then(|| self.settings.load().version)
+        (state.upkeep == 0).then(|| self.settings.load().version)
     }
 
     /// The revision exists no more: what waits is refused.

@@ -14,6 +14,7 @@ use vocabulary::Timestamp;
 
 use crate::assignments::Assignments;
 use crate::context::Context;
+use crate::doors::RevisionPort;
 use crate::forward::{Forwarding, Guard};
 use crate::outgoing::Outgoing;
 use crate::revision::Revision;
@@ -28,6 +29,8 @@ pub(crate) struct Stack {
     pub(crate) assignments: Arc<Assignments>,
     pub(crate) upstreams: Upstreams,
     pub(crate) drain: Drain,
+    /// Where it takes requests of one revision alone.
+    pub(crate) port: Option<RevisionPort>,
 }
 
 /// What a response carries: its body, and what the request holds until that is sent.
@@ -79,6 +82,9 @@ enum Destination {
 
 impl Stack {
     fn destination(&self, request: &Request<Body>) -> Destination {
+        if let Some(port) = &self.port {
+            return Destination::Known(Arc::clone(&port.revision));
+        }
         let host = normalised(effective_host(request).unwrap_or_default());
         match self.assignments.find(&host) {
             Some(revision) => Destination::Known(revision),

@@ -22,8 +22,8 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, Epoch, HopKey, LinkVersion, Load,
-    Ownership, PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
-    RevisionLoad, RevisionName, Routing, Sample, Version,
+    Ownership, PodCount, PodExits, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName,
+    RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample, Version,
 };
 
 use super::*;
@@ -212,6 +212,7 @@ impl FakePod {
             ends_in: None,
             platform_ready: None,
             requests: Some(self.address),
+            exits: PodExits::default(),
             link: Some(self.address.into()),
             outdated: false,
             trouble: None,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::inject::{InjectorSettings, QUEUE_PROXY};
 use crate::limits::PodLimits;
-use crate::ports::ServedPort;
+use crate::ports::ServedPorts;
 use crate::quality::Quality;
 
 /// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number there is one that apps like.
@@ -18,7 +18,7 @@ const ADMIN_VARIABLE: &str = "EBB_ADMIN_PORT";
 pub(crate) struct Sidecar<'a> {
     pub(crate) settings: &'a InjectorSettings,
     pub(crate) limits: &'a PodLimits,
-    pub(crate) port: &'a ServedPort,
+    pub(crate) ports: &'a ServedPorts,
     pub(crate) readiness: Option<Value>,
     pub(crate) own_grace: u64,
     pub(crate) quality: Quality,
@@ -26,18 +26,17 @@ pub(crate) struct Sidecar<'a> {
 
 impl Sidecar<'_> {
     pub(crate) fn container(&self) -> Value {
-        let ServedPort { requests, admin, link, metrics, .. } = self.port;
+        let ServedPorts { first, more, admin, link, metrics } = self.ports;
         let port = |name: &str, number: &u16| json!({"name": name, "containerPort": number});
+        let mut ports = vec![port("ebb-requests", &first.requests)];
+        let more = more.iter().zip(2..);
+        ports.extend(more.map(|(served, count)| port(&format!("ebb-requests-{count}"), &served.requests)));
+        ports.extend([port("ebb-admin", admin), port("ebb-link", link), port("ebb-metrics", metrics)]);
         json!({
             "name": QUEUE_PROXY,
             "image": self.settings.image,
             "env": self.environment(),
-            "ports": [
-                port("ebb-requests", requests),
-                port("ebb-admin", admin),
-                port("ebb-link", link),
-                port("ebb-metrics", metrics),
-            ],
+            "ports": ports,
             "readinessProbe": {
                 "httpGet": {"path": "/", "port": admin, "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}]},
                 "periodSeconds": 1,
@@ -60,7 +59,7 @@ impl Sidecar<'_> {
         let text = |name: &str, value: String| json!({"name": name, "value": value});
         let seconds =
             |duration: Option<std::time::Duration>| duration.unwrap_or_default().as_secs().to_string();
-        let (limits, port) = (self.limits, self.port);
+        let (limits, ports) = (self.limits, self.ports);
         let mut variables = vec![
             field("POD_NAME", "metadata.name"),
             field("SERVING_NAMESPACE", "metadata.namespace"),
@@ -72,15 +71,19 @@ impl Sidecar<'_> {
             text("REVISION_IDLE_TIMEOUT_SECONDS", seconds(limits.timeouts.idle)),
             text("EBB_DRAIN_LIMIT", format!("{}s", limits.drain_without_timeout.as_secs())),
             text("EBB_APP_GRACE", format!("{}s", self.own_grace)),
-            text("USER_PORT", port.app.to_string()),
-            text("QUEUE_SERVING_PORT", port.requests.to_string()),
-            text(ADMIN_VARIABLE, port.admin.to_string()),
-            text("EBB_LINK_PORT", port.link.to_string()),
-            text("EBB_METRICS_PORT", port.metrics.to_string()),
+            text("USER_PORT", ports.first.app.to_string()),
+            text("QUEUE_SERVING_PORT", ports.first.requests.to_string()),
+            text(ADMIN_VARIABLE, ports.admin.to_string()),
+            text("EBB_LINK_PORT", ports.link.to_string()),
+            text("EBB_METRICS_PORT", ports.metrics.to_string()),
             // Any: nobody on a cluster asks for Knative's measurements.
             text("EBB_STAT_PORT", "0".to_owned()),
             text("EBB_LINK_TOKEN", String::from(self.settings.link_token)),
         ];
+        if !ports.more.is_empty() {
+            let pairs = ports.more.iter().map(|served| format!("{}:{}", served.requests, served.app));
+            variables.push(text("EBB_MORE_PORTS", pairs.collect::<Vec<_>>().join(",")));
+        }
         variables
             .extend(self.readiness.as_ref().map(|probe| text("SERVING_READINESS_PROBE", probe.to_string())));
         variables

@@ -6,7 +6,7 @@ use vocabulary::LinkToken;
 use crate::container::{self, Sidecar};
 use crate::hooks;
 use crate::limits::PodLimits;
-use crate::ports::ServedPort;
+use crate::ports::ServedPorts;
 use crate::probes;
 use crate::quality::Quality;
 
@@ -63,10 +63,10 @@ pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
         return again(pod);
     }
     let limits = PodLimits::read(pod, &mut problems);
-    let port = ServedPort::find(pod, &mut problems);
-    match (limits, port) {
-        (Some(limits), Some(port)) if problems.is_empty() => {
-            Outcome::Injected(first_time(pod, settings, &limits, &port))
+    let ports = ServedPorts::find(pod, &mut problems);
+    match (limits, ports) {
+        (Some(limits), Some(ports)) if problems.is_empty() => {
+            Outcome::Injected(first_time(pod, settings, &limits, &ports))
         }
         _ => Outcome::Refused(problems),
     }
@@ -81,15 +81,20 @@ fn again(pod: &Value) -> Outcome {
     Outcome::Injected(Injection { pod, warnings })
 }
 
-fn first_time(pod: &Value, settings: &InjectorSettings, limits: &PodLimits, port: &ServedPort) -> Injection {
+fn first_time(
+    pod: &Value,
+    settings: &InjectorSettings,
+    limits: &PodLimits,
+    ports: &ServedPorts,
+) -> Injection {
     let quality = Quality::of(pod);
     let mut pod = pod.clone();
     let own_grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_DEFAULT);
-    let readiness = probes::take_readiness(&mut pod, port);
+    let readiness = probes::take_readiness(&mut pod, ports);
     // First, for what a probe leaves the pod is by its own period.
     probes::lengthen_grace(&mut pod, own_grace);
-    let warnings = hooks::add(&mut pod, port.admin);
-    let sidecar = Sidecar { settings, limits, port, readiness, own_grace, quality };
+    let warnings = hooks::add(&mut pod, ports.admin);
+    let sidecar = Sidecar { settings, limits, ports, readiness, own_grace, quality };
     if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
         containers.push(sidecar.container());
     }

@@ -1,4 +1,4 @@
-//! Which port of the app is served, and which ports are free for the queue-proxy?
+//! Which ports of the app are served, and which are free for the queue-proxy?
 
 use std::collections::BTreeSet;
 
@@ -13,6 +13,19 @@ const PORTS: &str = "ebb.dev/ports";
 const PLAIN_PORTS: &str = "ebb.dev/plain-ports";
 /// Where to look for a free port once ours is taken; the next hundred of each.
 const NEXT: u16 = 88;
+/// More than any app that we know has; each costs the queue-proxy a listener.
+const PORTS_MAX: usize = 32;
+
+/// Ports of the app, and the queue-proxy's before and beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServedPorts {
+    /// The first one is what the queue-proxy takes for the app's.
+    pub(crate) first: ServedPort,
+    pub(crate) more: Vec<ServedPort>,
+    pub(crate) admin: u16,
+    pub(crate) link: u16,
+    pub(crate) metrics: u16,
+}
 
 /// A port of the app, and the queue-proxy's before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +34,10 @@ pub(crate) struct ServedPort {
     pub(crate) container: String,
     pub(crate) app: u16,
     pub(crate) requests: u16,
-    pub(crate) admin: u16,
-    pub(crate) link: u16,
-    pub(crate) metrics: u16,
 }
 
-impl ServedPort {
-    /// `None` if there is none, or more than one: that is among the problems then.
+impl ServedPorts {
+    /// `None` if there is none: that is among the problems then.
     pub(crate) fn find(pod: &Value, problems: &mut Vec<String>) -> Option<Self> {
         let annotations = &pod["metadata"]["annotations"];
         let listed = |key: &str| -> Vec<&str> {
@@ -35,6 +45,7 @@ impl ServedPort {
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
         };
         let plain = listed(PLAIN_PORTS);
+        // In the order in which they are written, for people put first what matters most.
         let mut served: Vec<(String, u16)> = Vec::new();
         for container in containers(pod) {
             for port in declared(container).filter(|port| is_tcp(port) && !is_plain(port, &plain)) {
@@ -51,30 +62,28 @@ impl ServedPort {
                 )),
             }
         }
-        served.sort_by_key(|(_, port)| *port);
-        served.dedup_by_key(|(_, port)| *port);
-        match served.as_slice() {
-            [(container, app)] => Some(Self::beside(pod, container.clone(), *app)),
-            [] => {
-                problems.push(format!(
-                    "no container declares a TCP port; add containerPort, or the annotation {PORTS}: \"8080\""
-                ));
-                None
-            }
-            several => {
-                let numbers: Vec<String> = several.iter().map(|(_, port)| port.to_string()).collect();
-                problems.push(format!(
-                    "ports {} are declared; so far one is served: name the others in the annotation {PLAIN_PORTS}",
-                    numbers.join(", ")
-                ));
-                None
-            }
+        let mut seen = BTreeSet::new();
+        served.retain(|(_, port)| seen.insert(*port));
+        if served.is_empty() {
+            problems.push(format!(
+                "no container declares a TCP port; add containerPort, or the annotation {PORTS}: \"8080\""
+            ));
+            return None;
         }
+        if served.len() > PORTS_MAX {
+            problems.push(format!(
+                "{} ports are declared; {PORTS_MAX} can be served: name the others in the annotation {PLAIN_PORTS}",
+                served.len()
+            ));
+            return None;
+        }
+        Some(Self::beside(pod, served))
     }
 
-    fn beside(pod: &Value, container: String, app: u16) -> Self {
+    fn beside(pod: &Value, served: Vec<(String, u16)>) -> Self {
         let ports = containers(pod).iter().flat_map(declared);
-        let mut taken: BTreeSet<u16> = ports.filter_map(number).chain([app]).collect();
+        let apps = served.iter().map(|(_, app)| *app);
+        let mut taken: BTreeSet<u16> = ports.filter_map(number).chain(apps).collect();
         let mut free = |wanted: u16| {
             let mut candidates = std::iter::once(wanted).chain(wanted.saturating_add(NEXT)..);
             // A pod declares no sixty thousand ports.
@@ -82,14 +91,21 @@ impl ServedPort {
             taken.insert(port);
             port
         };
+        let mut served: Vec<ServedPort> = served
+            .into_iter()
+            .map(|(container, app)| ServedPort { container, app, requests: free(REQUESTS_PORT) })
+            .collect();
         Self {
-            container,
-            app,
-            requests: free(REQUESTS_PORT),
+            first: served.remove(0),
+            more: served,
             admin: free(ADMIN_PORT),
             link: free(LINK_PORT),
             metrics: free(METRICS_PORT),
         }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ServedPort> {
+        std::iter::once(&self.first).chain(&self.more)
     }
 }
 

@@ -6,32 +6,43 @@
 use serde_json::{Value, json};
 
 use crate::inject::app_containers_mut;
-use crate::ports::{ServedPort, resolve};
+use crate::ports::{ServedPorts, resolve};
 
 /// How long the app's hook may wait for a drain that does not come ([`crate::hooks`]).
 const HOOK_WAITS: u64 = 10;
 
-/// Takes the readiness probe of the served port out of its container; a check that the port accepts connections where there is none at all.
-pub(crate) fn take_readiness(pod: &mut Value, port: &ServedPort) -> Option<Value> {
-    let container = app_containers_mut(pod).find(|container| container["name"] == port.container.as_str())?;
-    let Some(probe) = container.get("readinessProbe").cloned() else {
-        return Some(json!({"tcpSocket": {"port": port.app}, "periodSeconds": 1}));
-    };
-    let taken = with_number(probe, container, port)?;
-    if let Some(container) = container.as_object_mut() {
-        container.remove("readinessProbe");
+/// Takes the readiness probe of a served port out of its container, the first that there is; a check that the first port accepts connections where its
+/// container has none at all. Probes of other containers stay kubelet's.
+pub(crate) fn take_readiness(pod: &mut Value, ports: &ServedPorts) -> Option<Value> {
+    let mut containers: Vec<&str> = ports.all().map(|port| port.container.as_str()).collect();
+    containers.dedup();
+    let mut has_none = false;
+    for name in containers {
+        let container = app_containers_mut(pod).find(|container| container["name"] == name);
+        let Some(container) = container else { continue };
+        let Some(probe) = container.get("readinessProbe").cloned() else {
+            has_none |= name == ports.first.container;
+            continue;
+        };
+        if let Some(taken) = with_number(probe, container, ports) {
+            if let Some(container) = container.as_object_mut() {
+                container.remove("readinessProbe");
+            }
+            return Some(taken);
+        }
     }
-    Some(taken)
+    has_none.then(|| json!({"tcpSocket": {"port": ports.first.app}, "periodSeconds": 1}))
 }
 
 /// The probe with its port as a number; `None` if it is not the queue-proxy's to ask.
-fn with_number(mut probe: Value, container: &Value, port: &ServedPort) -> Option<Value> {
+fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Option<Value> {
     let kind = ["httpGet", "tcpSocket", "grpc"].into_iter().find(|kind| probe.get(*kind).is_some())?;
     let asks_elsewhere = probe[kind]["host"].as_str().is_some_and(|host| !host.is_empty());
-    if asks_elsewhere || resolve(&probe[kind]["port"], container) != Some(port.app) {
+    let asked = resolve(&probe[kind]["port"], container)?;
+    if asks_elsewhere || !ports.all().any(|port| port.app == asked) {
         return None;
     }
-    probe[kind]["port"] = json!(port.app);
+    probe[kind]["port"] = json!(asked);
     Some(probe)
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn assignment(record: &RevisionRecord) -> Assignment {
         revision: facts.name.clone(),
         version: Version::default(),
         hosts: facts.hosts(),
+        ports: facts.ports(),
         routing: record.routing(),
         container_concurrency: facts.container_concurrency,
         timeouts: facts.timeouts,
@@ -64,6 +65,7 @@ fn pod_assignment(pod: &PodFacts, heard: &HeardOfPod, address: SocketAddr, limit
     PodAssignment {
         pod: pod.name.clone(),
         address,
+        exits: pod.exits.clone(),
         state: pod_state(pod, heard),
         slots: heard.container_concurrency.unwrap_or(limit),
         slice: Slice::Undivided,

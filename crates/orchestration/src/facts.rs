@@ -1,14 +1,14 @@
 //! What a platform tells. State, not edges: each fact says what is, whole, and one about a stranger is ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use vocabulary::{
-    HopKey, LinkAddress, Ownership, PodCount, PodName, ReplicaName, RequestTimeouts, RevisionName, Routing,
-    Timestamp,
+    HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts, RevisionName,
+    Routing, Timestamp,
 };
 
 use crate::orders::{OrderId, OrderOutcome};
@@ -114,6 +114,15 @@ impl RevisionFacts {
         });
         hosts.collect()
     }
+
+    /// The ports of activators among its entrances.
+    pub fn ports(&self) -> BTreeSet<u16> {
+        let ports = self.entrances.iter().filter_map(|entrance| match entrance {
+            Entrance::Host(_) => None,
+            Entrance::Port(port) => Some(*port),
+        });
+        ports.collect()
+    }
 }
 
 /// By which an activator knows whose a request is. The platform allocates them and may give one to another revision only after
@@ -141,6 +150,8 @@ pub struct PodFacts {
     pub platform_ready: Option<bool>,
     /// Its queue-proxy's request port, once known.
     pub requests: Option<SocketAddr>,
+    /// Where requests go in it that come by a port of an activator, if not there.
+    pub exits: PodExits,
     /// Where its queue-proxy takes a link, once known.
     pub link: Option<LinkAddress>,
     /// Whether it runs an older template than the revision's present one.

@@ -4,6 +4,8 @@
 //! room for it. So a subject that changes a hundred times while nobody reads is told once, as it is then.
 
 mod facts;
+mod ports;
+mod routes;
 mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +16,14 @@ use orchestration::{RouteInForce, Subject};
 use scaling::{ClusterConfig, RevisionOrigin};
 use vocabulary::{LinkToken, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
+use crate::port_book::PortBook;
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorRecord};
 use crate::resources::pod::{PodLife, PodRecord};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::HopKeys;
-use crate::slices::{self, PodReference, SERVICE_LABEL, Servers, ServingAddress, SliceChange};
+use crate::slices::{self, SERVICE_LABEL};
 
 /// What whoever decides has to be told. In the order in which it is: what is named later stands on what is named earlier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +51,10 @@ pub(crate) struct Index {
     activators: BTreeMap<ReplicaName, ActivatorRecord>,
     /// Ours.
     slices: BTreeMap<ObjectKey, EndpointSlice>,
+    /// The activators' ports before Services'.
+    ports: PortBook,
+    /// Services whose ports have perhaps not got theirs.
+    unsettled: BTreeSet<ObjectKey>,
     /// Who is to serve, as ordered last or found.
     routes: BTreeMap<RevisionName, RouteInForce>,
     problems: BTreeMap<Subject, Vec<String>>,
@@ -86,6 +93,8 @@ impl Index {
             plain_pods: BTreeMap::new(),
             activators: BTreeMap::new(),
             slices: BTreeMap::new(),
+            ports: PortBook::default(),
+            unsettled: BTreeSet::new(),
             routes: BTreeMap::new(),
             problems: BTreeMap::new(),
             told: BTreeSet::new(),
@@ -113,24 +122,22 @@ impl Index {
     }
 
     pub(crate) fn put_service(&mut self, key: &ObjectKey, record: ServiceRecord) {
-        let problem = match &record {
-            ServiceRecord::Refused(problem) => {
-                Some(format!("Service {}/{}: {problem}", key.namespace, key.name))
-            }
-            ServiceRecord::Foreign | ServiceRecord::Adopted(_) => None,
-        };
-        if let Ok(name) = RevisionName::new(&key.namespace, "service", &key.name) {
-            self.put_problems(Subject::Revision(name), problem.into_iter().collect());
-        }
         let former = match record {
             ServiceRecord::Foreign => self.services.remove(key),
             ServiceRecord::Refused(_) | ServiceRecord::Adopted(_) => {
                 self.services.insert(key.clone(), record)
             }
         };
-        let present = self.services.get(key).and_then(adopted).map(|service| service.revision.clone());
-        let former = former.as_ref().and_then(adopted).map(|service| service.revision.clone());
-        for revision in [former, present].into_iter().flatten() {
+        let present = self.services.get(key).and_then(adopted);
+        let former = former.as_ref().and_then(adopted);
+        if let Some(former) = former.filter(|former| present.is_none_or(|present| present.uid != former.uid))
+        {
+            self.ports.remove_service(&former.uid);
+        }
+        let revisions = [former, present].map(|service| service.map(|service| service.revision.clone()));
+        self.unsettled.insert(key.clone());
+        self.tell_problems_of_service(key);
+        for revision in revisions.into_iter().flatten() {
             self.revision_changed(&revision);
         }
     }
@@ -155,6 +162,7 @@ impl Index {
             return;
         }
         self.read_settings(&revision);
+        self.unsettle(&revision);
         if selects_others {
             self.pods_changed(&revision);
         }
@@ -171,7 +179,11 @@ impl Index {
     pub(crate) fn put_pod(&mut self, record: PodRecord, now: Timestamp) {
         let name = record.pod_name();
         if !record.is_ours() {
+            let former = self.plain_pods.get(&name).cloned();
             self.remove_pod(&name);
+            if former.as_ref() != Some(&record) {
+                self.touch_owners(&record);
+            }
             self.plain_pods.insert(name, record);
             return;
         }
@@ -190,7 +202,9 @@ impl Index {
     }
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {
-        self.plain_pods.remove(name);
+        if let Some(pod) = self.plain_pods.remove(name) {
+            self.touch_owners(&pod);
+        }
         if let Some(pod) = self.pods.remove(name) {
             self.touch_owners(&pod.record);
         }
@@ -242,6 +256,7 @@ impl Index {
         }
         let route = slices::route_of(&slice);
         let revision = self.revision_of_slice(&slice);
+        self.learn_ports(&slice);
         self.slices.insert(key, slice);
         let Some(revision) = revision else { return };
         if let Some(route) = route.filter(|_| !self.routes.contains_key(&revision)) {
@@ -279,19 +294,6 @@ impl Index {
         std::mem::take(&mut self.unrouted)
     }
 
-    /// What is to be written so that a revision's slices are as they should be. Without a route nothing is.
-    pub(crate) fn slice_changes(&self, revision: &RevisionName) -> Vec<SliceChange> {
-        let Some(route) = self.routes.get(revision).filter(|_| self.workloads.contains_key(revision)) else {
-            return Vec::new();
-        };
-        let servers = self.servers(revision, route);
-        let changes = self.services_of(revision).map(|service| {
-            let present: Vec<&EndpointSlice> = self.slices_of(service).collect();
-            slices::changes(slices::desired(service, route, &servers), &present)
-        });
-        changes.flatten().collect()
-    }
-
     /// Whether a slice of ours, as far as we know, names a pod.
     pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
         let Some(pod) = self.pods.get(pod) else { return false };
@@ -305,40 +307,6 @@ impl Index {
     pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
         let record = self.pods.get(pod)?.record.clone();
         self.owners_of(&record).into_iter().next()
-    }
-
-    fn servers(&self, revision: &RevisionName, route: &RouteInForce) -> Servers {
-        let mut servers = Servers::default();
-        for pod in self.pods_of(revision) {
-            let Some(requests) = pod.record.requests() else { continue };
-            let address = ServingAddress {
-                address: requests.ip(),
-                port: requests.port(),
-                node: pod.record.node.clone(),
-                pod: PodReference {
-                    namespace: pod.record.namespace.clone(),
-                    name: pod.record.name.clone(),
-                    uid: pod.record.uid.clone(),
-                },
-            };
-            match (pod.record.life, pod.said) {
-                (PodLife::Terminating(_), _) | (PodLife::Running, Some(PodState::Draining)) => {
-                    servers.ending_pods.push(address);
-                }
-                (PodLife::Running, Some(PodState::Ready)) => servers.ready_pods.push(address),
-                (PodLife::Running, None | Some(PodState::Unheard)) if pod.record.is_ready => {
-                    servers.ready_pods.push(address);
-                }
-                (
-                    PodLife::Running,
-                    None | Some(PodState::Unheard | PodState::Starting | PodState::Unready),
-                )
-                | (PodLife::Pending | PodLife::Over, _) => {}
-            }
-        }
-        let named = route.activators.iter().filter_map(|name| self.activators.get(name));
-        servers.activators = named.map(activator_address).collect();
-        servers
     }
 
     fn services_of(&self, revision: &RevisionName) -> impl Iterator<Item = &AdoptedService> {
@@ -364,6 +332,15 @@ impl Index {
         })
     }
 
+    /// Those that nobody gave a queue-proxy, nor was to.
+    fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodRecord> {
+        let selector = self.workloads.get(revision).map(|workload| &workload.record.selector);
+        let namespace = revision.namespace().to_owned();
+        self.plain_pods.values().filter(move |pod| {
+            pod.namespace == namespace && selector.is_some_and(|selector| selector.selects(&pod.labels))
+        })
+    }
+
     fn owners_of(&self, pod: &PodRecord) -> Vec<RevisionName> {
         let workloads = self.workloads.iter().filter(|(revision, workload)| {
             revision.namespace() == pod.namespace && workload.record.selector.selects(&pod.labels)
@@ -378,6 +355,7 @@ impl Index {
     }
 
     fn pods_changed(&mut self, revision: &RevisionName) {
+        self.tell_problems_of_services(revision);
         self.topics.insert(Topic::Pods(revision.clone()));
         self.unrouted.insert(revision.clone());
     }
@@ -446,19 +424,6 @@ fn is_of(slice: &EndpointSlice, service: &AdoptedService) -> bool {
     slice.metadata.namespace.as_ref() == Some(&service.namespace)
         && named == Some(&service.name)
         && owner.is_some_and(|owner| owner.uid == service.uid)
-}
-
-fn activator_address(activator: &ActivatorRecord) -> ServingAddress {
-    ServingAddress {
-        address: activator.address,
-        port: activator::REQUESTS_PORT,
-        node: activator.node.clone(),
-        pod: PodReference {
-            namespace: activator.namespace.clone(),
-            name: activator.name.as_str().to_owned(),
-            uid: activator.uid.clone(),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use vocabulary::{Epoch, ReplicaName, Timestamp};
 
+use crate::port_book::LeaseNotes;
+
 /// How long an owner may go without renewing: what Kubernetes' own controllers allow.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// How often it renews: two attempts may fail.
@@ -26,6 +28,8 @@ pub(crate) struct LeaseRecord {
     /// How long it lasts after a renewal.
     pub(crate) lasts: Duration,
     pub(crate) resource_version: String,
+    /// What its holder noted there for the next one.
+    pub(crate) notes: LeaseNotes,
 }
 
 /// What is to be written.
@@ -36,6 +40,7 @@ pub(crate) struct LeaseWrite {
     pub(crate) transitions: i32,
     /// Over which version; none, if there is no object yet.
     pub(crate) over: Option<String>,
+    pub(crate) notes: LeaseNotes,
 }
 
 /// By what right orders are given.
@@ -61,6 +66,8 @@ pub(crate) struct LeaseKeeper {
     not_before: Timestamp,
     /// The most transitions that were ever seen: an object that somebody deleted is made again with more.
     greatest: Option<i32>,
+    /// What is to stand there while it is ours.
+    notes: LeaseNotes,
 }
 
 impl LeaseKeeper {
@@ -75,6 +82,7 @@ impl LeaseKeeper {
             is_leaving: false,
             not_before: Timestamp::ZERO,
             greatest: None,
+            notes: LeaseNotes::new(),
         }
     }
 
@@ -86,6 +94,19 @@ impl LeaseKeeper {
     /// Whoever decides here does so still.
     pub(crate) fn renew(&mut self) {
         self.is_renewal_due = true;
+    }
+
+    /// What is to stand there from now on, for whoever owns next; it is written at once.
+    pub(crate) fn note(&mut self, notes: LeaseNotes) {
+        if self.notes != notes {
+            self.notes = notes;
+            self.is_renewal_due = true;
+        }
+    }
+
+    /// What stands there, as far as we know.
+    pub(crate) fn noted(&self) -> Option<&LeaseNotes> {
+        self.seen.as_ref().map(|(lease, _)| &lease.notes)
     }
 
     /// Nobody decides here any more.
@@ -134,24 +155,29 @@ impl LeaseKeeper {
         let holder = Some(self.name.as_str().to_owned());
         let Some((lease, seen_at)) = &self.seen else {
             let transitions = self.greatest.map_or(0, |greatest| greatest.saturating_add(1));
-            return (!self.is_leaving).then_some(LeaseWrite { holder, transitions, over: None });
+            let notes = self.notes.clone();
+            return (!self.is_leaving).then_some(LeaseWrite { holder, transitions, over: None, notes });
         };
         let over = Some(lease.resource_version.clone());
         let is_ours = self.right.is_some() && self.is_named(lease);
         if self.is_leaving {
-            return is_ours.then_some(LeaseWrite { holder: None, transitions: lease.transitions, over });
+            let (transitions, notes) = (lease.transitions, self.notes.clone());
+            return is_ours.then_some(LeaseWrite { holder: None, transitions, over, notes });
         }
         if is_ours {
             // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that nothing from before is in force.
             let has_run_out = self.right(now).is_none();
             let transitions = lease.transitions.saturating_add(i32::from(has_run_out));
-            return (self.is_renewal_due || has_run_out).then_some(LeaseWrite { holder, transitions, over });
+            let notes = self.notes.clone();
+            let is_due = self.is_renewal_due || has_run_out;
+            return is_due.then_some(LeaseWrite { holder, transitions, over, notes });
         }
         let is_free = lease.holder.as_deref().unwrap_or_default().is_empty()
             || now.saturating_since(*seen_at) >= lease.lasts
             // A former process of our own name is gone: the platform gives no name to two pods that live.
             || self.is_named(lease);
-        is_free.then(|| LeaseWrite { holder, transitions: lease.transitions.saturating_add(1), over })
+        let (transitions, notes) = (lease.transitions.saturating_add(1), lease.notes.clone());
+        is_free.then_some(LeaseWrite { holder, transitions, over, notes })
     }
 
     /// The write went through.
@@ -161,9 +187,9 @@ impl LeaseKeeper {
             .holder
             .as_ref()
             .map(|_| Right { epoch: epoch_of(write.transitions), until: sent_at + LEASE });
-        let LeaseWrite { holder, transitions, over: _ } = write;
+        let LeaseWrite { holder, transitions, over: _, notes } = write;
         self.greatest = self.greatest.max(Some(transitions));
-        self.seen = Some((LeaseRecord { holder, transitions, lasts: LEASE, resource_version }, now));
+        self.seen = Some((LeaseRecord { holder, transitions, lasts: LEASE, resource_version, notes }, now));
     }
 
     /// The write failed, or nobody knows whether it did.

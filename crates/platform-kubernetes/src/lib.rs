@@ -16,6 +16,7 @@ mod desk;
 mod index;
 mod lease;
 mod metric_apis;
+mod port_book;
 mod requests;
 mod resources;
 mod routes;

@@ -216,6 +216,7 @@ impl Requests {
             metadata: ObjectMeta {
                 name: Some(LEASE_NAME.to_owned()),
                 resource_version: write.over.clone(),
+                annotations: Some(write.notes.clone()),
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {

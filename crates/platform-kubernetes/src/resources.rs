@@ -5,6 +5,7 @@
 
 pub(crate) mod activator;
 pub(crate) mod pod;
+pub(crate) mod ports;
 pub(crate) mod scaled_pod;
 pub(crate) mod selector;
 pub(crate) mod service;

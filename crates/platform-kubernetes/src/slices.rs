@@ -13,6 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use orchestration::RouteInForce;
 use vocabulary::{ReplicaName, Routing};
 
+use crate::port_book::PortEntry;
+use crate::resources::ports::ServicePort;
 use crate::resources::service::AdoptedService;
 
 /// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
@@ -24,12 +26,26 @@ pub(crate) const MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-b
 pub(crate) const MANAGED_BY: &str = "ebb.dev";
 const ROUTING: &str = "ebb.dev/routing";
 const ACTIVATORS: &str = "ebb.dev/activators";
+const ENTRANCES: &str = "ebb.dev/activator-ports";
+
+/// Which of a Service's ports go where.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceRoute<'a> {
+    pub(crate) service: &'a AdoptedService,
+    /// The activators' ports before the Service's, in their order; `None` for those that always lead to pods.
+    pub(crate) entrances: Vec<Option<u16>>,
+    /// As ordered, or found.
+    pub(crate) route: &'a RouteInForce,
+    /// The side that serves: another than was ordered while activators could not stand in for what serves now.
+    pub(crate) side: Routing,
+}
 
 /// Somebody who may serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServingAddress {
     pub(crate) address: IpAddr,
-    pub(crate) port: u16,
+    /// Where it serves each of the Service's ports, in their order; `None` for those that it does not serve.
+    pub(crate) ports: Vec<Option<u16>>,
     pub(crate) node: Option<String>,
     pub(crate) pod: PodReference,
 }
@@ -53,58 +69,93 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Who is to be named, and whether they are on their way out. Whoever drains is named only if nobody else can be.
-    fn named(&self, routing: Routing) -> (&[ServingAddress], Condition) {
-        let [first, second] = match routing {
-            Routing::Direct => [&self.ready_pods, &self.activators],
-            Routing::ThroughActivator => [&self.activators, &self.ready_pods],
+    /// Who is to be named for one port, and whether they are on their way out. Whoever drains is named only if nobody else can be.
+    fn named(&self, port: usize, route: &ServiceRoute<'_>) -> (Vec<&ServingAddress>, Condition) {
+        let is_held = route.entrances.get(port).copied().flatten().is_some();
+        let activators: &[ServingAddress] = if is_held { &self.activators } else { &[] };
+        let sides = match route.side {
+            Routing::Direct => [self.ready_pods.as_slice(), activators],
+            Routing::ThroughActivator => [activators, self.ready_pods.as_slice()],
         };
-        let named = [first, second].into_iter().find(|servers| !servers.is_empty());
-        named.map_or((&self.ending_pods, Condition::Ending), |named| (named, Condition::Ready))
+        for side in sides {
+            let named: Vec<_> = side.iter().filter(|server| server.port(port).is_some()).collect();
+            if !named.is_empty() {
+                return (named, Condition::Ready);
+            }
+        }
+        let ending = self.ending_pods.iter().filter(|server| server.port(port).is_some());
+        (ending.collect(), Condition::Ending)
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl ServingAddress {
+    fn port(&self, index: usize) -> Option<u16> {
+        self.ports.get(index).copied().flatten()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Condition {
     Ready,
     Ending,
 }
 
+/// Ports of a Service by their places, and where whoever is named serves them.
+type PortSet = Vec<(usize, u16)>;
+/// What goes into one slice: its ports, and its endpoints.
+type Chunk<'a> = (&'a [(usize, u16)], Vec<Endpoint>);
+
 /// The slices that a Service should have, whole, in the order of their names.
-pub(crate) fn desired(
-    service: &AdoptedService,
-    route: &RouteInForce,
-    servers: &Servers,
-) -> Vec<EndpointSlice> {
-    let (named, condition) = servers.named(route.routing);
+pub(crate) fn desired(route: &ServiceRoute<'_>, servers: &Servers) -> Vec<EndpointSlice> {
+    let service = route.service;
+    let sets = port_sets(route, servers);
     let mut slices = Vec::new();
     for family in &service.families {
-        // A slice has one port for all its addresses.
-        let mut by_port = BTreeMap::<u16, Vec<&ServingAddress>>::new();
-        for server in named.iter().filter(|server| family_of(server.address) == family) {
-            by_port.entry(server.port).or_default().push(server);
-        }
-        let mut parts: Vec<(u16, Vec<&ServingAddress>)> = Vec::new();
-        for (port, mut servers) in by_port {
-            servers.sort_by(|a, b| a.pod.cmp(&b.pod));
-            parts.extend(servers.chunks(ENDPOINTS_MAX).map(|chunk| (port, chunk.to_vec())));
+        let mut chunks: Vec<Chunk<'_>> = Vec::new();
+        for (ports, servers) in &sets {
+            let of_family = servers.iter().filter(|(server, _)| family_of(server.address) == family);
+            let endpoints: Vec<Endpoint> =
+                of_family.map(|(server, condition)| endpoint(server, *condition)).collect();
+            chunks.extend(endpoints.chunks(ENDPOINTS_MAX).map(|chunk| (ports.as_slice(), chunk.to_vec())));
         }
         // One without addresses says who serves while nobody does.
-        if parts.is_empty() {
-            parts.push((0, Vec::new()));
+        if chunks.is_empty() {
+            chunks.push((&[], Vec::new()));
         }
-        for (number, (port, servers)) in parts.into_iter().enumerate() {
+        for (number, (set, endpoints)) in chunks.into_iter().enumerate() {
             let name = format!("{}-ebb-{}-{number}", service.name, family.to_lowercase());
-            let endpoints = servers.into_iter().map(|server| endpoint(server, condition)).collect();
+            let ports =
+                set.iter().filter_map(|&(place, port)| Some(slice_port(service.ports.get(place)?, port)));
+            let ports: Vec<EndpointPort> = ports.collect();
             slices.push(EndpointSlice {
                 address_type: family.clone(),
-                metadata: metadata(name, service, route),
-                ports: (port > 0).then(|| vec![slice_port(service, port)]),
+                metadata: metadata(name, route),
+                ports: (!ports.is_empty()).then_some(ports),
                 endpoints,
             });
         }
     }
     slices
+}
+
+/// Who serves which ports: a slice has the same ports for all its addresses, and pods of two templates may have others. In the order of their names.
+fn port_sets<'a>(
+    route: &ServiceRoute<'_>,
+    servers: &'a Servers,
+) -> BTreeMap<PortSet, Vec<(&'a ServingAddress, Condition)>> {
+    let mut by_server = BTreeMap::<&PodReference, (&ServingAddress, Condition, PortSet)>::new();
+    for place in 0..route.service.ports.len() {
+        let (named, condition) = servers.named(place, route);
+        for server in named {
+            let entry = by_server.entry(&server.pod).or_insert((server, condition, Vec::new()));
+            entry.2.extend(server.port(place).map(|port| (place, port)));
+        }
+    }
+    let mut sets = BTreeMap::<PortSet, Vec<_>>::new();
+    for (server, condition, ports) in by_server.into_values() {
+        sets.entry(ports).or_default().push((server, condition));
+    }
+    sets
 }
 
 fn family_of(address: IpAddr) -> &'static str {
@@ -114,9 +165,10 @@ fn family_of(address: IpAddr) -> &'static str {
     }
 }
 
-fn metadata(name: String, service: &AdoptedService, route: &RouteInForce) -> ObjectMeta {
+fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
+    let (service, route) = (of.service, of.route);
     let text =
-        |pairs: [(&str, String); 2]| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        |pairs: Vec<(&str, String)>| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let routing = match route.routing {
         Routing::Direct => "direct",
         Routing::ThroughActivator => "through-activator",
@@ -125,11 +177,15 @@ fn metadata(name: String, service: &AdoptedService, route: &RouteInForce) -> Obj
     ObjectMeta {
         name: Some(name),
         namespace: Some(service.namespace.clone()),
-        labels: Some(text([
+        labels: Some(text(vec![
             (SERVICE_LABEL, service.name.clone()),
             (MANAGED_BY_LABEL, MANAGED_BY.to_owned()),
         ])),
-        annotations: Some(text([(ROUTING, routing.to_owned()), (ACTIVATORS, activators.join(","))])),
+        annotations: Some(text(vec![
+            (ROUTING, routing.to_owned()),
+            (ACTIVATORS, activators.join(",")),
+            (ENTRANCES, entrances_out(of)),
+        ])),
         // It goes with the Service.
         owner_references: Some(vec![OwnerReference {
             api_version: "v1".to_owned(),
@@ -143,14 +199,39 @@ fn metadata(name: String, service: &AdoptedService, route: &RouteInForce) -> Obj
     }
 }
 
-fn slice_port(service: &AdoptedService, port: u16) -> EndpointPort {
+fn slice_port(of: &ServicePort, port: u16) -> EndpointPort {
     EndpointPort {
-        app_protocol: service.app_protocol.clone(),
+        app_protocol: of.app_protocol.clone(),
         // Kubernetes matches it with the Service's by this; a Service with one port need not name it.
-        name: Some(service.port_name.clone().unwrap_or_default()),
+        name: Some(of.name.clone().unwrap_or_default()),
         port: Some(port.into()),
         protocol: Some("TCP".to_owned()),
     }
+}
+
+/// `http:80=10007,grpc:81=10008`: the activators' ports, for the next owner.
+fn entrances_out(route: &ServiceRoute<'_>) -> String {
+    let ports = route.service.ports.iter().zip(&route.entrances);
+    let texts = ports.filter_map(|(port, entrance)| {
+        Some(format!("{}:{}={}", port.name.as_deref().unwrap_or_default(), port.number, (*entrance)?))
+    });
+    texts.collect::<Vec<_>>().join(",")
+}
+
+/// The activators' ports that a slice of ours was written for.
+pub(crate) fn entrances_of(slice: &EndpointSlice) -> Option<Vec<PortEntry>> {
+    let text = slice.metadata.annotations.as_ref()?.get(ENTRANCES)?;
+    let entries = text.split(',').filter(|part| !part.is_empty()).map(|part| {
+        let (port, entrance) = part.split_once('=')?;
+        let (name, number) = port.split_once(':')?;
+        Some(PortEntry {
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            number: number.parse().ok()?,
+            target: None,
+            port: Some(entrance.parse().ok()?),
+        })
+    });
+    entries.collect()
 }
 
 fn endpoint(server: &ServingAddress, condition: Condition) -> Endpoint {

@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{Fence, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
+use orchestration::{Entrance, Fence, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
 use scaling::RevisionOrigin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vocabulary::{Bucket, PodName, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, PodName, ReplicaName, RevisionName, Timestamp};
 
 use crate::audience::Listener;
 use crate::desk::{Desk, SeatId};
 use crate::index::Index;
 use crate::lease::{LeaseKeeper, LeaseRecord};
+use crate::port_book::WallSeconds;
 use crate::requests::{Failure, Requests, ScaleErrand};
 use crate::resources::ObjectKey;
 use crate::routes::{Giver, RouteWork};
@@ -58,6 +59,8 @@ pub(crate) struct Task {
     scales: BTreeMap<RevisionName, Work<ScaleErrand>>,
     routes: BTreeMap<RevisionName, RouteWork>,
     answers: JoinSet<Answer>,
+    /// The epoch in which ports are given.
+    ports_since: Option<Epoch>,
 }
 
 impl Task {
@@ -82,6 +85,7 @@ impl Task {
             scales: BTreeMap::new(),
             routes: BTreeMap::new(),
             answers: JoinSet::new(),
+            ports_since: None,
         }
     }
 
@@ -119,6 +123,7 @@ impl Task {
         if !self.unlisted.is_empty() {
             return;
         }
+        self.keep_ports(now);
         self.keep_lease(now);
         self.write_slices(now);
         self.write_counts(now);
@@ -137,7 +142,26 @@ impl Task {
         }
         let scales = self.scales.values().filter_map(Work::next_deadline);
         let routes = self.routes.values().filter_map(|route| route.work.next_deadline());
-        scales.chain(routes).chain(self.lease.next_deadline(now)).min()
+        let ports = self.index.next_port_deadline().filter(|_| self.ports_since.is_some());
+        scales.chain(routes).chain(self.lease.next_deadline(now)).chain(ports).min()
+    }
+
+    /// Ports are the owner's to give, and what it has given stands on the lease before anybody uses it.
+    fn keep_ports(&mut self, now: Timestamp) {
+        let epoch = self.lease.right(now).map(|right| right.epoch);
+        let Some(noted) = self.lease.noted().filter(|_| epoch.is_some()).cloned() else {
+            self.ports_since = None;
+            return;
+        };
+        if self.ports_since != epoch {
+            self.ports_since = epoch;
+            self.index.take_over_ports(&noted, wall_seconds());
+        }
+        self.index.ports_noted(&noted);
+        self.index.settle_ports(now, wall_seconds());
+        if let Some(notes) = self.index.port_notes() {
+            self.lease.note(notes);
+        }
     }
 
     fn keep_lease(&mut self, now: Timestamp) {
@@ -196,8 +220,14 @@ impl Task {
                 self.index.note_state(&pod, state);
                 self.ended((seat, id), OrderOutcome::Done);
             }
-            // Hosts are a Service's for as long as that exists.
-            Order::ReleaseEntrance { .. } => self.ended((seat, id), OrderOutcome::Done),
+            Order::ReleaseEntrance { entrance, .. } => {
+                match entrance {
+                    Entrance::Port(port) => self.index.release_port(port, wall_seconds()),
+                    // Nobody is known by its host here.
+                    Entrance::Host(_) => {}
+                }
+                self.ended((seat, id), OrderOutcome::Done);
+            }
             Order::Tell { about, reason, text } => {
                 tracing::warn!(?about, %reason, "{text}");
                 self.ended((seat, id), OrderOutcome::Done);
@@ -263,7 +293,7 @@ impl Task {
     }
 
     fn write_counts(&mut self, now: Timestamp) {
-        let mut gone = Vec::new();
+        let (mut gone, mut kept) = (Vec::new(), Vec::new());
         for (revision, work) in &mut self.scales {
             let Some(errand) = work.begin(now) else { continue };
             let Some(uid) = self.index.uid_of(revision).map(str::to_owned) else {
@@ -271,6 +301,11 @@ impl Task {
                 gone.push((errand.seat, errand.order));
                 continue;
             };
+            if errand.to < errand.from && self.index.stays_direct(revision) {
+                work.done();
+                kept.push((errand.seat, errand.order, errand.from));
+                continue;
+            }
             let (requests, revision) = (self.requests.clone(), revision.clone());
             self.answers.spawn(async move {
                 let outcome = requests.scale(&errand, &uid).await;
@@ -279,6 +314,10 @@ impl Task {
         }
         for giver in gone {
             self.ended(giver, OrderOutcome::Gone);
+        }
+        // The count stays as if somebody had written it again; why, the Service's problems say.
+        for (seat, order, found) in kept {
+            self.ended((seat, order), OrderOutcome::Conflict { found });
         }
         self.scales.retain(|_, work| !work.is_idle());
     }
@@ -449,4 +488,9 @@ async fn room(listener: Option<&Listener>) {
         Some(listener) => listener.room().await,
         None => std::future::pending().await,
     }
+}
+
+fn wall_seconds() -> WallSeconds {
+    let since_1970 = runtime::wall_time().duration_since(std::time::UNIX_EPOCH);
+    WallSeconds(since_1970.map(|duration| duration.as_secs()).unwrap_or_default())
 }

@@ -18,6 +18,7 @@ use scaling::config::CONFIG_MAP_NAME;
 use tokio::sync::mpsc;
 
 use crate::lease::LeaseRecord;
+use crate::port_book::PortNotes;
 use crate::resources::pod::PodRecord;
 use crate::resources::service::ServiceRecord;
 use crate::resources::workload::WorkloadRecord;
@@ -104,6 +105,7 @@ pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
         transitions: spec.lease_transitions.unwrap_or_default(),
         lasts: Duration::from_secs(seconds),
         resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
+        notes: PortNotes::among(lease.metadata.annotations.as_ref()),
     }
 }
 

@@ -7,6 +7,7 @@ mod reading;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
@@ -43,6 +44,8 @@ pub struct Config {
     pub app_protocol: AppProtocol,
     /// Where we listen.
     pub ports: Ports,
+    /// `EBB_MORE_PORTS`: more ports of the app, with ours before them (`8100:9090,8101:9091`). They share the app's limits.
+    pub more_ports: Vec<PortPair>,
     /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface. The link's is loopback where it has no token.
     pub bind: IpAddr,
     /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is given, a random one is announced with them.
@@ -88,6 +91,30 @@ pub struct Ports {
     /// `EBB_METRICS_PORT`, 9091: Prometheus.
     pub metrics: u16,
 }
+
+/// A port of ours and the app's behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPair {
+    /// Ours.
+    pub requests: u16,
+    /// The app's.
+    pub app: u16,
+}
+
+impl FromStr for PortPair {
+    type Err = PortPairError;
+
+    fn from_str(text: &str) -> Result<Self, PortPairError> {
+        let port = |text: &str| text.trim().parse().ok().filter(|port: &u16| *port > 0);
+        let pair = text.split_once(':').and_then(|(requests, app)| port(requests).zip(port(app)));
+        pair.map(|(requests, app)| Self { requests, app }).ok_or(PortPairError)
+    }
+}
+
+/// It is no pair of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is no pair of ports; write \"8100:9090\", ours and the app's, with commas between several")]
+pub struct PortPairError;
 
 /// The app's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +200,7 @@ const OURS: &[&str] = &[
     "EBB_LINK_TOKEN",
     "EBB_STAT_PORT",
     "EBB_METRICS_PORT",
+    "EBB_MORE_PORTS",
     "EBB_ANNOUNCE",
     "EBB_APP_GRACE",
     "EBB_USAGE",
@@ -252,6 +280,7 @@ impl Config {
                 stat: reading.port_or("EBB_STAT_PORT", 9090),
                 metrics: reading.port_or("EBB_METRICS_PORT", 9091),
             },
+            more_ports: reading.list("EBB_MORE_PORTS"),
             bind: reading.address_or("EBB_BIND", bind),
             link_token: reading.checked("EBB_LINK_TOKEN"),
             probes: Probes::from_reading(reading, app_port, app_protocol),

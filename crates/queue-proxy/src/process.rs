@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::io::Write;
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,11 +18,11 @@ use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use vocabulary::{
-    BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage,
+    AppProtocol, BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage,
     drain_limit_within,
 };
 
-use crate::config::{Announce, Config, DRAIN_LINGER_MAX, UsageSource};
+use crate::config::{Announce, Config, DRAIN_LINGER_MAX, PortPair, UsageSource};
 use crate::health::{Health, Unhealthy};
 use crate::link::Linked;
 use crate::load::LoadBook;
@@ -53,6 +54,8 @@ pub struct Bound {
     config: Config,
     clock: Clock,
     requests: TcpListener,
+    /// Before more ports of the app.
+    more: Vec<(PortPair, TcpListener)>,
     admin: TcpListener,
     link: TcpListener,
     link_token: Option<LinkToken>,
@@ -68,7 +71,9 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
     // Whoever hears our announcement knows the token as well.
     let announced = (config.announce == Announce::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
+    let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
     Ok(Bound {
+        more: more.collect::<anyhow::Result<_>>()?,
         requests: listen(config.ports.requests, "requests")?,
         admin: listen(config.ports.admin, "admin")?,
         link: listen_at(link_address(config.bind, link_token), config.ports.link, "link")?,
@@ -177,8 +182,8 @@ impl Bound {
             leaving,
             left: CancellationToken::new(),
         };
-        let (stack, linked) = (self.stack(&parts), self.linked(&parts));
-        let Self { config, clock, requests, admin, link, link_token: _, stat, metrics } = self;
+        let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
+        let Self { config, clock, requests, more, admin, link, link_token: _, stat, metrics } = self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
@@ -188,7 +193,11 @@ impl Bound {
             Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside, parts.memory);
         let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside, parts.memory);
         let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside, parts.memory);
-        let _requests = Task::of_server(requests, stack, &parts.drain, parts.memory);
+        let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
+        let _requests: Vec<Task> = listeners
+            .zip(stacks)
+            .map(|(listener, stack)| Task::of_server(listener, stack, &parts.drain, parts.memory))
+            .collect();
         let _link = Task::new(async move { linked.serve(link).await });
         let load = Rc::clone(&parts.load);
         let _seconds = Task::new(async move { load.keep().await });
@@ -200,7 +209,8 @@ impl Bound {
         }
     }
 
-    fn stack(&self, parts: &Parts) -> Rc<Stack> {
+    /// One for each port of the app, in the order of its listeners. All share what limits requests and what measures them: they run in one app.
+    fn stacks(&self, parts: &Parts) -> Vec<Rc<Stack>> {
         let Config { container_concurrency, timeouts, app_port, app_protocol, .. } = self.config;
         let breaker = (container_concurrency > 0).then(|| {
             let depth = container_concurrency.saturating_mul(DEPTH_PER_SLOT);
@@ -210,20 +220,26 @@ impl Bound {
         });
         let limits = UpstreamLimits { memory: parts.memory, ..UpstreamLimits::default() };
         let upstreams = Upstreams::new(self.clock, limits);
-        Rc::new(Stack {
-            clock: self.clock,
-            timeouts,
-            container_concurrency,
-            shadowing: self.config.shadowing_headers,
-            breaker,
-            load: Rc::clone(&parts.load),
-            health: Rc::clone(&parts.health),
-            settings: Rc::clone(&parts.settings),
-            metrics: Rc::clone(&parts.metrics),
-            drain: parts.drain.clone(),
-            app: AppEnd::new(upstreams, app_port, app_protocol),
-            logging: self.logging(parts),
-        })
+        let logging = self.logging(parts).map(Rc::new);
+        let more = self.more.iter().map(|(pair, _)| (pair.app, AppProtocol::Unsaid));
+        let app_ports = iter::once((app_port, app_protocol)).chain(more);
+        let stacks = app_ports.map(|(port, protocol)| {
+            Rc::new(Stack {
+                clock: self.clock,
+                timeouts,
+                container_concurrency,
+                shadowing: self.config.shadowing_headers,
+                breaker: breaker.clone(),
+                load: Rc::clone(&parts.load),
+                health: Rc::clone(&parts.health),
+                settings: Rc::clone(&parts.settings),
+                metrics: Rc::clone(&parts.metrics),
+                drain: parts.drain.clone(),
+                app: AppEnd::new(upstreams.clone(), port, protocol),
+                logging: logging.clone(),
+            })
+        });
+        stacks.collect()
     }
 
     fn logging(&self, parts: &Parts) -> Option<Logging> {

@@ -47,7 +47,7 @@ pub(crate) struct Stack {
     pub(crate) drain: Drain,
     pub(crate) app: AppEnd,
     /// `None` where there is no request log.
-    pub(crate) logging: Option<Logging>,
+    pub(crate) logging: Option<Rc<Logging>>,
 }
 
 /// Where a request comes from, as far as it was proved.

@@ -1,5 +1,6 @@
 //! What an autoscaler tells an activator about a revision, always as a whole.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub struct Assignment {
     pub version: Version,
     /// Hosts (lower case, without port) whose requests are for this revision.
     pub hosts: Vec<String>,
+    /// Ports on which the activator takes requests of this revision alone, whatever their host.
+    pub ports: BTreeSet<u16>,
     /// Who is in the request path.
     pub routing: Routing,
     /// The most requests that may run in one pod at once; 0 means no limit.
@@ -53,12 +56,33 @@ pub struct PodAssignment {
     pub pod: PodName,
     /// Its queue-proxy's request port.
     pub address: SocketAddr,
+    /// Where requests go that came by a port of the activator, if not to that address.
+    pub exits: PodExits,
     /// Whether it may take requests.
     pub state: PodState,
     /// How many requests this activator may have in it at once; 0 means no limit.
     pub slots: u32,
     /// Whether other activators send to it too.
     pub slice: Slice,
+}
+
+/// Which port of a pod takes the requests that came by a port of the activator; those that are not named go where the pod takes requests usually. Most apps
+/// have one port, and then there is nothing here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodExits(pub BTreeMap<u16, u16>);
+
+impl PodExits {
+    /// Where a request goes that came by `entrance`, a port of the activator, to the pod that takes requests at `usual`.
+    pub fn exit(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
+        let port = self.0.get(&entrance);
+        SocketAddr::new(usual.ip(), port.copied().unwrap_or(usual.port()))
+    }
+
+    /// Everywhere in that pod that requests may go.
+    pub fn all(&self, usual: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+        let exits = self.0.values().map(move |&port| SocketAddr::new(usual.ip(), port));
+        exits.chain([usual])
+    }
 }
 
 /// Whose a pod is, among the activators that serve a revision. A hint that keeps several of them from filling the same pods: the

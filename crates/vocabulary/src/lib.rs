@@ -22,7 +22,7 @@ mod words;
 pub use announcement::QueueProxyAnnouncement;
 pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
-    Assignment, HopKey, PodAssignment, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
+    Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};

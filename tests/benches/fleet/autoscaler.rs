@@ -19,7 +19,7 @@ use scaling::hpa::{
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vocabulary::{Epoch, HopKey, MilliValue, Ownership, PodCount, ReplicaName, RequestTimeouts};
+use vocabulary::{Epoch, HopKey, MilliValue, Ownership, PodCount, PodExits, ReplicaName, RequestTimeouts};
 
 use crate::fleet::shape::{FleetClass, Shape};
 
@@ -174,6 +174,7 @@ fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
         ends_in: None,
         platform_ready: None,
         requests: Some(address),
+        exits: PodExits::default(),
         link: Some(address.into()),
         outdated: false,
         trouble: None,

@@ -3,4 +3,5 @@
 //! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run side by side.
 
 mod owners;
+mod ports;
 mod story;

@@ -5,6 +5,7 @@
 mod hops;
 mod link;
 mod owners;
+mod ports;
 mod requests;
 mod retiring;
 mod retries;

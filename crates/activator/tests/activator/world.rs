@@ -1,5 +1,6 @@
 //! The neighbours of an activator.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -19,8 +20,8 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    ActivatorWord, Assignment, Epoch, HopKey, LinkAddress, LinkToken, Ownership, PodAssignment, PodName,
-    PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing, Version,
+    ActivatorWord, Assignment, Epoch, HopKey, LinkAddress, LinkToken, Ownership, PodAssignment, PodExits,
+    PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -232,6 +233,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
         revision: RevisionName::parse("default/service/hello").unwrap(),
         version: Version { epoch: Epoch(1), counter },
         hosts: vec![HOST.to_owned()],
+        ports: BTreeSet::new(),
         routing: Routing::ThroughActivator,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
@@ -240,6 +242,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
             .map(|&(name, address, state)| PodAssignment {
                 pod: PodName::new(name),
                 address,
+                exits: PodExits::default(),
                 state,
                 slots: 0,
                 slice: Slice::Undivided,

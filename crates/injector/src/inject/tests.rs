@@ -98,7 +98,50 @@ fn an_undeclared_port_is_named_by_an_annotation() {
     let two = web(
         &json!({"ports": [{"containerPort": 80}, {"containerPort": 81}, {"containerPort": 53, "protocol": "UDP"}]}),
     );
-    assert!(refused(&one(&two)).contains("ports 80, 81 are declared"));
+    let two = injected(&one(&two)).pod;
+    assert_eq!(
+        (variable(&two, "USER_PORT"), variable(&two, "EBB_MORE_PORTS")),
+        ("80".into(), "8100:81".into())
+    );
+}
+
+#[test]
+fn each_declared_port_that_is_not_plain_has_a_port_of_the_queue_proxy() {
+    let ports = json!([
+        {"name": "grpc", "containerPort": 9090},
+        {"name": "http", "containerPort": 8080},
+        {"name": "metrics", "containerPort": 9100},
+        {"name": "admin", "containerPort": 8100},
+    ]);
+    let probed = web(&json!({"ports": ports, "readinessProbe": {"httpGet": {"port": "http"}}}));
+    let annotations = json!({"ebb.dev/plain-ports": "metrics", "ebb.dev/ports": "7070,8080"});
+    let pod = injected(&pod(&annotations, &json!({"containers": [probed]}))).pod;
+    assert_eq!(
+        (variable(&pod, "USER_PORT"), variable(&pod, "QUEUE_SERVING_PORT")),
+        ("9090".into(), "8012".into())
+    );
+    // 8100 is the app's own.
+    assert_eq!(variable(&pod, "EBB_MORE_PORTS"), "8101:8080,8102:8100,8103:7070");
+    let taken: Value = serde_json::from_str(&variable(&pod, "SERVING_READINESS_PROBE")).expect("JSON");
+    assert_eq!(taken["httpGet"]["port"], 8080);
+    let names: Vec<&str> = sidecar(&pod)["ports"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|port| port["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "ebb-requests",
+            "ebb-requests-2",
+            "ebb-requests-3",
+            "ebb-requests-4",
+            "ebb-admin",
+            "ebb-link",
+            "ebb-metrics"
+        ]
+    );
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! An activator's messages, to the wire and back.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, ReplicaName, RevisionLoad,
+    ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, PodExits, ReplicaName, RevisionLoad,
     RevisionName, Standing, Version,
 };
 
@@ -218,6 +219,7 @@ impl From<&Assignment> for proto::Assignment {
             revision: assignment.revision.as_str().to_owned(),
             version: Some(fields::version_out(assignment.version)),
             hosts: assignment.hosts.clone(),
+            ports: assignment.ports.iter().copied().map(u32::from).collect(),
             routing: fields::routing_number(assignment.routing),
             container_concurrency: assignment.container_concurrency,
             timeouts: Some(fields::timeouts_out(&assignment.timeouts)),
@@ -228,6 +230,7 @@ impl From<&Assignment> for proto::Assignment {
                     state: fields::state_number(pod.state),
                     slots: pod.slots,
                     slice: fields::slice_number(pod.slice),
+                    exits: pod.exits.0.iter().map(|(&from, &to)| (from.into(), to.into())).collect(),
                 })
                 .collect(),
             hop_keys: fields::hop_keys_out(&assignment.hop_keys),
@@ -249,12 +252,14 @@ impl TryFrom<proto::Assignment> for Assignment {
                 state: fields::state("assign.pods.state", pod.state)?,
                 slots: pod.slots,
                 slice: fields::slice("assign.pods.slice", pod.slice)?,
+                exits: exits(pod.exits)?,
             })
         });
         Ok(Self {
             revision: fields::revision("assign.revision", assignment.revision)?,
             version: fields::version("assign.version", assignment.version)?,
             hosts: assignment.hosts,
+            ports: fields::ports("assign.ports", assignment.ports)?,
             routing: fields::routing("assign.routing", assignment.routing)?,
             container_concurrency: assignment.container_concurrency,
             timeouts: fields::timeouts(assignment.timeouts),
@@ -265,4 +270,10 @@ impl TryFrom<proto::Assignment> for Assignment {
             hold: assignment.hold.map(|text| fields::detail("assign.hold", text)).transpose()?,
         })
     }
+}
+
+fn exits(exits: BTreeMap<u32, u32>) -> Result<PodExits, WireError> {
+    let port = |number| fields::port("assign.pods.exits", number);
+    let exits = exits.into_iter().map(|(from, to)| Ok((port(from)?, port(to)?)));
+    Ok(PodExits(exits.collect::<Result<_, WireError>>()?))
 }

@@ -1,5 +1,6 @@
 //! Single fields: our value to the wire's and back, checked.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use vocabulary::{
@@ -195,6 +196,16 @@ pub(super) fn speaks(number: u32) -> LinkVersion {
 
 pub(super) fn standing(is_retired: bool) -> Standing {
     if is_retired { Standing::Retired } else { Standing::Assigned }
+}
+
+/// Zero is no port.
+pub(super) fn port(field: &'static str, number: u32) -> Result<u16, WireError> {
+    let port = u16::try_from(number).ok().filter(|port| *port > 0);
+    port.ok_or_else(|| bad(field, format!("is {number}, which is no port")))
+}
+
+pub(super) fn ports(field: &'static str, numbers: Vec<u32>) -> Result<BTreeSet<u16>, WireError> {
+    numbers.into_iter().map(|number| port(field, number)).collect()
 }
 
 pub(super) fn bucket(field: &'static str, number: u32) -> Result<Bucket, WireError> {

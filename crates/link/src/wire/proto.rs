@@ -1,6 +1,8 @@
 //! The protobuf messages, proto3. Field numbers are never reused. Of every outermost message field 14 is the dialler's token, in its first frame ([`Greeting`]),
 //! and field 15 a [`Fragment`].
 
+use std::collections::BTreeMap;
+
 use prost::{Message, Oneof};
 
 /// What the dialler's first frame has besides its message.
@@ -352,6 +354,9 @@ pub(crate) struct Assignment {
     pub hold: Option<String>,
     #[prost(bool, tag = "11")]
     pub retired: bool,
+    /// Absent where revisions are known by host, as before activators had ports for them.
+    #[prost(uint32, repeated, tag = "12")]
+    pub ports: Vec<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -367,4 +372,7 @@ pub(crate) struct PodAssignment {
     /// Absent while nobody shares the pod, as before there were several activators.
     #[prost(uint32, tag = "5")]
     pub slice: u32,
+    /// Ports of the activator to ports of the pod.
+    #[prost(btree_map = "uint32, uint32", tag = "6")]
+    pub exits: BTreeMap<u32, u32>,
 }

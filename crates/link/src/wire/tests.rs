@@ -1,11 +1,12 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Departure, Epoch, HopKey,
-    LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodHello, PodName, PodSettings, PodState,
-    PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
+    LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodExits, PodHello, PodName, PodSettings,
+    PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
     RevisionName, Routing, Sample, Slice, Standing, Version,
 };
 
@@ -406,24 +407,30 @@ fn any_slice() -> impl Strategy<Value = Slice> {
     prop_oneof![Just(Slice::Undivided), Just(Slice::Inside), Just(Slice::Outside)]
 }
 
+fn any_hosts_and_ports() -> impl Strategy<Value = (Vec<String>, BTreeSet<u16>)> {
+    (proptest::collection::vec(any_name(), 0..3), proptest::collection::btree_set(1_u16.., 0..3))
+}
+
 fn any_assignment() -> impl Strategy<Value = Assignment> {
     let address = any::<(std::net::IpAddr, u16)>();
-    let pod = (any_name(), address, any_state(), any::<u32>(), any_slice()).prop_map(
-        |(pod, address, state, slots, slice)| PodAssignment {
+    let exits = proptest::collection::btree_map(1_u16.., 1_u16.., 0..3);
+    let pod = (any_name(), address, exits, any_state(), any::<u32>(), any_slice()).prop_map(
+        |(pod, address, exits, state, slots, slice)| PodAssignment {
             pod: PodName::from(pod),
             address: address.into(),
+            exits: PodExits(exits),
             state,
             slots,
             slice,
         },
     );
-    let identity = (any_revision(), any_version(), proptest::collection::vec(any_name(), 0..3));
+    let identity = (any_revision(), any_version(), any_hosts_and_ports());
     let limits = (any_routing(), any::<u32>(), any_timeouts());
     let standing = prop_oneof![Just(Standing::Assigned), Just(Standing::Retired)];
     let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"));
     (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), texts).prop_map(
         |(
-            (revision, version, hosts),
+            (revision, version, (hosts, ports)),
             (routing, container_concurrency, timeouts),
             pods,
             hop_keys,
@@ -433,6 +440,7 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 revision,
                 version,
                 hosts,
+                ports,
                 routing,
                 container_concurrency,
                 timeouts,

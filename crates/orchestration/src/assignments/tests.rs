@@ -1,4 +1,6 @@
-use vocabulary::{Assignment, RequestTimeouts, RevisionName};
+use std::collections::BTreeSet;
+
+use vocabulary::{Assignment, PodExits, RequestTimeouts, RevisionName};
 
 use super::*;
 
@@ -6,6 +8,7 @@ fn pod(name: &str, state: PodState) -> PodAssignment {
     PodAssignment {
         pod: PodName::new(name),
         address: ([127, 0, 0, 1], 8012).into(),
+        exits: PodExits::default(),
         state,
         slots: 1,
         slice: Slice::Undivided,
@@ -17,6 +20,7 @@ fn with(pods: &[(&str, PodState)]) -> Assignment {
         revision: RevisionName::parse("default/service/hello").expect("a name"),
         version: Version::default(),
         hosts: Vec::new(),
+        ports: BTreeSet::new(),
         routing: Routing::ThroughActivator,
         container_concurrency: 1,
         timeouts: RequestTimeouts::default(),

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use vocabulary::PodName;
+use vocabulary::{PodExits, PodName};
 
 use super::*;
 
@@ -12,6 +12,7 @@ pub(crate) fn pod(name: &str) -> PodFacts {
         ends_in: None,
         platform_ready: None,
         requests: Some(([127, 0, 0, 1], 8012).into()),
+        exits: PodExits::default(),
         link: None,
         outdated: false,
         trouble: None,

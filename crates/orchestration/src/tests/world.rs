@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use scaling::{ClusterConfig, PodPhase, RevisionSettings};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodHello,
-    PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName,
-    Routing, Standing, Timestamp, Version,
+    ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits,
+    PodHello, PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
+    RevisionName, Routing, Standing, Timestamp, Version,
 };
 
 use super::activator::{FakeActivator, Told};
@@ -28,6 +28,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
         ends_in: None,
         platform_ready: None,
         requests: Some(address),
+        exits: PodExits::default(),
         link: Some(address.into()),
         outdated: false,
         trouble: None,

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use orchestration::{Entrance, PlatformFact, PodFacts, RevisionFacts};
+use orchestration::{PlatformFact, PodFacts, RevisionFacts};
 use vocabulary::{RevisionName, Timestamp};
 
-use super::{Index, Topic, Workload};
+use super::{Index, Pod, Topic, Workload};
 use crate::resources::activator::ActivatorRecord;
-use crate::resources::service::AdoptedService;
 
 impl Index {
     /// The next thing to be told, if anything has changed.
@@ -75,12 +74,9 @@ impl Index {
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
         let settings = workload.settings.clone()?;
         let record = &workload.record;
-        let mut entrances: Vec<Entrance> =
-            self.services_of(&record.revision).flat_map(AdoptedService::hosts).map(Entrance::Host).collect();
-        entrances.sort();
-        entrances.dedup();
-        let is_served = !entrances.is_empty();
-        is_served.then(|| RevisionFacts {
+        self.services_of(&record.revision).next()?;
+        let entrances = self.entrances(&record.revision)?;
+        Some(RevisionFacts {
             name: record.revision.clone(),
             settings: settings.scaling,
             container_concurrency: settings.container_concurrency,
@@ -97,7 +93,11 @@ impl Index {
 
     fn render_pods(&self, revision: RevisionName, now: Timestamp) -> PlatformFact {
         let pods: Vec<PodFacts> =
-            self.pods_of(&revision).map(|pod| pod.record.facts(pod.seen_ending, now)).collect();
+            self.pods_of(&revision).map(|pod| self.pod_facts(&revision, pod, now)).collect();
         PlatformFact::PodsChanged { revision, pods }
+    }
+
+    fn pod_facts(&self, revision: &RevisionName, pod: &Pod, now: Timestamp) -> PodFacts {
+        PodFacts { exits: self.exits(revision, pod), ..pod.record.facts(pod.seen_ending, now) }
     }
 }

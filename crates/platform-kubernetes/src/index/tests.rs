@@ -4,11 +4,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::port_book::WallSeconds;
 use crate::resources::{service, workload};
+use crate::slices::SliceChange;
 use orchestration::{Entrance, PlatformFact};
-use vocabulary::{PodCount, Routing};
+use vocabulary::{PodCount, PodExits, Routing};
 
 const NOW: Timestamp = Timestamp::ZERO;
+const WALL: WallSeconds = WallSeconds(1_000_000);
 
 fn index() -> Index {
     let token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
@@ -19,23 +22,41 @@ fn name() -> RevisionName {
     RevisionName::new("default", "deployment", "hello").expect("a name")
 }
 
+fn service_key() -> ObjectKey {
+    ObjectKey { namespace: "default".to_owned(), name: "hello".to_owned() }
+}
+
 fn put_service(index: &mut Index, spec: Value) {
-    let mut whole = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ipFamilies": ["IPv4"], "ports": [{"port": 80}]});
+    let mut whole = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ipFamilies": ["IPv4"], "ports": [{"name": "http", "port": 80, "targetPort": 8080}]});
     let (Value::Object(map), Value::Object(changes)) = (&mut whole, spec) else { unreachable!() };
     map.extend(changes);
     let metadata = json!({"name": "hello", "namespace": "default", "uid": "s1", "annotations": {"ebb.dev/revision": "hello"}});
     let service = serde_json::from_value(json!({"metadata": metadata, "spec": whole})).expect("a Service");
-    let key = ObjectKey { namespace: "default".to_owned(), name: "hello".to_owned() };
-    index.put_service(&key, service::read(&service));
+    index.put_service(&service_key(), service::read(&service));
+    settle(index);
+}
+
+/// As the owner does, whose notes are on the Lease.
+fn settle(index: &mut Index) {
+    index.settle_ports(NOW, WALL);
+    if let Some(notes) = index.port_notes() {
+        index.ports_noted(&notes);
+    }
 }
 
 fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
+    let ports = json!([{"name": "http", "containerPort": 8080}, {"name": "grpc", "containerPort": 9090}, {"name": "metrics", "containerPort": 9100}]);
+    let template = json!({
+        "metadata": {"annotations": {"ebb.dev/plain-ports": "metrics"}},
+        "spec": {"containers": [{"name": "app", "ports": ports}]},
+    });
     let deployment = json!({
         "metadata": {"name": "hello", "namespace": "default", "uid": "d1", "annotations": annotations},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "hello"}}, "template": {}},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "hello"}}, "template": template},
     });
     let deployment = serde_json::from_value(deployment).expect("a Deployment");
     index.put_workload(workload::read(&deployment).expect("it has a name"), RevisionOrigin::Found);
+    settle(index);
 }
 
 fn put_pod(index: &mut Index, pod_name: &str, metadata: Value, address: &str, ready: &str) {
@@ -134,15 +155,145 @@ fn the_last_good_settings_stay() {
     );
 }
 
+fn entrances(facts: &[PlatformFact]) -> Vec<Entrance> {
+    let revision = facts.iter().find_map(|fact| {
+        let PlatformFact::RevisionChanged(facts) = fact else { return None };
+        Some(facts.entrances.clone())
+    });
+    revision.expect("it is told")
+}
+
+fn several_ports(name: &str) -> Value {
+    json!({"ports": [
+        {"name": name, "port": 80, "targetPort": "http"},
+        {"name": "grpc", "port": 81, "targetPort": 9090},
+        {"name": "metrics", "port": 82, "targetPort": "metrics"},
+    ]})
+}
+
 #[test]
-fn a_revision_is_entered_by_the_names_of_its_services() {
+fn each_port_of_a_service_is_an_entrance_and_leads_to_its_own_port_in_a_pod() {
+    let mut index = index();
+    put_service(&mut index, several_ports("http"));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    let facts = facts(&mut index);
+    assert_eq!(entrances(&facts), [Entrance::Port(10_000), Entrance::Port(10_001)]);
+    let PlatformFact::RevisionChanged(revision) = &facts[0] else { panic!("{facts:?}") };
+    assert_eq!(revision.hop_keys.len(), 1);
+    let pods = facts.iter().find_map(|fact| {
+        let PlatformFact::PodsChanged { pods, .. } = fact else { return None };
+        Some(pods)
+    });
+    let exits = &pods.expect("they are told")[0].exits;
+    assert_eq!(*exits, PodExits([(10_001, 8100)].into()));
+}
+
+#[test]
+fn a_renamed_port_keeps_its_entrance_and_one_that_is_gone_is_served_a_while() {
+    let mut index = index();
+    put_service(&mut index, several_ports("http"));
+    put_workload(&mut index, 1, &json!({}));
+    facts(&mut index);
+    put_service(&mut index, several_ports("web"));
+    assert_eq!(entrances(&facts(&mut index)), [Entrance::Port(10_000), Entrance::Port(10_001)]);
+    put_service(&mut index, json!({}));
+    assert_eq!(entrances(&facts(&mut index)), [Entrance::Port(10_000), Entrance::Port(10_001)]);
+    let at = index.next_port_deadline().expect("it ends");
+    index.settle_ports(at, WALL);
+    assert_eq!(entrances(&facts(&mut index)), [Entrance::Port(10_000)]);
+}
+
+#[test]
+fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 1, &json!({}));
-    let facts = facts(&mut index);
-    let PlatformFact::RevisionChanged(facts) = &facts[0] else { panic!("{facts:?}") };
-    assert!(facts.entrances.contains(&Entrance::Host("hello.default.svc".to_owned())));
-    assert_eq!(facts.hop_keys.len(), 1);
+    put_activator(&mut index);
+    index.set_route(&name(), route(Routing::Direct));
+    let (mut unsettled, notes) =
+        (Index::new(HopKeys::new(b"key"), index.activator_token), index.port_notes());
+    assert_eq!(notes, None, "they were asked for");
+    unsettled.put_service(&service_key(), index.services[&service_key()].clone());
+    unsettled.put_workload(index.workloads[&name()].record.clone(), RevisionOrigin::Found);
+    unsettled.set_route(&name(), route(Routing::Direct));
+    unsettled.settle_ports(NOW, WALL);
+    assert_eq!(told(&mut unsettled), Vec::<String>::new());
+    assert_eq!(unsettled.slice_changes(&name()), []);
+    let notes = unsettled.port_notes().expect("there are some");
+    unsettled.ports_noted(&notes);
+    assert_eq!(told(&mut unsettled), ["revision at 1", "0 pods", "route Direct"]);
+    assert_ne!(unsettled.slice_changes(&name()), []);
+}
+
+/// The addresses of a slice, and its ports.
+type NamedPorts = (Vec<String>, Vec<(String, i32)>);
+
+#[test]
+fn a_plain_port_always_leads_to_the_pods() {
+    let mut index = index();
+    put_service(&mut index, several_ports("http"));
+    put_workload(&mut index, 1, &json!({}));
+    put_activator(&mut index);
+    put_pod(&mut index, "a", json!({"annotations": {"ebb.dev/plain-ports": "metrics"}}), "10.0.0.1", "True");
+    let ports = |index: &Index| -> Vec<NamedPorts> {
+        let slices = index.slice_changes(&name()).into_iter().filter_map(|change| {
+            let SliceChange::Create(slice) = change else { return None };
+            Some(slice)
+        });
+        let slice = slices.map(|slice| {
+            let ports = slice.ports.into_iter().flatten();
+            let ports = ports.filter_map(|port| Some((port.name?, port.port?))).collect();
+            (slice.endpoints.into_iter().flat_map(|endpoint| endpoint.addresses).collect(), ports)
+        });
+        slice.collect()
+    };
+    let named = |ports: &[(&str, i32)]| -> Vec<(String, i32)> {
+        ports.iter().map(|&(name, port)| (name.to_owned(), port)).collect()
+    };
+    index.set_route(&name(), route(Routing::Direct));
+    let all = named(&[("http", 8012), ("grpc", 8100), ("metrics", 9100)]);
+    assert_eq!(ports(&index), [(vec!["10.0.0.1".to_owned()], all)]);
+    index.set_route(&name(), route(Routing::ThroughActivator));
+    let through = named(&[("http", 10_000), ("grpc", 10_001)]);
+    let metrics = named(&[("metrics", 9100)]);
+    assert_eq!(
+        ports(&index),
+        [(vec!["10.1.0.1".to_owned()], through), (vec!["10.0.0.1".to_owned()], metrics)]
+    );
+}
+
+#[test]
+fn what_nobody_could_hold_stays_direct_and_says_why() {
+    let mut index = index();
+    put_workload(&mut index, 1, &json!({}));
+    put_activator(&mut index);
+    put_service(&mut index, json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    index.set_route(&name(), route(Routing::ThroughActivator));
+    assert!(!index.stays_direct(&name()));
+    assert_eq!(addresses(&index), ["10.1.0.1"]);
+    // Nobody declares 7070.
+    facts(&mut index);
+    put_service(&mut index, json!({"ports": [{"port": 80, "targetPort": 7070}]}));
+    assert!(index.stays_direct(&name()));
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
+    let problems: Vec<String> = facts(&mut index)
+        .into_iter()
+        .filter_map(|fact| {
+            let PlatformFact::ProblemsChanged { problems, .. } = fact else { return None };
+            Some(problems.join("\n"))
+        })
+        .collect();
+    assert!(problems[0].contains("containerPort: 7070"), "{problems:?}");
+    // A pod that nobody gave a queue-proxy.
+    put_service(&mut index, json!({}));
+    let mut bare = index.pods[&PodName::new("default/a")].record.clone();
+    assert!(!index.stays_direct(&name()));
+    bare.queue_proxy = None;
+    index.put_pod(bare, NOW);
+    assert!(index.stays_direct(&name()));
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
 }
 
 #[test]

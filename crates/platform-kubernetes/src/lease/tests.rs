@@ -25,6 +25,7 @@ impl Server {
             transitions,
             lasts: LEASE,
             resource_version: resource_version.clone(),
+            notes: write.notes.clone(),
         });
         Ok(resource_version)
     }
@@ -132,4 +133,20 @@ fn an_object_that_is_deleted_is_nobodys_right() {
     assert_eq!(epoch(&one, at(1)), None);
     turn(&mut one, &mut server, at(1));
     assert_eq!(epoch(&one, at(1)), Some(2), "epochs only grow");
+}
+
+#[test]
+fn what_an_owner_notes_is_written_at_once_and_kept_by_the_next_one() {
+    let (mut server, mut one, mut two) = (Server::default(), keeper("one"), keeper("two"));
+    turn(&mut one, &mut server, at(0));
+    let notes = LeaseNotes::from([("ebb.dev/ports-next".to_owned(), "10001".to_owned())]);
+    one.note(notes.clone());
+    turn(&mut one, &mut server, at(1));
+    assert_eq!(one.noted(), Some(&notes));
+    one.note(notes.clone());
+    assert_eq!(one.next_write(at(1)), None, "it stands there");
+    turn(&mut two, &mut server, at(1));
+    turn(&mut two, &mut server, at(16));
+    assert_eq!((epoch(&two, at(16)), two.noted()), (Some(2), Some(&notes)));
+    assert_eq!(server.lease.map(|lease| lease.notes), Some(notes));
 }

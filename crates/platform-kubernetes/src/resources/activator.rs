@@ -7,8 +7,7 @@ use vocabulary::{LinkAddress, LinkToken, ReplicaName};
 
 use crate::resources::pod::{PodLife, PodRecord};
 
-/// Where an activator takes requests by host, and its link.
-pub(crate) const REQUESTS_PORT: u16 = 8012;
+/// Where an activator takes its link.
 const LINK_PORT: u16 = 8024;
 
 /// An activator that has an address.

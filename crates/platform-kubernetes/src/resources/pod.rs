@@ -7,8 +7,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use orchestration::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{LinkAddress, LinkToken, PodName, Timestamp};
+use vocabulary::{LinkAddress, LinkToken, PodExits, PodName, Timestamp};
 
+use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
 use crate::resources::{INJECT_LABEL, QUEUE_PROXY};
 
@@ -26,6 +27,8 @@ pub(crate) struct PodRecord {
     pub(crate) node: Option<String>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) is_ready: bool,
+    /// What the app's containers declare.
+    pub(crate) ports: ContainerPorts,
     /// `None` for a pod that nobody gave a queue-proxy.
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
     pub(crate) life: PodLife,
@@ -49,6 +52,8 @@ pub(crate) enum PodLife {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueProxyRecord {
     pub(crate) requests_port: u16,
+    /// The app's ports, and the queue-proxy's before them.
+    pub(crate) served: BTreeMap<u16, u16>,
     pub(crate) link_port: u16,
     /// Until links are encrypted, whoever may read the pod may know it, and nobody else.
     pub(crate) link_token: Option<LinkToken>,
@@ -68,6 +73,7 @@ pub(crate) fn read(pod: &Pod) -> PodRecord {
         node: spec.and_then(|spec| spec.node_name.clone()),
         address: status.pod_ip.as_deref().and_then(|address| address.parse().ok()),
         is_ready: has_condition(&status, "Ready"),
+        ports: ContainerPorts::read(spec, metadata.annotations.as_ref()),
         queue_proxy: queue_proxy.map(read_queue_proxy),
         life: read_life(pod, &status),
         trouble: read_trouble(&status),
@@ -81,8 +87,15 @@ fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
         variable.and_then(|variable| variable.value.as_deref())
     };
     let port = |name, default| value(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let requests_port = port("QUEUE_SERVING_PORT", REQUESTS_PORT);
+    let pairs = value("EBB_MORE_PORTS").unwrap_or_default().split(',').filter_map(|pair| {
+        let (ours, app) = pair.split_once(':')?;
+        Some((app.trim().parse().ok()?, ours.trim().parse().ok()?))
+    });
+    let first = value("USER_PORT").and_then(|text| text.parse().ok()).map(|app| (app, requests_port));
     QueueProxyRecord {
-        requests_port: port("QUEUE_SERVING_PORT", REQUESTS_PORT),
+        requests_port,
+        served: pairs.chain(first).collect(),
         link_port: port("EBB_LINK_PORT", LINK_PORT),
         link_token: value("EBB_LINK_TOKEN").and_then(|text| text.parse().ok()),
     }
@@ -143,7 +156,22 @@ impl PodRecord {
         Some(SocketAddr::new(self.address?, self.queue_proxy.as_ref()?.requests_port))
     }
 
-    /// The same as a fact. `seen_ending` is when it was first seen to be deleted.
+    /// Where in it a Service's port leads: to the queue-proxy, if that stands before the port.
+    pub(crate) fn port(&self, port: &ServicePort) -> Option<u16> {
+        let number = self.ports.number(&port.target)?;
+        match self.ports.kind(port) {
+            PortKind::Plain => Some(number),
+            PortKind::Served | PortKind::Undeclared => Some(self.served(&port.target).unwrap_or(number)),
+        }
+    }
+
+    /// The queue-proxy's port before a port of the app.
+    pub(crate) fn served(&self, target: &TargetPort) -> Option<u16> {
+        let number = self.ports.number(target)?;
+        self.queue_proxy.as_ref()?.served.get(&number).copied()
+    }
+
+    /// The same as a fact, but for exits, which are its Services'. `seen_ending` is when it was first seen to be deleted.
     pub(crate) fn facts(&self, seen_ending: Option<Timestamp>, now: Timestamp) -> PodFacts {
         let (phase, ends_in) = match self.life {
             PodLife::Pending => (PodPhase::Pending, None),
@@ -167,6 +195,7 @@ impl PodRecord {
             ends_in,
             platform_ready: Some(self.is_ready),
             requests: self.requests(),
+            exits: PodExits::default(),
             link,
             outdated: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
@@ -195,8 +224,15 @@ pub(crate) mod tests {
         let env = json!([
             {"name": "EBB_LINK_TOKEN", "value": "000102030405060708090a0b0c0d0e0f"},
             {"name": "SERVING_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "USER_PORT", "value": "8080"},
+            {"name": "EBB_MORE_PORTS", "value": "8100:9090"},
         ]);
-        let containers = json!([{"name": "app"}, {"name": QUEUE_PROXY, "env": env}]);
+        let ports = json!([
+            {"name": "http", "containerPort": 8080},
+            {"name": "grpc", "containerPort": 9090},
+            {"name": "metrics", "containerPort": 9100},
+        ]);
+        let containers = json!([{"name": "app", "ports": ports}, {"name": QUEUE_PROXY, "env": env}]);
         let pod = json!({"metadata": whole, "spec": {"nodeName": "n1", "containers": containers}, "status": status});
         read(&serde_json::from_value(pod).expect("a Pod"))
     }
@@ -216,6 +252,27 @@ pub(crate) mod tests {
             (facts.phase, facts.platform_ready, facts.leaving),
             (PodPhase::Running, Some(true), false)
         );
+    }
+
+    #[test]
+    fn a_services_port_leads_to_the_queue_proxy_if_that_stands_before_it() {
+        let port = |target: Value| {
+            let port = json!({"port": 80, "targetPort": target});
+            ServicePort::read(&serde_json::from_value(port).expect("a ServicePort")).expect("of TCP")
+        };
+        let plain = json!({"annotations": {"ebb.dev/plain-ports": "metrics"}});
+        let record = pod("a", plain, &running("10.0.0.7", "True"));
+        for (target, expected) in [
+            (json!("http"), Some(8012)),
+            (json!(9090), Some(8100)),
+            (json!("metrics"), Some(9100)),
+            (json!(7070), Some(7070)),
+            (json!("other"), None),
+        ] {
+            assert_eq!(record.port(&port(target.clone())), expected, "{target}");
+        }
+        let bare = PodRecord { queue_proxy: None, ..record };
+        assert_eq!(bare.port(&port(json!("http"))), Some(8080), "nobody gave it a queue-proxy");
     }
 
     #[test]

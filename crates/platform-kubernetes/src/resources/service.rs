@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use vocabulary::RevisionName;
 
+use crate::resources::ports::ServicePort;
+
 /// Names the workload: `deployment/NAME`, or `NAME`.
 pub(crate) const REVISION_ANNOTATION: &str = "ebb.dev/revision";
 
@@ -24,27 +26,9 @@ pub(crate) struct AdoptedService {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) revision: RevisionName,
-    /// The name of its one port, which its endpoints repeat.
-    pub(crate) port_name: Option<String>,
-    pub(crate) app_protocol: Option<String>,
-    /// The addresses under which it is reached.
-    pub(crate) cluster_ips: Vec<String>,
+    pub(crate) ports: Vec<ServicePort>,
     /// `IPv4`, `IPv6`: which kinds of endpoints it has.
     pub(crate) families: Vec<String>,
-}
-
-impl AdoptedService {
-    /// By which hosts clients in the cluster call it: the names that lead here from any namespace, and its addresses.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        let Self { namespace, name, .. } = self;
-        let names = ["", ".svc", ".svc.cluster.local"].map(|suffix| format!("{name}.{namespace}{suffix}"));
-        // In the `Host` header an IPv6 address stands in brackets.
-        let addresses = self
-            .cluster_ips
-            .iter()
-            .map(|address| if address.contains(':') { format!("[{address}]") } else { address.clone() });
-        names.into_iter().chain(addresses).collect()
-    }
 }
 
 pub(crate) fn read(service: &Service) -> ServiceRecord {
@@ -60,19 +44,7 @@ fn adopt(service: &Service, target: &str) -> Result<AdoptedService, String> {
     let spec = service.spec.clone().unwrap_or_default();
     let revision = read_target(&namespace, target)?;
     refuse_kinds(&spec)?;
-    let port = match spec.ports.as_deref().unwrap_or_default() {
-        [port] if port.protocol.as_deref().unwrap_or("TCP") == "TCP" => port.clone(),
-        [port] => {
-            let protocol = port.protocol.clone().unwrap_or_default();
-            return Err(format!("its port is of protocol {protocol}; only TCP can be served"));
-        }
-        ports => {
-            return Err(format!(
-                "it has {} ports; so far only Services with one port are served",
-                ports.len()
-            ));
-        }
-    };
+    let ports = read_ports(&spec)?;
     if spec.selector.as_ref().is_some_and(|selector| !selector.is_empty()) {
         return Err(format!(
             "it still has a selector; it is served through ebb once spec.selector is removed ({revision})"
@@ -83,9 +55,7 @@ fn adopt(service: &Service, target: &str) -> Result<AdoptedService, String> {
         uid: service.metadata.uid.clone().unwrap_or_default(),
         namespace,
         revision,
-        port_name: port.name,
-        app_protocol: port.app_protocol,
-        cluster_ips: spec.cluster_ips.unwrap_or_default(),
+        ports,
         families: spec.ip_families.unwrap_or_default(),
     })
 }
@@ -102,6 +72,18 @@ fn read_target(namespace: &str, target: &str) -> Result<RevisionName, String> {
     };
     RevisionName::new(namespace, "deployment", name)
         .map_err(|_| format!("annotation {REVISION_ANNOTATION} is {target:?}; write \"deployment/NAME\""))
+}
+
+fn read_ports(spec: &ServiceSpec) -> Result<Vec<ServicePort>, String> {
+    let ports = spec.ports.as_deref().unwrap_or_default();
+    let read = ports.iter().map(|port| {
+        ServicePort::read(port).ok_or_else(|| {
+            let (number, protocol) = (port.port, port.protocol.as_deref().unwrap_or_default());
+            format!("its port {number} is of protocol {protocol}; only TCP can be served, so move it to a Service of its own")
+        })
+    });
+    let read: Vec<ServicePort> = read.collect::<Result<_, _>>()?;
+    if read.is_empty() { Err("it has no ports".to_owned()) } else { Ok(read) }
 }
 
 /// What our slices could not do justice to.
@@ -145,10 +127,6 @@ mod tests {
         for target in ["deployment/hello", "hello"] {
             let ServiceRecord::Adopted(adopted) = service(target, json!({})) else { panic!("{target}") };
             assert_eq!(adopted.revision.as_str(), "default/deployment/hello");
-            assert_eq!(
-                adopted.hosts(),
-                ["hello.default", "hello.default.svc", "hello.default.svc.cluster.local", "10.96.0.7"]
-            );
         }
     }
 
@@ -163,7 +141,12 @@ mod tests {
             ("hello", json!({"externalTrafficPolicy": "Local"}), "externalTrafficPolicy is Local"),
             ("hello", json!({"internalTrafficPolicy": "Local"}), "internalTrafficPolicy is Local"),
             ("hello", json!({"ports": [{"port": 53, "protocol": "UDP"}]}), "protocol UDP"),
-            ("hello", json!({"ports": [{"port": 80}, {"port": 81}]}), "2 ports"),
+            (
+                "hello",
+                json!({"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}),
+                "port 53 is of protocol UDP",
+            ),
+            ("hello", json!({"ports": []}), "no ports"),
         ];
         for (target, spec, expected) in rows {
             let ServiceRecord::Refused(why) = service(target, spec.clone()) else {

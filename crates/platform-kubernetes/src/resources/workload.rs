@@ -12,6 +12,7 @@ use scaling::hpa::reading::{self, DOCUMENT_ANNOTATION};
 use scaling::{ClusterConfig, Problem, RevisionSettings};
 use vocabulary::{PodCount, RequestTimeouts, RevisionName, parse_duration};
 
+use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
 /// Limits of a pod, which its queue-proxy is started with. They stand on the template, for they change by rollout.
@@ -35,6 +36,8 @@ pub(crate) struct WorkloadRecord {
     /// Whether a pod of it was ready when this was read.
     pub(crate) has_ready_pod: bool,
     pub(crate) selector: Selector,
+    /// What its template declares.
+    pub(crate) ports: ContainerPorts,
     /// What people call its present template.
     pub(crate) template: String,
     /// Ours and Knative's, on the template and, stronger, on the workload itself.
@@ -58,6 +61,7 @@ pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
     let revision = RevisionName::new(metadata.namespace.as_deref()?, "deployment", name).ok()?;
     let spec = deployment.spec.clone()?;
     let template = spec.template.metadata.unwrap_or_default().annotations.unwrap_or_default();
+    let ports = ContainerPorts::read(spec.template.spec.as_ref(), Some(&template));
     let own = metadata.annotations.clone().unwrap_or_default();
     let number = own.get("deployment.kubernetes.io/revision").cloned().unwrap_or_default();
     let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -72,6 +76,7 @@ pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
         wanted: PodCount::new(spec.replicas.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1)),
         has_ready_pod: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0,
         selector: Selector::new(spec.selector),
+        ports,
         template: format!("{name} revision {number}"),
         annotations,
         limits,

@@ -1,6 +1,7 @@
 use vocabulary::RevisionName;
 
 use super::*;
+use crate::resources::ports::TargetPort;
 
 fn service() -> AdoptedService {
     AdoptedService {
@@ -8,9 +9,12 @@ fn service() -> AdoptedService {
         name: "hello".to_owned(),
         uid: "u1".to_owned(),
         revision: RevisionName::new("default", "deployment", "hello").expect("a name"),
-        port_name: Some("http".to_owned()),
-        app_protocol: None,
-        cluster_ips: vec!["10.96.0.7".to_owned()],
+        ports: vec![ServicePort {
+            name: Some("http".to_owned()),
+            number: 80,
+            target: TargetPort::Number(8080),
+            app_protocol: None,
+        }],
         families: vec!["IPv4".to_owned()],
     }
 }
@@ -20,7 +24,7 @@ fn server(name: &str, address: &str) -> ServingAddress {
         PodReference { namespace: "default".to_owned(), name: name.to_owned(), uid: format!("uid-{name}") };
     ServingAddress {
         address: address.parse().expect("an address"),
-        port: 8012,
+        ports: vec![Some(8012)],
         node: Some("n1".to_owned()),
         pod,
     }
@@ -28,6 +32,12 @@ fn server(name: &str, address: &str) -> ServingAddress {
 
 fn route(routing: Routing) -> RouteInForce {
     RouteInForce { routing, activators: vec![ReplicaName::new("a1"), ReplicaName::new("a2")] }
+}
+
+fn slices_of(service: &AdoptedService, routing: Routing, servers: &Servers) -> Vec<EndpointSlice> {
+    let route = route(routing);
+    let entrances = vec![Some(10_007)];
+    desired(&ServiceRoute { service, entrances, route: &route, side: routing }, servers)
 }
 
 fn addresses(slices: &[EndpointSlice]) -> Vec<&str> {
@@ -63,7 +73,7 @@ fn whoever_can_serve_is_named_and_a_draining_pod_last() {
         ("nobody", Routing::ThroughActivator, none, vec![]),
     ];
     for (what, routing, servers, expected) in rows {
-        let slices = desired(&service(), &route(routing), &servers);
+        let slices = slices_of(&service(), routing, &servers);
         assert_eq!(addresses(&slices), expected, "{what}");
         assert_eq!(slices.len(), 1, "{what}: the route is written even if nobody serves");
     }
@@ -72,7 +82,7 @@ fn whoever_can_serve_is_named_and_a_draining_pod_last() {
 #[test]
 fn a_draining_pod_serves_but_is_not_ready() {
     let only_ending = Servers { ending_pods: everybody().ending_pods, ..Servers::default() };
-    let slices = desired(&service(), &route(Routing::Direct), &only_ending);
+    let slices = slices_of(&service(), Routing::Direct, &only_ending);
     let conditions = slices[0].endpoints[0].conditions.clone().expect("they are written");
     assert_eq!(
         (conditions.ready, conditions.serving, conditions.terminating),
@@ -83,8 +93,11 @@ fn a_draining_pod_serves_but_is_not_ready() {
 #[test]
 fn the_next_owner_reads_the_route_from_the_slices() {
     for routing in [Routing::Direct, Routing::ThroughActivator] {
-        for slice in desired(&service(), &route(routing), &everybody()) {
+        for slice in slices_of(&service(), routing, &everybody()) {
             assert_eq!(route_of(&slice), Some(route(routing)));
+            let (name, target) = (Some("http".to_owned()), None);
+            let entry = PortEntry { name, number: 80, target, port: Some(10_007) };
+            assert_eq!(entrances_of(&slice), Some(vec![entry]));
         }
     }
     assert_eq!(route_of(&EndpointSlice::default()), None);
@@ -98,7 +111,7 @@ fn no_slice_holds_more_than_a_hundred_addresses_or_another_family() {
     }
     servers.ready_pods.push(server("six", "fd00::6"));
     let two = AdoptedService { families: vec!["IPv4".to_owned(), "IPv6".to_owned()], ..service() };
-    let slices = desired(&two, &route(Routing::Direct), &servers);
+    let slices = slices_of(&two, Routing::Direct, &servers);
     let sizes: Vec<_> =
         slices.iter().map(|slice| (slice.address_type.as_str(), slice.endpoints.len())).collect();
     assert_eq!(sizes, [("IPv4", 100), ("IPv4", 100), ("IPv4", 50), ("IPv6", 1)]);
@@ -119,10 +132,10 @@ fn written(mut slice: EndpointSlice) -> EndpointSlice {
 #[test]
 fn what_is_there_already_is_not_written_again() {
     let present: Vec<_> =
-        desired(&service(), &route(Routing::Direct), &everybody()).into_iter().map(written).collect();
+        slices_of(&service(), Routing::Direct, &everybody()).into_iter().map(written).collect();
     let present: Vec<_> = present.iter().collect();
-    assert_eq!(changes(desired(&service(), &route(Routing::Direct), &everybody()), &present), []);
-    let other = desired(&service(), &route(Routing::ThroughActivator), &everybody());
+    assert_eq!(changes(slices_of(&service(), Routing::Direct, &everybody()), &present), []);
+    let other = slices_of(&service(), Routing::ThroughActivator, &everybody());
     let changed = changes(other, &present);
     let [SliceChange::Replace(slice)] = changed.as_slice() else { panic!("{changed:?}") };
     assert_eq!(slice.metadata.resource_version.as_deref(), Some("7"), "a later version is not overwritten");
@@ -134,12 +147,26 @@ fn who_serves_is_named_before_others_are_taken_out() {
     for number in 3..150_u8 {
         servers.ready_pods.push(server(&format!("p{number:03}"), &format!("10.0.0.{number}")));
     }
-    let many: Vec<_> =
-        desired(&service(), &route(Routing::Direct), &servers).into_iter().map(written).collect();
+    let many: Vec<_> = slices_of(&service(), Routing::Direct, &servers).into_iter().map(written).collect();
     let many: Vec<_> = many.iter().collect();
     assert_eq!(many.len(), 2);
-    let changed = changes(desired(&service(), &route(Routing::ThroughActivator), &servers), &many);
+    let changed = changes(slices_of(&service(), Routing::ThroughActivator, &servers), &many);
     assert!(matches!(changed.as_slice(), [SliceChange::Replace(_), SliceChange::Delete(_)]), "{changed:?}");
-    let first = changes(desired(&service(), &route(Routing::Direct), &everybody()), &[]);
+    let first = changes(slices_of(&service(), Routing::Direct, &everybody()), &[]);
     assert!(matches!(first.as_slice(), [SliceChange::Create(_)]), "{first:?}");
+}
+
+#[test]
+fn pods_that_serve_at_other_ports_are_in_slices_of_their_own() {
+    let mut other = server("p4", "10.0.0.4");
+    other.ports = vec![Some(8100)];
+    let mut without = server("p5", "10.0.0.5");
+    without.ports = vec![None];
+    let mut servers = everybody();
+    servers.ready_pods.extend([other, without]);
+    let slices = slices_of(&service(), Routing::Direct, &servers);
+    let ports: Vec<Vec<Option<i32>>> =
+        slices.iter().map(|slice| slice.ports.iter().flatten().map(|port| port.port).collect()).collect();
+    assert_eq!(ports, [[Some(8012)], [Some(8100)]]);
+    assert_eq!(addresses(&slices), ["10.0.0.1", "10.0.0.2", "10.0.0.4"]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use orchestration::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{LinkAddress, PodName, QueueProxyAnnouncement, Timestamp};
+use vocabulary::{LinkAddress, PodExits, PodName, QueueProxyAnnouncement, Timestamp};
 
 use crate::pod::{PodMessage, SidecarProcess, Template};
 use crate::supervisor::causes::StartCause;
@@ -222,6 +222,7 @@ impl Pod {
             ends_in: None,
             platform_ready: None,
             requests: self.announced.map(|ports| local(ports.requests)),
+            exits: PodExits::default(),
             link: self
                 .announced
                 .map(|ports| LinkAddress { socket: local(ports.link), token: ports.link_token }),

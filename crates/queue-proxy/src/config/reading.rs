@@ -168,6 +168,19 @@ impl<'e> Reading<'e> {
         }
     }
 
+    /// Values with commas between them; empty means none.
+    pub(super) fn list<T: FromStr<Err: Display>>(&mut self, name: &str) -> Vec<T> {
+        let parts = self.text(name).unwrap_or_default().split(',').map(str::trim);
+        let mut values = Vec::new();
+        for part in parts.filter(|part| !part.is_empty()) {
+            match part.parse() {
+                Ok(value) => values.push(value),
+                Err(error) => self.problem(format!("{name}: {part:?} {error}")),
+            }
+        }
+        values
+    }
+
     fn parsed<T: FromStr>(&mut self, name: &str, what: &str) -> Option<T> {
         let text = self.text(name)?;
         let parsed = text.parse().ok();

@@ -54,6 +54,18 @@ fn a_timeout_of_0_is_no_limit_and_a_negative_concurrency_too() {
     assert_eq!((config.drain_limit, config.app_grace), (Duration::from_secs(3645), Duration::from_secs(5)));
 }
 
+#[test]
+fn more_ports_of_the_app_are_pairs() {
+    let pairs = read(&[("EBB_MORE_PORTS", "8100:9090, 8101:9091")]).more_ports;
+    let expected = [(8100, 9090), (8101, 9091)].map(|(requests, app)| PortPair { requests, app });
+    assert_eq!(pairs, expected);
+    assert!(read(&[("EBB_MORE_PORTS", "")]).more_ports.is_empty());
+    let wrong = environment(&[("EBB_MORE_PORTS", "8100,0:9090,8101:9091")]);
+    let findings = Config::read(&wrong).expect_err("two are no pairs");
+    assert_eq!(findings.problems.len(), 2, "{findings:?}");
+    assert!(findings.problems[0].starts_with("EBB_MORE_PORTS: \"8100\" is no pair"), "{findings:?}");
+}
+
 /// R15
 #[test]
 fn r15_without_a_probe_the_app_is_always_ready() {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use vocabulary::PodExits;
 use vocabulary::PodState::{self, Draining, Ready, Starting, Unheard, Unready};
 
 use super::*;
@@ -21,6 +22,7 @@ fn listed(name: char, state: PodState, slots: u32) -> PodAssignment {
     PodAssignment {
         pod: PodName::new(&name.to_string()),
         address: ([127, 0, 0, 1], port).into(),
+        exits: PodExits::default(),
         state,
         slots,
         slice: Slice::Undivided,

@@ -1,6 +1,6 @@
 //! The app that the suites put behind ebb: well-behaved by default, badly on request.
 //!
-//! It listens on `$PORT` and answers `/` (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with
+//! It listens on `$PORT` (several with commas between them; `--bind` says at which address) and answers `/` (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with
 //! its process id and the requests it holds in headers; a request body comes
 //! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
 //!
@@ -15,7 +15,7 @@ mod streams;
 mod websocket;
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,6 +57,8 @@ struct Behaviour {
     journal: Option<PathBuf>,
     /// Speaks nothing else.
     only: Option<Spoken>,
+    /// Loopback, where nothing else is said.
+    bind: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,12 +85,15 @@ fn main() -> ExitCode {
     }
     let enough = clock::worked() + behaviour.start_work;
     while clock::worked() < enough {}
-    let port = std::env::var("PORT").ok().and_then(|port| port.parse().ok()).expect("$PORT is a port number");
+    let ports = std::env::var("PORT").unwrap_or_default();
+    let ports: Vec<u16> =
+        ports.split(',').map(|port| port.parse().expect("$PORT is a port number, or several")).collect();
+    let address = behaviour.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
         tokio::select! {
-            () = serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), behaviour) => {}
+            () = serve(address, &ports, behaviour) => {}
             () = terminated() => {}
         }
     });
@@ -108,6 +113,7 @@ impl Behaviour {
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
                 "--only" => behaviour.only = Some(Spoken::named(&args.next().unwrap_or_default())),
+                "--bind" => behaviour.bind = args.next().and_then(|address| address.parse().ok()),
                 "--record" => behaviour.record = args.next().map(PathBuf::from),
                 "--journal" => behaviour.journal = args.next().map(PathBuf::from),
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
@@ -134,11 +140,19 @@ async fn terminated() {
     signal.recv().await;
 }
 
-async fn serve(address: SocketAddr, behaviour: Behaviour) {
+async fn serve(address: IpAddr, ports: &[u16], behaviour: Behaviour) {
     tokio::time::sleep(behaviour.start_delay).await;
-    let listener = TcpListener::bind(address).await.expect("the port is free");
+    let mut listeners = Vec::new();
+    for &port in ports {
+        listeners.push((port, TcpListener::bind((address, port)).await.expect("the port is free")));
+    }
     let journal = behaviour.journal.as_deref().map(Journal::begin);
     let state = Arc::new(State { behaviour, journal, ..State::default() });
+    let accepting = listeners.into_iter().map(|(port, listener)| accept(listener, port, Arc::clone(&state)));
+    futures_util::future::join_all(accepting).await;
+}
+
+async fn accept(listener: TcpListener, port: u16, state: Arc<State>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
@@ -147,13 +161,20 @@ async fn serve(address: SocketAddr, behaviour: Behaviour) {
         } else if state.behaviour.raw {
             tokio::spawn(raw::serve(stream));
         } else {
-            tokio::spawn(serve_http(stream, Arc::clone(&state)));
+            tokio::spawn(serve_http(stream, port, Arc::clone(&state)));
         }
     }
 }
 
-async fn serve_http(stream: TcpStream, state: Arc<State>) {
-    let service = service_fn(|request| answer(request, Arc::clone(&state)));
+async fn serve_http(stream: TcpStream, port: u16, state: Arc<State>) {
+    let service = service_fn(|request| {
+        let answering = answer(request, Arc::clone(&state));
+        async move {
+            let mut response = answering.await?;
+            response.headers_mut().insert("x-port", HeaderValue::from(port));
+            Ok::<_, Infallible>(response)
+        }
+    });
     let io = TokioIo::new(stream);
     // How a connection ends is its client's to judge.
     match state.behaviour.only {
@@ -224,6 +245,10 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     response.headers_mut().insert("x-process", HeaderValue::from(std::process::id()));
     response.headers_mut().insert("x-in-flight", HeaderValue::from(number));
     response.headers_mut().insert("x-version", HeaderValue::try_from(version).expect("ASCII"));
+    // Where it is a pod: its name.
+    if let Some(pod) = std::env::var("HOSTNAME").ok().and_then(|name| HeaderValue::try_from(name).ok()) {
+        response.headers_mut().insert("x-pod", pod);
+    }
     if let Some(proto) = proto {
         response.headers_mut().insert("x-proto", proto);
     }

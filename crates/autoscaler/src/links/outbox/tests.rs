@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use vocabulary::{Epoch, RequestTimeouts, Routing, Standing};
 
 use super::*;
@@ -11,6 +13,7 @@ fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
         revision: name(revision),
         version: Version { epoch: Epoch(1), counter },
         hosts: Vec::new(),
+        ports: BTreeSet::new(),
         routing: Routing::Direct,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),

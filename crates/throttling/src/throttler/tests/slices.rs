@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use vocabulary::PodState;
+use vocabulary::{PodExits, PodState};
 
 use crate::throttler::*;
 
@@ -20,6 +20,7 @@ fn pod(index: usize, slice: Slice) -> PodAssignment {
     PodAssignment {
         pod: PodName::new(&format!("pod-{index}")),
         address: ([127, 0, 0, 1], 8000 + u16::try_from(index).expect("few pods")).into(),
+        exits: PodExits::default(),
         state: PodState::Ready,
         slots: 1,
         slice,

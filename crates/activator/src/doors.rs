@@ -1,0 +1,171 @@
+//! Where a worker takes requests: by host at its usual listener, and at ports that belong to one revision each.
+//!
+//! A connection belongs to the revision that had the port when it was accepted, whatever its requests name as host. Each port drains by itself: one that is
+//! closed takes in who has connected already, and asks those that hold nothing to go elsewhere. All of them drain when the activator does.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dataplane::{ConnectionBudget, Drain, ServerLimits, Upstreams, serve};
+use runtime::vital;
+use tokio::task::JoinHandle;
+
+use crate::assignments::Assignments;
+use crate::context::Context;
+use crate::revision::Revision;
+use crate::stack::Stack;
+
+/// A port of a revision, and by which requests find their way in its pods.
+#[derive(Clone)]
+pub(crate) struct RevisionPort {
+    pub(crate) revision: Arc<Revision>,
+    pub(crate) port: u16,
+}
+
+/// How far a worker's end has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    #[default]
+    Serving,
+    Leaving,
+    Closed,
+    Closing,
+}
+
+/// All doors of one worker.
+pub(crate) struct Doors {
+    context: Arc<Context>,
+    assignments: Arc<Assignments>,
+    upstreams: Upstreams,
+    connections: Arc<ConnectionBudget>,
+    limits: ServerLimits,
+    phase: Cell<Phase>,
+    /// Of the usual listener.
+    main: Drain,
+    ports: RefCell<BTreeMap<u16, Door>>,
+    /// Of ports that are closed, as long as somebody is connected who came in there.
+    closed: RefCell<Vec<Drain>>,
+}
+
+struct Door {
+    drain: Drain,
+    serving: JoinHandle<()>,
+}
+
+impl Doors {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        assignments: Arc<Assignments>,
+        upstreams: Upstreams,
+        connections: Arc<ConnectionBudget>,
+    ) -> Self {
+        let limits = ServerLimits { memory: context.limits.http2_memory, ..ServerLimits::default() };
+        let main = Drain::within(Arc::clone(&connections));
+        Self {
+            context,
+            assignments,
+            upstreams,
+            connections,
+            limits,
+            phase: Cell::default(),
+            main,
+            ports: RefCell::default(),
+            closed: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> ServerLimits {
+        self.limits
+    }
+
+    /// Of the usual listener.
+    pub(crate) fn main(&self) -> &Drain {
+        &self.main
+    }
+
+    /// The way of requests that come in at the usual listener, or at a port.
+    pub(crate) fn stack(&self, drain: &Drain, port: Option<RevisionPort>) -> Rc<Stack> {
+        Rc::new(Stack {
+            context: Arc::clone(&self.context),
+            assignments: Arc::clone(&self.assignments),
+            upstreams: self.upstreams.clone(),
+            drain: drain.clone(),
+            port,
+        })
+    }
+
+    /// Takes requests at a port of a revision.
+    pub(crate) fn open(&self, port: RevisionPort, listener: TcpListener) {
+        let drain = Drain::within(Arc::clone(&self.connections));
+        let number = port.port;
+        let stack = self.stack(&drain, Some(port));
+        let serving = serve(listener, stack, drain.clone(), self.limits);
+        let serving = tokio::task::spawn_local(vital("a revision's port of the activator", async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, port = number, "the activator could not accept requests at a revision's port");
+            }
+        }));
+        enter(&drain, self.phase.get());
+        self.ports.borrow_mut().insert(number, Door { drain, serving });
+    }
+
+    /// Returns once the port is closed.
+    pub(crate) async fn close(&self, port: u16) {
+        let Some(Door { drain, serving }) = self.ports.borrow_mut().remove(&port) else { return };
+        enter(&drain, Phase::Closing);
+        self.closed.borrow_mut().retain(|drain| drain.connections() + drain.upgraded() > 0);
+        self.closed.borrow_mut().push(drain);
+        // It ends by itself and is never aborted, so there is nothing to be learnt from how it does.
+        let _ = serving.await;
+    }
+
+    /// Clients are told to go elsewhere for their next request.
+    pub(crate) fn begin_drain(&self) {
+        self.advance(Phase::Leaving);
+    }
+
+    /// No more connections are accepted.
+    pub(crate) fn stop_accepting(&self) {
+        self.advance(Phase::Closed);
+    }
+
+    /// Connections that hold nothing are closed.
+    pub(crate) fn close_idle(&self) {
+        self.advance(Phase::Closing);
+    }
+
+    /// Returns once nobody is connected any more, after [`Doors::stop_accepting`].
+    pub(crate) async fn finished(&self) {
+        for drain in self.drains() {
+            drain.finished().await;
+        }
+    }
+
+    fn advance(&self, phase: Phase) {
+        self.phase.set(phase);
+        for drain in self.drains() {
+            enter(&drain, phase);
+        }
+    }
+
+    fn drains(&self) -> Vec<Drain> {
+        let (ports, closed) = (self.ports.borrow(), self.closed.borrow());
+        let of_ports = ports.values().map(|door| &door.drain);
+        of_ports.chain(closed.iter()).chain([&self.main]).cloned().collect()
+    }
+}
+
+fn enter(drain: &Drain, phase: Phase) {
+    if phase >= Phase::Leaving {
+        drain.begin();
+    }
+    if phase >= Phase::Closed {
+        drain.stop_accepting();
+    }
+    if phase >= Phase::Closing {
+        drain.close_idle();
+    }
+}

@@ -1,0 +1,135 @@
+//! Ports that belong to one revision each.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use ::link::ActivatorOrder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use vocabulary::{Assignment, PodExits, PodState, RevisionName, Version};
+
+use crate::world::{Pod, World, assignment, until, within};
+
+/// A port of this machine that nobody has now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn at(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn with_ports(counter: u64, pod: &Pod, ports: &[u16]) -> Assignment {
+    let ports = ports.iter().copied().collect();
+    Assignment { hosts: Vec::new(), ports, ..assignment(counter, &[("a", pod.address, PodState::Ready)]) }
+}
+
+/// A client that keeps its connection.
+struct Client(TcpStream);
+
+impl Client {
+    async fn connect(port: u16) -> Self {
+        Self(TcpStream::connect(at(port)).await.unwrap())
+    }
+
+    /// The first line of the answer to a request by that name.
+    async fn get(&mut self, host: &str) -> String {
+        let request = format!("GET /path HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        self.0.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        within("an answer", async {
+            while !answer.windows(4).any(|window| window == b"\r\n\r\n") {
+                let mut part = [0; 1024];
+                let count = self.0.read(&mut part).await.unwrap();
+                assert_ne!(count, 0, "closed after {answer:?}");
+                answer.extend_from_slice(&part[..count]);
+            }
+        })
+        .await;
+        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    }
+}
+
+async fn is_refused(port: u16) -> bool {
+    TcpStream::connect(at(port))
+        .await
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+}
+
+#[tokio::test]
+async fn a_port_is_its_revisions_whatever_host_is_named() {
+    let (world, pod) = (World::start(), Pod::start().await);
+    let (port, other) = (free_port(), Pod::start().await);
+    let mut autoscaler = world.synced(&[]).await;
+    let mut assigned = with_ports(1, &pod, &[port]);
+    autoscaler.assign(&assigned).await;
+    for host in ["shop.example.com", "hello.default.example.com", "10.0.0.1:80"] {
+        assert_eq!(Client::connect(port).await.get(host).await, "HTTP/1.1 200 OK", "{host}");
+    }
+    assert_eq!((pod.seen().len(), world.metric("activator_revision_ports")), (3, 1.0));
+    // A second port, that leads to another port of the pod.
+    let second = free_port();
+    assigned.version.counter = 2;
+    assigned.ports.insert(second);
+    assigned.pods[0].exits = PodExits([(second, other.address.port())].into());
+    autoscaler.assign(&assigned).await;
+    assert_eq!(Client::connect(second).await.get("a").await, "HTTP/1.1 200 OK");
+    assert_eq!(Client::connect(port).await.get("a").await, "HTTP/1.1 200 OK");
+    assert_eq!((pod.seen().len(), other.seen().len()), (4, 1));
+}
+
+#[tokio::test]
+async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_served() {
+    let (world, pod) = (World::start(), Pod::held().await);
+    let port = free_port();
+    let mut autoscaler = world.synced(&[with_ports(1, &pod, &[port])]).await;
+    autoscaler.acknowledged(&with_ports(1, &pod, &[]).revision, with_ports(1, &pod, &[]).version).await;
+    let mut client = Client::connect(port).await;
+    let answered = tokio::spawn(async move { client.get("a").await });
+    until("the request runs", || pod.running() == 1).await;
+    autoscaler.assign(&with_ports(2, &pod, &[])).await;
+    assert!(is_refused(port).await);
+    assert_eq!(world.metric("activator_revision_ports"), 0.0);
+    pod.permits.add_permits(1);
+    assert_eq!(within("the answer", answered).await.unwrap(), "HTTP/1.1 200 OK");
+}
+
+#[tokio::test]
+async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
+    let (world, pod, other) = (World::start(), Pod::start().await, Pod::start().await);
+    let port = free_port();
+    let first = with_ports(1, &pod, &[port]);
+    let mut autoscaler = world.synced(std::slice::from_ref(&first)).await;
+    autoscaler.acknowledged(&first.revision, first.version).await;
+    let mut client = Client::connect(port).await;
+    assert_eq!(client.get("a").await, "HTTP/1.1 200 OK");
+    // What should never be: the port is given to another while it is still in use.
+    let revision = RevisionName::parse("default/service/other").unwrap();
+    let second = Assignment { revision, ..with_ports(1, &other, &[port]) };
+    autoscaler.send(ActivatorOrder::Assign(Box::new(second.clone()))).await;
+    // A connection belongs to whose the port was when it was accepted.
+    assert_eq!(client.get("a").await, "HTTP/1.1 200 OK");
+    assert_eq!((pod.seen().len(), other.seen().len()), (2, 0));
+    let version = Version { counter: 2, ..first.version };
+    let removal = ActivatorOrder::Remove { revision: first.revision.clone(), version };
+    autoscaler.send(removal).await;
+    autoscaler.acknowledged(&first.revision, version).await;
+    autoscaler.acknowledged(&second.revision, second.version).await;
+    assert_eq!(Client::connect(port).await.get("a").await, "HTTP/1.1 200 OK");
+    assert_eq!((pod.seen().len(), other.seen().len()), (2, 1));
+}
+
+#[tokio::test]
+async fn who_came_in_at_a_port_is_told_to_go_when_the_activator_drains() {
+    let (world, pod) = (World::start(), Pod::start().await);
+    let port = free_port();
+    let first = with_ports(1, &pod, &[port]);
+    let autoscaler = world.synced(std::slice::from_ref(&first)).await;
+    autoscaler.acknowledged(&first.revision, first.version).await;
+    let mut client = Client::connect(port).await;
+    assert_eq!(client.get("a").await, "HTTP/1.1 200 OK");
+    let World { activator, .. } = world;
+    within("the end", activator.drained(std::time::Duration::from_secs(10))).await;
+    let mut rest = Vec::new();
+    within("the end of the connection", client.0.read_to_end(&mut rest)).await.unwrap();
+    assert!(is_refused(port).await);
+}

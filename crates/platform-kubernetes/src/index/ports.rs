@@ -1,0 +1,208 @@
+//! Which ports of activators lead where, and what about Services' ports should people know?
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use orchestration::{Entrance, Subject};
+use vocabulary::{PodExits, RevisionName, Timestamp};
+
+use super::{Index, Pod, adopted};
+use crate::port_book::{LeaseNotes, PortEntry, PortNotes, PortSeeker, WallSeconds};
+use crate::resources::ObjectKey;
+use crate::resources::pod::PodLife;
+use crate::resources::ports::{PortKind, ServicePort, TargetPort};
+use crate::resources::service::{AdoptedService, ServiceRecord};
+use crate::slices;
+
+impl Index {
+    /// The ports are ours to give from now on.
+    pub(crate) fn take_over_ports(&mut self, notes: &LeaseNotes, wall: WallSeconds) {
+        self.ports.take_over(&PortNotes::read(notes), wall);
+        self.unsettled.extend(self.services.keys().cloned());
+    }
+
+    /// Gives ports to Services that have none yet; what is given may be used once it is noted.
+    pub(crate) fn settle_ports(&mut self, now: Timestamp, wall: WallSeconds) {
+        for revision in self.ports.expire(now) {
+            self.revision_changed(&revision);
+        }
+        for key in std::mem::take(&mut self.unsettled) {
+            let Some(service) = self.services.get(&key).and_then(adopted) else { continue };
+            // What its ports are, the workload's template says.
+            let Some(workload) = self.workloads.get(&service.revision) else { continue };
+            let kinds = &workload.record.ports;
+            let served = service.ports.iter().filter(|port| kinds.kind(port) == PortKind::Served);
+            let (uid, revision) = (service.uid.as_str(), &service.revision);
+            let seeker = PortSeeker { uid, revision, ports: served.collect() };
+            let revision = revision.clone();
+            if self.ports.settle(&seeker, now, wall) {
+                self.tell_problems_of_service(&key);
+                self.revision_changed(&revision);
+            }
+        }
+    }
+
+    /// What is to stand on the Lease, if that may be something else than at the last call.
+    pub(crate) fn port_notes(&mut self) -> Option<LeaseNotes> {
+        self.ports.news().map(|notes| notes.write())
+    }
+
+    /// What stands there.
+    pub(crate) fn ports_noted(&mut self, notes: &LeaseNotes) {
+        if self.ports.is_waiting() && self.ports.recorded(&PortNotes::read(notes)) {
+            for revision in self.workloads.keys().cloned().collect::<Vec<_>>() {
+                self.revision_changed(&revision);
+            }
+        }
+    }
+
+    /// Nobody listens there any more.
+    pub(crate) fn release_port(&mut self, port: u16, wall: WallSeconds) {
+        self.ports.rest(port, wall);
+    }
+
+    /// When [`Index::settle_ports`] has something to do by itself.
+    pub(crate) fn next_port_deadline(&self) -> Option<Timestamp> {
+        self.ports.next_deadline()
+    }
+
+    /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are not taken out of the path, nor away.
+    pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
+        let mut services = self.services_of(revision);
+        services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
+    }
+
+    pub(super) fn learn_ports(&mut self, slice: &EndpointSlice) {
+        let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
+        if let Some((owner, entries)) = owner.zip(slices::entrances_of(slice)) {
+            self.ports.learn(&owner.uid, entries);
+        }
+    }
+
+    /// What a workload's template says of its Services' ports may be something else now.
+    pub(super) fn unsettle(&mut self, revision: &RevisionName) {
+        let named = self
+            .services
+            .iter()
+            .filter(|(_, service)| adopted(service).is_some_and(|service| service.revision == *revision));
+        let named: Vec<ObjectKey> = named.map(|(key, _)| key.clone()).collect();
+        self.unsettled.extend(named);
+    }
+
+    /// The activators' ports before a Service's, in the order of these.
+    pub(super) fn entrances_of_service(&self, service: &AdoptedService) -> Vec<Option<u16>> {
+        service.ports.iter().map(|port| self.entry(service, port).and_then(|entry| entry.port)).collect()
+    }
+
+    fn entry(&self, service: &AdoptedService, port: &ServicePort) -> Option<&PortEntry> {
+        self.ports.of_service(&service.uid).find(|entry| entry.name == port.name)
+    }
+
+    /// All of a revision's; `None` while they are not all known.
+    pub(super) fn entrances(&self, revision: &RevisionName) -> Option<Vec<Entrance>> {
+        let mut entrances = BTreeSet::new();
+        for service in self.services_of(revision) {
+            if !self.ports.is_settled(&service.uid) {
+                return None;
+            }
+            let ports = self.ports.of_service(&service.uid).filter_map(|entry| entry.port);
+            entrances.extend(ports.map(Entrance::Port));
+        }
+        let former = self.ports.former_of(revision).map(|(port, _)| Entrance::Port(port));
+        entrances.extend(former);
+        Some(entrances.into_iter().collect())
+    }
+
+    /// Where in a pod requests go that come by an activator's port, if not where it takes requests usually.
+    pub(super) fn exits(&self, revision: &RevisionName, pod: &Pod) -> PodExits {
+        let Some(usual) = pod.record.queue_proxy.as_ref().map(|queue_proxy| queue_proxy.requests_port) else {
+            return PodExits::default();
+        };
+        let served = self.services_of(revision).flat_map(|service| self.ports.of_service(&service.uid));
+        let served = served.filter_map(|entry| Some((entry.port?, entry.target.as_ref())));
+        let former = self.ports.former_of(revision).map(|(port, former)| (port, former.target.as_ref()));
+        let exits = served.chain(former).filter_map(|(entrance, target): (u16, Option<&TargetPort>)| {
+            let target = target?;
+            // A pod of another template may have no queue-proxy before it.
+            let port = pod.record.served(target).or_else(|| pod.record.ports.number(target))?;
+            (port != usual).then_some((entrance, port))
+        });
+        PodExits(exits.collect())
+    }
+
+    /// Ports of a Service that lead past activators although their requests are ours to hold.
+    fn unheld_ports<'a>(
+        &'a self,
+        service: &'a AdoptedService,
+    ) -> impl Iterator<Item = (&'a ServicePort, PortKind)> {
+        let kinds = self.workloads.get(&service.revision).map(|workload| &workload.record.ports);
+        let ports = service.ports.iter().filter_map(move |port| Some((port, kinds?.kind(port))));
+        ports.filter(|(port, kind)| match kind {
+            PortKind::Plain => false,
+            PortKind::Undeclared => true,
+            PortKind::Served => self.entry(service, port).is_some_and(|entry| entry.port.is_none()),
+        })
+    }
+
+    /// Whether there are pods that nobody gave a queue-proxy, or not before each port that a Service leads to.
+    fn has_bare_pods(&self, revision: &RevisionName) -> bool {
+        let pods = self.pods_of(revision).map(|pod| &pod.record).chain(self.plain_pods_of(revision));
+        let mut living = pods.filter(|pod| matches!(pod.life, PodLife::Pending | PodLife::Running));
+        living.any(|pod| {
+            let mut ports = self.services_of(revision).flat_map(|service| &service.ports);
+            ports.any(|port| pod.ports.kind(port) == PortKind::Served && pod.served(&port.target).is_none())
+        })
+    }
+
+    pub(super) fn tell_problems_of_services(&mut self, revision: &RevisionName) {
+        let keys: Vec<ObjectKey> = self
+            .services_of(revision)
+            .map(|service| ObjectKey { namespace: service.namespace.clone(), name: service.name.clone() })
+            .collect();
+        for key in keys {
+            self.tell_problems_of_service(&key);
+        }
+    }
+
+    pub(super) fn tell_problems_of_service(&mut self, key: &ObjectKey) {
+        let Ok(name) = RevisionName::new(&key.namespace, "service", &key.name) else { return };
+        let problems = match self.services.get(key) {
+            None | Some(ServiceRecord::Foreign) => Vec::new(),
+            Some(ServiceRecord::Refused(problem)) => vec![problem.clone()],
+            Some(ServiceRecord::Adopted(service)) => self.port_problems(service),
+        };
+        let lines =
+            problems.into_iter().map(|problem| format!("Service {}/{}: {problem}", key.namespace, key.name));
+        self.put_problems(Subject::Revision(name), lines.collect());
+    }
+
+    fn port_problems(&self, service: &AdoptedService) -> Vec<String> {
+        let revision = &service.revision;
+        let unheld = self.unheld_ports(service).map(|(port, kind)| match kind {
+            PortKind::Plain | PortKind::Served => format!(
+                "port {}: all ports of activators are given, so {revision} is served direct and its count not lowered",
+                port.text()
+            ),
+            PortKind::Undeclared => {
+                let (target, line) = match &port.target {
+                    TargetPort::Number(number) => (
+                        number.to_string(),
+                        format!("\"containerPort: {number}\", or the annotation ebb.dev/ports: \"{number}\" (ebb.dev/plain-ports if it is no HTTP)"),
+                    ),
+                    TargetPort::Name(name) => (format!("{name:?}"), format!("a port of the name {name:?}")),
+                };
+                format!(
+                    "port {} leads to {target}, which no container of {revision} declares, so that is served direct and its count not lowered; add {line} to its template",
+                    port.text()
+                )
+            }
+        });
+        let mut problems: Vec<String> = unheld.collect();
+        if self.has_bare_pods(revision) {
+            problems.push(format!(
+                "there are pods without a queue-proxy, or not before each port; until they are gone {revision} is served direct and its count not lowered (the label ebb.dev/inject: \"true\" on its template, or `ebb inject`, gives new pods one)"
+            ));
+        }
+        problems
+    }
+}

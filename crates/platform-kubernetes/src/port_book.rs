@@ -1,0 +1,219 @@
+//! Which port of the activators is whose?
+//!
+//! Each port of an adopted Service has one of its own on the activators, so that a client may call the Service by any name. A connection that somebody opened
+//! a moment too late must never end at another's workload, so ports are given out going round: one comes again only after all others, and not within an hour
+//! of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and is written there before anybody listens; which port is
+//! which Service's stands on the Service's slices, where the next owner finds it.
+//!
+//! ```text
+//!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
+//! ```
+
+mod notes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use vocabulary::{RevisionName, Timestamp};
+
+use crate::resources::ports::{ServicePort, TargetPort};
+pub(crate) use notes::{LeaseNotes, PortNotes, WallSeconds};
+
+/// The ports of activators that are given to revisions.
+pub(crate) const FIRST: u16 = 10_000;
+pub(crate) const LAST: u16 = 29_999;
+/// How long a port is given to nobody after the last one has let go of it.
+const REST: Duration = Duration::from_hours(1);
+/// How long activators still take requests at the port of a Service's port that is gone: far longer than any node takes to hear of that.
+const FORMER_SERVES: Duration = Duration::from_mins(1);
+
+/// A port of a Service, and the activators' port before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortEntry {
+    pub(crate) name: Option<String>,
+    pub(crate) number: u16,
+    /// As the Service says now; unknown for what was only read from a slice.
+    pub(crate) target: Option<TargetPort>,
+    /// `None`: none was left.
+    pub(crate) port: Option<u16>,
+}
+
+/// A port that no Service's port has any more, while requests may still come in there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FormerPort {
+    pub(crate) revision: RevisionName,
+    pub(crate) target: Option<TargetPort>,
+    until: Timestamp,
+}
+
+/// A Service whose ports are to be given some.
+pub(crate) struct PortSeeker<'a> {
+    pub(crate) uid: &'a str,
+    pub(crate) revision: &'a RevisionName,
+    /// Those that are to have one.
+    pub(crate) ports: Vec<&'a ServicePort>,
+}
+
+/// All ports, as this replica knows them.
+#[derive(Debug, Default)]
+pub(crate) struct PortBook {
+    /// By the Services' uids.
+    services: BTreeMap<String, Vec<PortEntry>>,
+    former: BTreeMap<u16, FormerPort>,
+    /// Nobody's, but activators may still listen there.
+    let_go: BTreeSet<u16>,
+    /// All of the above.
+    taken: BTreeSet<u16>,
+    resting: BTreeMap<u16, WallSeconds>,
+    /// Where the round goes on.
+    next: Option<u16>,
+    /// Given, and not on the Lease yet.
+    unrecorded: BTreeSet<u16>,
+    /// What is to be on the Lease may be something else than when it was last asked for.
+    is_noteworthy: bool,
+}
+
+impl PortBook {
+    /// The present owner's notes, for who takes over. What they call given and no slice names was let go by nobody knows whom, so it rests from now on.
+    pub(crate) fn take_over(&mut self, notes: &PortNotes, now: WallSeconds) {
+        self.former.clear();
+        self.let_go.clear();
+        self.taken = self.services.values().flatten().filter_map(|entry| entry.port).collect();
+        self.unrecorded = self.taken.difference(&notes.given).copied().collect();
+        self.next = notes.next;
+        self.resting = notes.resting.clone();
+        for port in notes.given.difference(&self.taken) {
+            self.resting.entry(*port).or_insert(now.later(REST));
+        }
+        self.resting.retain(|port, _| !self.taken.contains(port));
+        self.is_noteworthy = true;
+    }
+
+    /// What is to be on the Lease.
+    pub(crate) fn notes(&self) -> PortNotes {
+        PortNotes { next: self.next, given: self.taken.clone(), resting: self.resting.clone() }
+    }
+
+    /// The same, if it may be something else than at the last call.
+    pub(crate) fn news(&mut self) -> Option<PortNotes> {
+        std::mem::take(&mut self.is_noteworthy).then(|| self.notes())
+    }
+
+    /// Whether ports wait for the Lease.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.unrecorded.is_empty()
+    }
+
+    /// The Lease has these notes; returns whether ports may be used now that might not before.
+    pub(crate) fn recorded(&mut self, notes: &PortNotes) -> bool {
+        let before = self.unrecorded.len();
+        self.unrecorded.retain(|port| !notes.given.contains(port));
+        self.unrecorded.len() < before
+    }
+
+    /// What a slice says of a Service of which nothing is known yet.
+    pub(crate) fn learn(&mut self, uid: &str, entries: Vec<PortEntry>) {
+        if !self.services.contains_key(uid) {
+            self.is_noteworthy = true;
+            self.taken.extend(entries.iter().filter_map(|entry| entry.port));
+            self.services.insert(uid.to_owned(), entries);
+        }
+    }
+
+    /// Whether a Service's ports were given theirs, and that is on the Lease.
+    pub(crate) fn is_settled(&self, uid: &str) -> bool {
+        let entries = self.services.get(uid);
+        entries.is_some_and(|entries| entries.iter().all(|entry| !self.is_unrecorded(entry)))
+    }
+
+    /// Those of a Service that may be used.
+    pub(crate) fn of_service(&self, uid: &str) -> impl Iterator<Item = &PortEntry> {
+        let entries = self.services.get(uid).into_iter().flatten();
+        entries.filter(|entry| !self.is_unrecorded(entry))
+    }
+
+    /// Those at which requests may still come in for a revision.
+    pub(crate) fn former_of(&self, revision: &RevisionName) -> impl Iterator<Item = (u16, &FormerPort)> {
+        let former = self.former.iter().filter(move |(_, former)| former.revision == *revision);
+        former.map(|(&port, former)| (port, former))
+    }
+
+    /// Gives each of a Service's ports one, and takes away what it needs no more. One that was renamed, or has another number, keeps its own. Returns
+    /// whether anything is another than before.
+    pub(crate) fn settle(&mut self, seeker: &PortSeeker<'_>, now: Timestamp, wall: WallSeconds) -> bool {
+        let before = self.services.remove(seeker.uid);
+        let mut known = before.clone().unwrap_or_default();
+        let mut take = |is_it: &dyn Fn(&PortEntry) -> bool| {
+            known.iter().position(is_it).map(|index| known.remove(index))
+        };
+        let by_name: Vec<_> =
+            seeker.ports.iter().map(|port| take(&|entry: &PortEntry| entry.name == port.name)).collect();
+        let mut entries = Vec::new();
+        for (port, found) in seeker.ports.iter().zip(by_name) {
+            let found = found.or_else(|| take(&|entry: &PortEntry| entry.number == port.number));
+            let given = found.and_then(|entry| entry.port).or_else(|| self.give(wall));
+            entries.push(PortEntry {
+                name: port.name.clone(),
+                number: port.number,
+                target: Some(port.target.clone()),
+                port: given,
+            });
+        }
+        for entry in known {
+            if let Some(port) = entry.port {
+                let (revision, target) = (seeker.revision.clone(), entry.target);
+                self.former.insert(port, FormerPort { revision, target, until: now + FORMER_SERVES });
+            }
+        }
+        let is_news = before.as_ref() != Some(&entries);
+        self.services.insert(seeker.uid.to_owned(), entries);
+        is_news
+    }
+
+    /// A Service is not ours to serve any more.
+    pub(crate) fn remove_service(&mut self, uid: &str) {
+        let entries = self.services.remove(uid).into_iter().flatten();
+        self.let_go.extend(entries.filter_map(|entry| entry.port));
+    }
+
+    /// Ports at which nobody comes in any more; returns whose they were.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<RevisionName> {
+        let expired: Vec<_> = self.former.extract_if(.., |_, former| former.until <= now).collect();
+        self.let_go.extend(expired.iter().map(|(port, _)| *port));
+        expired.into_iter().map(|(_, former)| former.revision).collect()
+    }
+
+    /// When [`PortBook::expire`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.former.values().map(|former| former.until).min()
+    }
+
+    /// Nobody listens there any more.
+    pub(crate) fn rest(&mut self, port: u16, wall: WallSeconds) {
+        self.former.remove(&port);
+        if self.let_go.remove(&port) {
+            self.taken.remove(&port);
+            self.is_noteworthy = true;
+            self.resting.insert(port, wall.later(REST));
+        }
+    }
+
+    fn give(&mut self, wall: WallSeconds) -> Option<u16> {
+        self.resting.retain(|_, until| *until > wall);
+        let next = self.next.filter(|next| (FIRST..=LAST).contains(next)).unwrap_or(FIRST);
+        let mut round = (next..=LAST).chain(FIRST..next);
+        let port = round.find(|port| !self.taken.contains(port) && !self.resting.contains_key(port))?;
+        self.next = Some(if port == LAST { FIRST } else { port + 1 });
+        self.is_noteworthy = true;
+        self.taken.insert(port);
+        self.unrecorded.insert(port);
+        Some(port)
+    }
+
+    fn is_unrecorded(&self, entry: &PortEntry) -> bool {
+        entry.port.is_some_and(|port| self.unrecorded.contains(&port))
+    }
+}
+
+#[cfg(test)]
+mod tests;

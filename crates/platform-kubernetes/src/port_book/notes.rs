@@ -1,0 +1,85 @@
+//! What stands on the Lease of ports, as text: people read it there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Keys and values of our own annotations of a Lease.
+pub(crate) type LeaseNotes = BTreeMap<String, String>;
+
+const NEXT: &str = "ebb.dev/ports-next";
+const GIVEN: &str = "ebb.dev/ports-given";
+const RESTING: &str = "ebb.dev/ports-resting";
+
+/// Seconds since 1970: what rests does so across owners, which share no other clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WallSeconds(pub(crate) u64);
+
+impl WallSeconds {
+    pub(crate) fn later(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_secs()))
+    }
+}
+
+/// What whoever owns next must know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortNotes {
+    /// Where the round goes on.
+    pub(crate) next: Option<u16>,
+    pub(crate) given: BTreeSet<u16>,
+    pub(crate) resting: BTreeMap<u16, WallSeconds>,
+}
+
+impl PortNotes {
+    /// What cannot be read is left out: somebody else wrote it.
+    pub(crate) fn read(notes: &LeaseNotes) -> Self {
+        let text = |key: &str| notes.get(key).map_or("", String::as_str);
+        let parts = |key: &str| text(key).split(',').map(str::trim).filter(|part| !part.is_empty());
+        let resting = parts(RESTING).filter_map(|part| {
+            let (port, until) = part.split_once('@')?;
+            Some((port.parse().ok()?, WallSeconds(until.parse().ok()?)))
+        });
+        Self {
+            next: text(NEXT).parse().ok(),
+            given: parts(GIVEN).filter_map(range).flatten().collect(),
+            resting: resting.collect(),
+        }
+    }
+
+    pub(crate) fn write(&self) -> LeaseNotes {
+        let resting = self.resting.iter().map(|(port, until)| format!("{port}@{}", until.0));
+        let resting = resting.collect::<Vec<_>>().join(",");
+        let next = self.next.map(|next| next.to_string()).unwrap_or_default();
+        let notes = [(NEXT, next), (GIVEN, ranges(&self.given)), (RESTING, resting)];
+        let notes = notes.into_iter().filter(|(_, text)| !text.is_empty());
+        notes.map(|(key, text)| (key.to_owned(), text)).collect()
+    }
+
+    /// Our own annotations among all of a Lease's.
+    pub(crate) fn among(annotations: Option<&BTreeMap<String, String>>) -> LeaseNotes {
+        let ours = annotations
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| [NEXT, GIVEN, RESTING].contains(&key.as_str()));
+        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+/// `10000-10007,10011`: most ports lie side by side.
+fn ranges(ports: &BTreeSet<u16>) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for &port in ports {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(port) => *last = port,
+            Some(_) | None => ranges.push((port, port)),
+        }
+    }
+    let texts = ranges
+        .into_iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    texts.collect::<Vec<_>>().join(",")
+}
+
+fn range(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}

@@ -1,0 +1,117 @@
+use super::*;
+
+const NOW: Timestamp = Timestamp::ZERO;
+const WALL: WallSeconds = WallSeconds(1_000_000);
+
+fn port(name: &str, number: u16, target: u16) -> ServicePort {
+    let target = TargetPort::Number(target);
+    ServicePort { name: Some(name.to_owned()), number, target, app_protocol: None }
+}
+
+fn revision() -> RevisionName {
+    RevisionName::new("default", "deployment", "hello").expect("a name")
+}
+
+fn settle(book: &mut PortBook, uid: &str, ports: &[ServicePort], wall: WallSeconds) -> bool {
+    book.settle(&PortSeeker { uid, revision: &revision(), ports: ports.iter().collect() }, NOW, wall)
+}
+
+fn record(book: &mut PortBook) {
+    let notes = book.notes();
+    book.recorded(&PortNotes::read(&notes.write()));
+}
+
+fn given(book: &PortBook, uid: &str) -> Vec<u16> {
+    book.of_service(uid).filter_map(|entry| entry.port).collect()
+}
+
+/// A book whose round ends with these ports.
+fn near_the_end(left: u16) -> PortBook {
+    PortBook { next: Some(LAST - left + 1), ..PortBook::default() }
+}
+
+#[test]
+fn nothing_is_used_before_it_is_on_the_lease() {
+    let mut book = PortBook::default();
+    assert!(settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL));
+    assert!(!book.is_settled("a"));
+    assert!(given(&book, "a").is_empty());
+    assert!(!book.recorded(&PortNotes::default()), "that was an older write");
+    record(&mut book);
+    assert!(book.is_settled("a"));
+    assert_eq!(given(&book, "a"), [10_000, 10_001]);
+    assert!(!settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL));
+}
+
+#[test]
+fn a_port_that_is_renamed_or_renumbered_keeps_its_own() {
+    let mut book = PortBook::default();
+    settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL);
+    record(&mut book);
+    settle(&mut book, "a", &[port("web", 80, 8080), port("grpc", 9000, 9090)], WALL);
+    assert_eq!(given(&book, "a"), [10_000, 10_001]);
+    // A name that moves to another number takes its port along.
+    settle(&mut book, "a", &[port("grpc", 80, 8080), port("web", 81, 9090)], WALL);
+    assert_eq!(given(&book, "a"), [10_001, 10_000]);
+    assert_eq!(book.former_of(&revision()).count(), 0);
+}
+
+#[test]
+fn a_port_that_is_gone_serves_on_then_rests_and_comes_again_last() {
+    let mut book = near_the_end(2);
+    settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL);
+    record(&mut book);
+    settle(&mut book, "a", &[port("http", 80, 8080)], WALL);
+    assert_eq!(book.former_of(&revision()).map(|(port, _)| port).collect::<Vec<_>>(), [LAST]);
+    assert_eq!(book.expire(NOW), BTreeSet::new());
+    assert_eq!(book.next_deadline(), Some(NOW + FORMER_SERVES));
+    assert_eq!(book.expire(NOW + FORMER_SERVES), BTreeSet::from([revision()]));
+    assert!(book.notes().given.contains(&LAST), "activators may still listen there");
+    book.rest(LAST, WALL);
+    assert!(!book.notes().given.contains(&LAST));
+    // The round begins anew, and what rests is not given even when it is reached.
+    settle(&mut book, "b", &[port("http", 80, 8080)], WALL);
+    record(&mut book);
+    assert_eq!(given(&book, "b"), [FIRST]);
+    book.next = Some(LAST);
+    let within = WallSeconds(WALL.0 + 3599);
+    settle(&mut book, "c", &[port("http", 80, 8080)], within);
+    record(&mut book);
+    assert_eq!(given(&book, "c"), [FIRST + 1]);
+    book.next = Some(LAST);
+    settle(&mut book, "d", &[port("http", 80, 8080)], WallSeconds(WALL.0 + 3600));
+    record(&mut book);
+    assert_eq!(given(&book, "d"), [LAST]);
+}
+
+#[test]
+fn the_next_owner_gives_nobody_what_another_has_or_had() {
+    let mut first = PortBook::default();
+    for uid in ["a", "b"] {
+        settle(&mut first, uid, &[port("http", 80, 8080)], WALL);
+    }
+    let notes = PortNotes::read(&first.notes().write());
+    // It finds the slices of one of them alone; the other was deleted while nobody owned anything.
+    let mut next = PortBook::default();
+    let entry = PortEntry { name: Some("http".to_owned()), number: 80, target: None, port: Some(10_000) };
+    next.learn("a", vec![entry]);
+    next.take_over(&notes, WALL);
+    settle(&mut next, "a", &[port("http", 80, 8080)], WALL);
+    settle(&mut next, "c", &[port("http", 80, 8080)], WALL);
+    record(&mut next);
+    assert_eq!((given(&next, "a"), given(&next, "c")), (vec![10_000], vec![10_002]));
+    assert_eq!(next.notes().resting.keys().copied().collect::<Vec<_>>(), [10_001]);
+}
+
+#[test]
+fn when_none_is_left_nobody_gets_anothers() {
+    let mut book = PortBook::default();
+    let all: Vec<_> = (FIRST..=LAST).map(|number| port(&format!("p{number}"), number, 1)).collect();
+    settle(&mut book, "a", &all, WALL);
+    settle(&mut book, "b", &[port("http", 80, 8080)], WALL);
+    record(&mut book);
+    assert!(book.is_settled("b"));
+    assert_eq!(book.of_service("b").map(|entry| entry.port).collect::<Vec<_>>(), [None]);
+    assert_eq!(book.notes().write()["ebb.dev/ports-given"], "10000-29999");
+    assert_eq!(PortNotes::read(&book.notes().write()), book.notes());
+}
