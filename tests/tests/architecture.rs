@@ -191,6 +191,52 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Crates whose modules, folders as one, use one another in one direction only.
+const LAYERED: &[&str] = &["dataplane", "protocol"];
+
+#[test]
+fn modules_use_one_another_in_one_direction() {
+    for name in LAYERED {
+        let sources = root().join("crates").join(name).join("src");
+        let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in rust_files(&sources) {
+            let inner = file.strip_prefix(&sources).expect("it lies there");
+            let first = inner.components().next().expect("it has a name").as_os_str().to_string_lossy();
+            let module = first.trim_end_matches(".rs").to_owned();
+            let is_test =
+                inner.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+            if module != "lib" && !is_test {
+                let text = std::fs::read_to_string(&file).expect("a source file can be read");
+                uses.entry(module).or_default().extend(modules_used(&text));
+            }
+        }
+        assert!(uses.len() > 3, "{} has hardly any modules", sources.display());
+        for (module, used) in &mut uses {
+            used.remove(module);
+        }
+        // Whoever uses only what is settled is settled too; what is left uses itself by a detour.
+        while let Some(settled) = uses
+            .iter()
+            .find(|(_, used)| used.iter().all(|used| !uses.contains_key(used)))
+            .map(|(name, _)| name)
+        {
+            let settled = settled.clone();
+            uses.remove(&settled);
+        }
+        assert!(uses.is_empty(), "modules of {name} use one another in a circle: {uses:#?}");
+    }
+}
+
+/// The modules at the crate's root that a file names in its code, tests aside.
+fn modules_used(text: &str) -> BTreeSet<String> {
+    let code = text.lines().take_while(|line| *line != "mod tests {");
+    let code = code.filter(|line| !line.trim_start().starts_with("//"));
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    code.flat_map(|line| line.split("crate::").skip(1))
+        .map(|rest| rest.chars().take_while(|letter| is_of_name(*letter)).collect::<String>())
+        .collect()
+}
+
 #[test]
 fn heavy_crates_are_there_once_and_banned_ones_not_at_all() {
     let metadata = metadata();

@@ -1,6 +1,6 @@
 //! What travels after the head of a request or a response.
 //!
-//! One concrete type instead of a boxed one: nearly every body is streamed through as it is read. Around it a body may carry
+//! One concrete type, whose most common kinds need no box: no body, one that is here, one of a stream of HTTP/2. Around it a body may carry
 //! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
 
 use std::fmt;
@@ -13,11 +13,9 @@ use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
 use crate::http1::IncomingError;
-use crate::server::RequestBody;
 use crate::stream::Stream;
 use crate::timers::{Activity, Expired, Timers};
 use crate::upgrade::ClientUpgrade;
-use crate::upstream::Incoming;
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
 /// the stream.
@@ -54,8 +52,9 @@ pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'sta
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired>;
 }
 
-/// A body that is neither of the common kinds, such as one that keeps a copy for a second attempt.
-type CustomBody = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
+/// Where a body comes from piece by piece: a connection of HTTP/1.1, or something that keeps a copy for a second attempt. Boxed, so that a body knows nothing
+/// of connections.
+type BodySource = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
 
 /// The body of a request or a response.
 #[derive(Default)]
@@ -70,17 +69,13 @@ enum Kind {
     #[default]
     Empty,
     Full(Bytes),
-    /// Of a response, from an HTTP/1.1 connection of ours.
-    Incoming(Box<Incoming>),
     /// On a stream of HTTP/2.
     Stream(Receiver),
-    /// Of a request, from an HTTP/1.1 client.
-    Request(RequestBody),
     /// No body: the client offers to speak another protocol.
     Upgradable(ClientUpgrade),
     /// No body: what follows the head is another protocol.
     Switched(Box<Stream>),
-    Custom(CustomBody),
+    Source(BodySource),
 }
 
 impl Body {
@@ -97,7 +92,7 @@ impl Body {
 
     /// A body with a source of its own.
     pub fn custom(source: impl HttpBody<Data = Bytes, Error = BodyError> + 'static) -> Self {
-        Self::from(Kind::Custom(Box::pin(source)))
+        Self::from(Kind::Source(Box::pin(source)))
     }
 
     /// Marks every byte (and the end) of this body on the clock of its request.
@@ -155,21 +150,9 @@ impl From<Kind> for Body {
     }
 }
 
-impl From<Incoming> for Body {
-    fn from(incoming: Incoming) -> Self {
-        Self::from(if incoming.is_end_stream() { Kind::Empty } else { Kind::Incoming(Box::new(incoming)) })
-    }
-}
-
 impl From<Receiver> for Body {
     fn from(receiver: Receiver) -> Self {
         Self::from(if receiver.is_end_stream() { Kind::Empty } else { Kind::Stream(receiver) })
-    }
-}
-
-impl From<RequestBody> for Body {
-    fn from(body: RequestBody) -> Self {
-        Self::from(Kind::Request(body))
     }
 }
 
@@ -178,12 +161,10 @@ impl fmt::Debug for Body {
         let kind = match &self.kind {
             Kind::Empty => "Empty",
             Kind::Full(_) => "Full",
-            Kind::Incoming(_) => "Incoming",
             Kind::Stream(_) => "Stream",
-            Kind::Request(_) => "Request",
             Kind::Upgradable(_) => "Upgradable",
             Kind::Switched(_) => "Switched",
-            Kind::Custom(_) => "Custom",
+            Kind::Source(_) => "Source",
         };
         formatter.debug_tuple("Body").field(&kind).finish()
     }
@@ -205,12 +186,8 @@ impl HttpBody for Body {
                 this.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Incoming(incoming) => {
-                Pin::new(&mut **incoming).poll_frame(context).map_err(BodyError::Incoming)
-            }
             Kind::Stream(receiver) => Pin::new(receiver).poll_frame(context).map_err(BodyError::Stream),
-            Kind::Request(body) => body.poll_frame(context).map_err(BodyError::Incoming),
-            Kind::Custom(source) => source.as_mut().poll_frame(context),
+            Kind::Source(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
             Poll::Ready(_) => {
@@ -233,10 +210,8 @@ impl HttpBody for Body {
         match &self.kind {
             Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => true,
             Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Incoming(incoming) => incoming.is_end_stream(),
             Kind::Stream(receiver) => receiver.is_end_stream(),
-            Kind::Request(body) => body.is_ended(),
-            Kind::Custom(source) => source.is_end_stream(),
+            Kind::Source(source) => source.is_end_stream(),
         }
     }
 
@@ -244,10 +219,8 @@ impl HttpBody for Body {
         match &self.kind {
             Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Kind::Incoming(incoming) => incoming.size_hint(),
             Kind::Stream(receiver) => receiver.size_hint(),
-            Kind::Request(body) => body.left().map(SizeHint::with_exact).unwrap_or_default(),
-            Kind::Custom(source) => source.size_hint(),
+            Kind::Source(source) => source.size_hint(),
         }
     }
 }

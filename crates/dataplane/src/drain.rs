@@ -20,9 +20,8 @@ use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
 use crate::budget::{ConnectionBudget, IdleClosing};
-use crate::server::{Connection, Occupation};
+use crate::connection::{Connection, Occupation};
 use connections::OpenConnections;
-pub(crate) use connections::Slot;
 
 /// How long a connection must have held nothing to be closed for want of room. Who has just connected or been answered is about to write: that is on its way for
 /// half a round trip.

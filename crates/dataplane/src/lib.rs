@@ -11,6 +11,7 @@ mod body;
 mod breaker;
 mod bridge;
 mod budget;
+mod connection;
 mod date;
 mod drain;
 mod failed_hop;
@@ -45,6 +46,7 @@ pub use body::{Body, BodyError, BodyGuard, Held, ResponseBody};
 pub use breaker::{AsyncBreaker, Permit, QueueFull};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
+pub use connection::Connection;
 pub use drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use gate::Gate;
@@ -61,7 +63,7 @@ pub use proxy::{Forwarded, Hop};
 pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
-pub use server::{Abort, Connection, ServerLimits, Service, UnservedRequest, serve};
+pub use server::{Abort, ServerLimits, Service, UnservedRequest, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, Expired, Timers};
 #[cfg(feature = "tls")]

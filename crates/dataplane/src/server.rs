@@ -3,105 +3,34 @@
 //! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins with a preface that no HTTP/1.1
 //! request can begin with.
 
-mod connection;
 mod http1;
 mod http2;
+mod limits;
+mod protocols;
+mod service;
 mod unserved;
 
-use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use protocol::http1::HeadLimits;
-use protocol::http2::MemoryBudget;
 use runtime::Backoff;
-use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
 
-pub use connection::Connection;
-pub(crate) use connection::Occupation;
-pub(crate) use http1::RequestBody;
-pub use unserved::UnservedRequest;
+pub use limits::ServerLimits;
+pub use service::{Abort, Service, UnservedRequest};
 
-use crate::body::{Body, ResponseBody};
 use crate::budget::ConnectionBudget;
+use crate::connection::Connection;
 use crate::drain::Drain;
 use crate::socket::Socket;
 use crate::socket_options::keep_alive;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
-
-/// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
-pub trait Service: 'static {
-    /// What its responses carry.
-    type Body: ResponseBody;
-
-    /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a future, also while it waits for a request: one
-    /// that is large is better boxed.
-    fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        connection: Rc<Connection>,
-    ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
-
-    /// The server answered a request itself, which this service therefore never sees: it may count it.
-    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
-        let _ = unserved;
-    }
-}
-
-/// Break the exchange off without an answer: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the exchange was broken off on purpose")]
-pub struct Abort;
-
-impl From<Infallible> for Abort {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
-}
-
-/// The limits of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerLimits {
-    /// How large the head of a request may be; more is answered 431.
-    pub head: HeadLimits,
-    /// How long the head of an HTTP/1.1 request may take from its first byte to its end; more is answered 408. Waiting for the first byte is not limited.
-    pub head_time: Duration,
-    /// How many streams one HTTP/2 connection may have open.
-    pub streams_per_connection: u32,
-    /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
-    pub stream_window: u32,
-    /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a stream of HTTP/2.
-    pub idle_time: Duration,
-    /// What HTTP/2 connections may hold of what nobody has read.
-    pub memory: &'static MemoryBudget,
-}
-
-impl Default for ServerLimits {
-    fn default() -> Self {
-        // 250 streams are Knative's. A stream's window is small, so that a request that waits for its turn costs its sender's memory and not ours; the
-        // connection's does not limit anything.
-        Self {
-            head: HeadLimits::OUTER,
-            // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a few.
-            head_time: Duration::from_secs(30),
-            streams_per_connection: 250,
-            stream_window: 64 * 1024,
-            // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so that they close first and write nothing to a
-            // connection that we are closing.
-            idle_time: Duration::from_mins(15),
-            memory: <&MemoryBudget>::default(),
-        }
-    }
-}
 
 /// How exactly the idle time is kept.
 const SWEEPS_PER_IDLE_TIME: u32 = 64;
@@ -239,7 +168,7 @@ fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &Door<S>) {
                 Err(error) => return debug!(error = %Chain(&error), %peer, "a connection never began"),
             },
         };
-        if let Err(error) = connection::run(socket, connection, service, &drain, limits).await {
+        if let Err(error) = protocols::run(socket, connection, service, &drain, limits).await {
             debug!(error = %Chain(&*error), "a connection ended early");
         }
     });

@@ -1,5 +1,8 @@
 //! A client's connection, with or without TLS. Both are read and written alike; without TLS every call is the socket's own.
 
+#[cfg(feature = "tls")]
+mod tls;
+
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -12,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 #[cfg(feature = "tls")]
-use crate::tls::TlsSocket;
+use tls::TlsSocket;
 
 /// See the module.
 #[derive(Debug)]
@@ -26,6 +29,13 @@ pub(crate) enum Socket {
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Self {
         Self::Plain(stream)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl From<tokio_rustls::server::TlsStream<TcpStream>> for Socket {
+    fn from(stream: tokio_rustls::server::TlsStream<TcpStream>) -> Self {
+        Self::Tls(Box::new(TlsSocket(stream)))
     }
 }
 

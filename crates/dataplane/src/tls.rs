@@ -6,7 +6,6 @@
 
 mod certificates;
 mod failures;
-mod socket;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -25,10 +24,9 @@ use tokio_rustls::{TlsAcceptor, rustls};
 pub use certificates::{CertificateFiles, CertificateProblem, Certificates};
 pub use failures::FailedHandshakes;
 pub(crate) use failures::HandshakeError;
-pub(crate) use socket::TlsSocket;
 
+use crate::connection::Connection;
 use crate::drain::{Drain, Phase};
-use crate::server::Connection;
 use crate::socket::{Socket, has_more_in_kernel};
 
 /// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that may be busy.
@@ -73,7 +71,7 @@ impl Tls {
         match shaken.unwrap_or(Err(HandshakeError::TooSlow)) {
             Ok(stream) => {
                 connection.mark_as_encrypted();
-                Ok(Socket::Tls(Box::new(TlsSocket(stream))))
+                Ok(Socket::from(stream))
             }
             Err(error) => {
                 self.failed.count(&error);

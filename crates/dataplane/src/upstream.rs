@@ -25,7 +25,6 @@ use vocabulary::Timestamp;
 
 pub(crate) use dial::dial;
 pub use error::{SendError, SendErrorKind, Started};
-pub(crate) use http1::Incoming;
 
 use crate::body::Body;
 use http1::{Http1Connection, Manners};

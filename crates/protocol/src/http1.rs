@@ -20,7 +20,6 @@ use thiserror::Error;
 
 pub use decoder::{Decoded, Decoder};
 pub use framing::Framing;
-pub(crate) use framing::number;
 pub use outgoing::{Outgoing, WrongLength, spare_buffer};
 pub use request_head::{RequestHead, UnreadableRequest};
 pub use request_reader::{NextMessage, RequestReader};

@@ -8,6 +8,7 @@
 //! ours in the tests (`http1::strict`).
 
 mod ambiguity;
+mod content_length;
 mod headers;
 pub mod http1;
 pub mod http2;

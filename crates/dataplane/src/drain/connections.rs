@@ -7,10 +7,7 @@ use std::rc::Rc;
 
 use vocabulary::Timestamp;
 
-use crate::server::Connection;
-
-/// Where a connection is kept.
-pub(crate) type Slot = usize;
+use crate::connection::{Connection, Slot};
 
 /// All connections of a server.
 #[derive(Debug, Default)]

@@ -25,7 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use crate::body::{Body, BodyError};
-use crate::server::{Abort, Connection, Service};
+use crate::connection::Connection;
+use crate::server::{Abort, Service};
 
 /// Longer than anything here takes; a test that waits so long has failed.
 const PATIENCE: Duration = Duration::from_secs(10);

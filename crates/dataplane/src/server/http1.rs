@@ -18,9 +18,11 @@ use protocol::http1::{
 };
 use thiserror::Error;
 
-use super::connection::ConnectionError;
-use super::{Abort, Connection, ServerLimits, Service, unserved};
+use super::limits::ServerLimits;
+use super::service::{Abort, Service};
+use super::unserved;
 use crate::body::{Body, BodyError, ResponseBody};
+use crate::connection::Connection;
 use crate::date;
 use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
@@ -29,9 +31,11 @@ use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
 use heads::{HeadReader, Next};
+use wire::body::RequestBody;
 use wire::{BegunBody, Wire};
 
-pub(crate) use wire::RequestBody;
+/// Anything that ends a connection early.
+pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
 /// As much is as good as sent: the kernel takes it from us, whatever the client does.
 const SMALL_REST: usize = 16 * 1024;
@@ -190,7 +194,7 @@ impl<S: Service> Served<'_, S> {
         }
         let body = match self.wire.begin_body(head.framing, head.expects_continue) {
             BegunBody::Whole(bytes) => Body::full(bytes),
-            BegunBody::Streamed(body) => Body::from(body),
+            BegunBody::Streamed => Body::custom(RequestBody::new(Rc::clone(&self.wire))),
         };
         (body, None)
     }

@@ -15,8 +15,10 @@ use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{Arrived, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits};
 use runtime::Clock;
 
-use super::{Abort, Connection, Service, unserved};
+use super::service::{Abort, Service};
+use super::unserved;
 use crate::body::{Body, ResponseBody};
+use crate::connection::Connection;
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use http::{Request, Response};
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::body::Body;
 use crate::budget::ClosedIdleConnections;
 use protocol::http2::PREFACE;
 

@@ -5,22 +5,10 @@
 
 use http::{Request, Response};
 
-use super::{Connection, Service};
+use super::service::{Service, UnservedRequest};
 use crate::body::Body;
-use crate::refusal::{Reason, Refusal, RequestKind};
-
-/// A request that no service sees, and what its client is told.
-#[derive(Debug)]
-pub struct UnservedRequest<'a> {
-    /// Its head. `None` if that could not be read.
-    pub request: Option<&'a Request<()>>,
-    /// Why, for metrics.
-    pub reason: Reason,
-    /// The answer.
-    pub answer: &'a Response<Body>,
-    /// Where it came from.
-    pub connection: &'a Connection,
-}
+use crate::connection::Connection;
+use crate::refusal::{Refusal, RequestKind};
 
 /// The answer to a request that is not served; the service hears of it.
 pub(super) fn refuse<S: Service>(

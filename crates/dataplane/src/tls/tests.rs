@@ -20,8 +20,9 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::body::Body;
+use crate::connection::Connection;
 use crate::drain::Drain;
-use crate::server::{Abort, Connection, ServerLimits, Service, serve_tls};
+use crate::server::{Abort, ServerLimits, Service, serve_tls};
 
 /// More than everything on the way holds.
 const LONG: usize = 8 << 20;

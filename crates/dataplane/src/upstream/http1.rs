@@ -26,11 +26,11 @@ use super::{LateBodies, LostRequests, Pool, SendError, SendErrorKind, Started, d
 use crate::body::Body;
 use crate::stream::Stream;
 use exchange::{Answered, Failed, exchange};
+use incoming::Incoming;
 use manners::{Afterwards, note_body, watch};
 use upload::{Progress, Rest};
 use wire::Wire;
 
-pub(crate) use incoming::Incoming;
 pub(super) use manners::Manners;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was

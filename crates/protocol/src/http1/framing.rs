@@ -2,6 +2,8 @@
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
+use crate::content_length::parse_length;
+
 /// How the end of a message's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -56,7 +58,7 @@ impl Said {
             TRANSFER_ENCODING => {
                 self.coding = Some(TransferCoding::of(value.as_bytes(), self.coding));
             }
-            CONTENT_LENGTH => self.note_length(number(value.as_bytes())),
+            CONTENT_LENGTH => self.note_length(parse_length(value.as_bytes())),
             CONNECTION => self.connection.note(value.as_bytes()),
             EXPECT => self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
             _ => {}
@@ -100,37 +102,9 @@ impl Words {
     }
 }
 
-/// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
-pub(crate) fn number(text: &[u8]) -> Option<u64> {
-    let mut number: Option<u64> = None;
-    for digit in text {
-        let digit = char::from(*digit).to_digit(10)?;
-        number = Some(number.unwrap_or(0).checked_mul(10)?.checked_add(u64::from(digit))?);
-    }
-    number
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_length_is_digits_and_nothing_else() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("007", Some(7)),
-            ("18446744073709551615", Some(u64::MAX)),
-            ("18446744073709551616", None),
-            ("", None),
-            ("+5", None),
-            ("-0", None),
-            ("5 ", None),
-            ("5,5", None),
-            ("0x5", None),
-        ] {
-            assert_eq!(number(text.as_bytes()), expected, "{text:?}");
-        }
-    }
 
     #[test]
     fn words_are_found_in_any_case_and_between_others() {

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
 
-use super::framing::{Framing, Said, TransferCoding, number};
+use super::framing::{Framing, Said, TransferCoding};
 use super::headers::{read_headers, write_header, write_length};
 use super::{HeadLimits, Malformed};
+use crate::content_length::parse_length;
 
 /// The head of a response.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ fn request_framing<B>(request: &Request<B>, size: BodySize) -> Framing {
         BodySize::Exact(length) => Some(length),
         BodySize::Unknown => None,
     };
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| number(value.as_bytes()));
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| parse_length(value.as_bytes()));
     match announced.or(known) {
         Some(length) => Framing::Length(length),
         None => Framing::Chunked,

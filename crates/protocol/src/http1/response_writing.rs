@@ -3,8 +3,9 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{StatusCode, response};
 
-use super::framing::{Framing, Words, number};
+use super::framing::{Framing, Words};
 use super::headers::{write_header, write_length};
+use crate::content_length::parse_length;
 
 /// A point in time as RFC 9110 writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub type Date = [u8; 29];
@@ -54,7 +55,7 @@ pub fn write_response(
                 own.note(value.as_bytes());
                 continue;
             }
-            CONTENT_LENGTH => match number(value.as_bytes()) {
+            CONTENT_LENGTH => match parse_length(value.as_bytes()) {
                 Some(number) if has_length && length.is_none() => length = Some(number),
                 Some(_) | None => continue,
             },

@@ -9,7 +9,7 @@ use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
-use crate::http1::number;
+use crate::content_length::parse_length;
 
 /// Why a head is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Head {
 pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut found = None;
     for value in headers.get_all(CONTENT_LENGTH) {
-        let length = number(value.as_bytes()).ok_or(Problem::Malformed)?;
+        let length = parse_length(value.as_bytes()).ok_or(Problem::Malformed)?;
         if found.replace(length).is_some_and(|other| other != length) {
             return Err(Problem::Malformed);
         }

@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 
 use super::wire::Wire;
 use crate::drain::{Drain, Phase};
-use crate::server::ServerLimits;
+use crate::server::limits::ServerLimits;
 
 /// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its request.
 const READ_BYTES: usize = 8 * 1024;

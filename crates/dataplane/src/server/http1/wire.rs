@@ -4,7 +4,7 @@
 //! only, so it must be clear who that is. While somebody waits for more of the body it is they, and they find out when the client has gone. Otherwise it is
 //! the connection's task, which reads on until there is something that nobody has asked for yet, for no other reason than to see the end.
 
-mod body;
+pub(super) mod body;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
@@ -16,12 +16,10 @@ use bytes::Bytes;
 use protocol::http1::{Decoded, Decoder, Framing, Outgoing};
 use tokio::io::AsyncWrite;
 
+use crate::connection::Connection;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
-use crate::server::Connection;
 use crate::socket::Socket;
 use crate::stream::Stream;
-
-pub(crate) use body::RequestBody;
 
 /// What tells a client to send the body it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -100,7 +98,7 @@ impl Wire {
     }
 
     /// Begins to read the body of a request, if it is not here already.
-    pub(super) fn begin_body(self: &Rc<Self>, framing: Framing, expects_continue: bool) -> BegunBody {
+    pub(super) fn begin_body(&self, framing: Framing, expects_continue: bool) -> BegunBody {
         let mut unread = self.unread.borrow_mut();
         if let Framing::Length(length) = framing
             && length <= unread.len() as u64
@@ -113,7 +111,7 @@ impl Wire {
         self.reader.set(Reader::Elsewhere);
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
-        BegunBody::Streamed(RequestBody::new(Rc::clone(self)))
+        BegunBody::Streamed
     }
 
     /// A turn of the connection's task, in which the body may be read.
@@ -301,5 +299,5 @@ pub(super) enum BegunBody {
     /// All of it.
     Whole(Bytes),
     /// It is read as it comes.
-    Streamed(RequestBody),
+    Streamed,
 }

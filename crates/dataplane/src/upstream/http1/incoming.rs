@@ -8,6 +8,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http1::{Decoded, Decoder};
 
 use super::Http1Lease;
+use crate::body::{Body, BodyError};
 use crate::http1::IncomingError;
 
 /// A body that is still read from its connection.
@@ -51,16 +52,22 @@ impl Incoming {
     }
 }
 
+impl From<Incoming> for Body {
+    fn from(incoming: Incoming) -> Self {
+        if incoming.is_end_stream() { Self::empty() } else { Self::custom(incoming) }
+    }
+}
+
 impl HttpBody for Incoming {
     type Data = Bytes;
-    type Error = IncomingError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(failure) = self.failure.take() {
-            return Poll::Ready(Some(Err(failure)));
+            return Poll::Ready(Some(Err(BodyError::Incoming(failure))));
         }
         match self.poll_next(context) {
             Poll::Ready(Some(Err(failure))) => {
@@ -70,7 +77,9 @@ impl HttpBody for Incoming {
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            polled @ (Poll::Ready(Some(Ok(_)) | None) | Poll::Pending) => polled,
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(frame))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         }
     }
 

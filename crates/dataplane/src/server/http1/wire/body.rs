@@ -1,13 +1,15 @@
 //! The body of a request, out of the socket of its client.
 
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::Frame;
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http1::Decoded;
 
 use super::{Reader, Wire};
+use crate::body::BodyError;
 use crate::http1::{IncomingError, READ_BYTES};
 
 /// A body that is still read from its client.
@@ -19,7 +21,7 @@ pub(crate) struct RequestBody {
 
 impl RequestBody {
     /// The one that has just begun.
-    pub(super) fn new(wire: Rc<Wire>) -> Self {
+    pub(crate) fn new(wire: Rc<Wire>) -> Self {
         let number = wire.bodies.get();
         Self { wire, number }
     }
@@ -29,11 +31,7 @@ impl RequestBody {
         self.number == self.wire.bodies.get()
     }
 
-    /// The next piece.
-    pub(crate) fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
         let wire = &*self.wire;
         if !self.is_present() {
             return Poll::Ready(None);
@@ -69,13 +67,29 @@ impl RequestBody {
     }
 
     /// Whether nothing will come.
-    pub(crate) fn is_ended(&self) -> bool {
+    fn is_ended(&self) -> bool {
         !self.is_present() || self.wire.is_body_over()
     }
+}
 
-    /// How many bytes are to come, if that is known.
-    pub(crate) fn left(&self) -> Option<u64> {
-        if self.is_present() { self.wire.decoder.borrow().left() } else { Some(0) }
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.poll_next(context).map_err(BodyError::Incoming)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_ended()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = if self.is_present() { self.wire.decoder.borrow().left() } else { Some(0) };
+        left.map(SizeHint::with_exact).unwrap_or_default()
     }
 }
 

@@ -1,19 +1,14 @@
-//! One accepted connection, from its first byte to its last.
+//! One accepted connection, as far as anybody but its own task may know of it or ask of it.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use http::header::HeaderValue;
 use protocol::ClientAddress;
-use protocol::http2::SessionLimits;
 
-use super::{ServerLimits, Service, http1, http2};
-use crate::drain::{Drain, Slot};
-use crate::socket::Socket;
-use crate::socket_options::set_options;
-use crate::stream::Stream;
+/// Where a connection is kept among others.
+pub(crate) type Slot = usize;
 
 /// What a service may know about the connection that a request came on, and ask of it.
 #[derive(Debug)]
@@ -39,9 +34,6 @@ pub(crate) enum Occupation {
     /// It held nothing and was asked to go. If something has arrived by then it stays.
     Dismissed,
 }
-
-/// Anything that ends a connection early.
-pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Connection {
     pub(crate) fn new(peer: SocketAddr) -> Self {
@@ -106,7 +98,7 @@ impl Connection {
         self.occupation.get()
     }
 
-    /// Notes what it does, for the [`Drain`] that keeps it and tells the two apart.
+    /// Notes what it does, for the [`Drain`](crate::Drain) that keeps it and tells the two apart.
     pub(crate) fn occupy(&self, occupation: Occupation) {
         self.occupation.set(occupation);
     }
@@ -139,40 +131,4 @@ impl Connection {
             *waker = Some(context.waker().clone());
         }
     }
-}
-
-/// Serves a connection to its end.
-pub(super) async fn run<S: Service>(
-    socket: Socket,
-    connection: Rc<Connection>,
-    service: Rc<S>,
-    drain: &Drain,
-    limits: ServerLimits,
-) -> Result<(), ConnectionError> {
-    set_options(socket.tcp())?;
-    let spoken = http1::serve(socket, Rc::clone(&connection), Rc::clone(&service), drain, limits).await?;
-    match spoken {
-        // Boxed, because every connection would have room for it.
-        Some(stream) => Box::pin(run_http2(stream, connection, service, (drain, limits))).await,
-        None => Ok(()),
-    }
-}
-
-async fn run_http2<S: Service>(
-    stream: Stream,
-    connection: Rc<Connection>,
-    service: Rc<S>,
-    (drain, limits): (&Drain, ServerLimits),
-) -> Result<(), ConnectionError> {
-    let limits = SessionLimits {
-        streams: limits.streams_per_connection,
-        stream_window: limits.stream_window,
-        proven_window: limits.stream_window,
-        read_window: limits.stream_window,
-        head_bytes: limits.head.bytes,
-        headers: limits.head.headers,
-        memory: limits.memory,
-    };
-    http2::serve(stream, connection, service, drain, limits).await?;
-    Ok(())
 }

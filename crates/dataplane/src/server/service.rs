@@ -1,0 +1,54 @@
+//! What answers requests, as the server knows it.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use http::{Request, Response};
+use thiserror::Error;
+
+use crate::body::{Body, ResponseBody};
+use crate::connection::Connection;
+use crate::refusal::Reason;
+
+/// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
+pub trait Service: 'static {
+    /// What its responses carry.
+    type Body: ResponseBody;
+
+    /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a future, also while it waits for a request: one
+    /// that is large is better boxed.
+    fn call(
+        self: Rc<Self>,
+        request: Request<Body>,
+        connection: Rc<Connection>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
+
+    /// The server answered a request itself, which this service therefore never sees: it may count it.
+    fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
+        let _ = unserved;
+    }
+}
+
+/// Break the exchange off without an answer: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the exchange was broken off on purpose")]
+pub struct Abort;
+
+impl From<Infallible> for Abort {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// A request that no service sees, and what its client is told.
+#[derive(Debug)]
+pub struct UnservedRequest<'a> {
+    /// Its head. `None` if that could not be read.
+    pub request: Option<&'a Request<()>>,
+    /// Why, for metrics.
+    pub reason: Reason,
+    /// The answer.
+    pub answer: &'a Response<Body>,
+    /// Where it came from.
+    pub connection: &'a Connection,
+}
