@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rand::TryRng;
@@ -14,6 +14,7 @@ use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 use crate::agenda::Agenda;
 use crate::config::{ActivatorConfig, Limits};
 use crate::metrics::Metrics;
+use crate::quota::Quota;
 use crate::revision::Revision;
 
 /// The shared part of an activator.
@@ -41,12 +42,14 @@ pub(crate) struct Context {
     pub(crate) leaving: CancellationToken,
     /// The owners of all buckets have said that no route names this activator any more.
     pub(crate) released: CancellationToken,
-    waiting_in_all: AtomicU32,
-    replay_bytes: AtomicUsize,
+    waiting_places: Quota,
+    replay_bytes: Quota,
 }
 
 impl Context {
     pub(crate) fn new(config: ActivatorConfig) -> Self {
+        let waiting_places = Quota::new(usize::try_from(config.limits.waiting_in_all).unwrap_or(usize::MAX));
+        let replay_bytes = Quota::new(config.limits.replay_bytes_in_all);
         Self {
             name: config.name,
             boot: BootId(random_number()),
@@ -64,8 +67,8 @@ impl Context {
             presence: Agenda::default(),
             emptied: Agenda::default(),
             active: Mutex::default(),
-            waiting_in_all: AtomicU32::new(0),
-            replay_bytes: AtomicUsize::new(0),
+            waiting_places,
+            replay_bytes,
         }
     }
 
@@ -91,30 +94,25 @@ impl Context {
 
     /// Takes one of the places for waiting requests; gives it back on drop. `None` if all are taken.
     pub(crate) fn take_waiting_place(self: &Arc<Self>) -> Option<WaitingPlace> {
-        let limit = self.limits.waiting_in_all;
-        let taken = self.waiting_in_all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
-            (waiting < limit).then_some(waiting + 1)
-        });
-        taken.ok()?;
+        if !self.waiting_places.take(1) {
+            return None;
+        }
         self.metrics.waiting_requests.inc();
         Some(WaitingPlace(Arc::clone(self)))
     }
 
     /// Reserves memory for a body that may have to be sent again; `false` if all of it is taken.
     pub(crate) fn reserve_replay(&self, bytes: usize) -> bool {
-        let limit = self.limits.replay_bytes_in_all;
-        let reserved = self.replay_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            held.checked_add(bytes).filter(|sum| *sum <= limit)
-        });
-        if reserved.is_ok() {
+        let is_reserved = self.replay_bytes.take(bytes);
+        if is_reserved {
             self.metrics.replay_bytes.inc_by(as_gauge(bytes));
         }
-        reserved.is_ok()
+        is_reserved
     }
 
     /// Gives back what was reserved.
     pub(crate) fn release_replay(&self, bytes: usize) {
-        self.replay_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.replay_bytes.give_back(bytes);
         self.metrics.replay_bytes.dec_by(as_gauge(bytes));
     }
 }
@@ -124,7 +122,7 @@ pub(crate) struct WaitingPlace(Arc<Context>);
 
 impl Drop for WaitingPlace {
     fn drop(&mut self) {
-        self.0.waiting_in_all.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting_places.give_back(1);
         self.0.metrics.waiting_requests.dec();
     }
 }

@@ -18,10 +18,12 @@ mod metrics;
 mod outgoing;
 mod pages;
 mod program;
+mod quota;
 mod replay;
 mod revision;
 mod revision_ports;
 mod stack;
+mod sync;
 #[cfg(test)]
 mod vectors;
 mod workers;

@@ -4,6 +4,7 @@
 //! whoever frees something hands it on under the same lock, so no wake-up is lost and nobody competes.
 
 mod grant;
+mod handover;
 mod retiring;
 mod settings;
 
@@ -25,6 +26,7 @@ use crate::held::HeldRequests;
 use crate::metrics::RevisionMetrics;
 
 pub(crate) use grant::{Counted, Direct, Grant, Turn, Waiting};
+use handover::{Waiter, hand_out};
 pub(crate) use retiring::Remains;
 use retiring::Retirement;
 pub(crate) use settings::Settings;
@@ -87,6 +89,12 @@ struct State {
 enum Waits {
     Queued,
     Refused,
+}
+
+impl Waiter for oneshot::Sender<Dispatch> {
+    fn hand(self, dispatch: Dispatch) -> Result<(), Dispatch> {
+        self.send(dispatch)
+    }
 }
 
 impl Waits {
@@ -351,13 +359,7 @@ impl Revision {
 
     /// Hands out what can be handed out, and sees to it that time wakes the rest.
     fn pump(self: &Arc<Self>, state: &mut State, now: Timestamp) {
-        while let Some(dispatch) = state.throttler.next_dispatch(now) {
-            let taken = state.waiters.remove(&dispatch.ticket).map(|waiter| waiter.send(dispatch));
-            if !matches!(taken, Some(Ok(()))) {
-                // Its request has gone in this instant.
-                state.throttler.finish(dispatch.pod);
-            }
-        }
+        hand_out(&mut state.throttler, &mut state.waiters, now);
         if let Some(at) = state.throttler.next_deadline(now)
             && state.paced_at.is_none_or(|paced_at| at < paced_at)
         {

@@ -1,14 +1,14 @@
 //! When may a body that is held back flow?
 //!
 //! Two hops hold one back: the activator until a queue-proxy has a slot for its request, the queue-proxy until the app asks for what its client keeps. Both wait
-//! for the same words, `100 Continue`, or for somebody who knows better.
+//! for the same words, `100 Continue`, or for somebody who knows better. Every order of opening and asking is tried by `tests/loom`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use futures_util::task::AtomicWaker;
 use http::Request;
+
+use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 
 /// Holds a body back until it is opened, for good. Clones are one gate. Atomic only because what travels with a request must be sendable.
 #[derive(Clone, Debug, Default)]

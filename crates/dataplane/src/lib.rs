@@ -27,6 +27,7 @@ mod socket;
 mod socket_options;
 mod status_class;
 mod stream;
+mod sync;
 mod timers;
 #[cfg(feature = "tls")]
 mod tls;

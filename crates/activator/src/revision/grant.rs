@@ -8,6 +8,7 @@ use throttling::{DirectPick, Dispatch, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
 use vocabulary::{Slice, Timestamp};
 
+use super::handover::leave;
 use super::{Refused, Revision};
 use crate::context::WaitingPlace;
 
@@ -78,13 +79,12 @@ impl Drop for Waiting {
         if self.is_over {
             return;
         }
-        let mut state = self.revision.state.lock();
-        state.waiters.remove(&self.ticket);
-        state.throttler.abandon(self.ticket);
-        // A grant that came in this instant and that nobody took.
-        if let Ok(dispatch) = self.receiver.try_recv() {
-            state.throttler.finish(dispatch.pod);
-            self.revision.pump(&mut state, self.revision.context.clock.now());
+        let mut guard = self.revision.state.lock();
+        let state = &mut *guard;
+        // Under the lock: a grant may come in this instant, and nobody would take it.
+        let late = self.receiver.try_recv().ok();
+        if leave(&mut state.throttler, &mut state.waiters, self.ticket, late) {
+            self.revision.pump(state, self.revision.context.clock.now());
         }
     }
 }

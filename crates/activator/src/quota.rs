@@ -1,0 +1,28 @@
+//! What all threads share in limited amount: places for waiting requests, bytes for bodies that may have to be sent again. Tried in every order by `tests/loom`.
+
+use crate::sync::{AtomicUsize, Ordering};
+
+/// So much for all.
+pub(crate) struct Quota {
+    limit: usize,
+    taken: AtomicUsize,
+}
+
+impl Quota {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, taken: AtomicUsize::new(0) }
+    }
+
+    /// Takes so much, which somebody gives back. `false` if that is not left.
+    pub(crate) fn take(&self, amount: usize) -> bool {
+        // No other memory is handed over with it, so only the number must be right.
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            taken.checked_add(amount).filter(|sum| *sum <= self.limit)
+        });
+        taken.is_ok()
+    }
+
+    pub(crate) fn give_back(&self, amount: usize) {
+        self.taken.fetch_sub(amount, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,3 @@
+//! The types through which threads meet, in a module of their own, so that `tests/loom` can put loom's in their place.
+
+pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,0 +1,5 @@
+//! The types through which threads meet, in a module of their own, so that `tests/loom` can put loom's in their place.
+
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use futures_util::task::AtomicWaker;
