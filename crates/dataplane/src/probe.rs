@@ -17,7 +17,7 @@ use vocabulary::AppProtocol;
 
 use crate::upstream::Protocol;
 pub use pace::ProbePace;
-pub use parse::ProbeProblem;
+pub use parse::UnreadableProbe;
 
 /// What to ask, and what the answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Probe {
     pub success_threshold: u32,
     /// How many bad answers in a row make it fail.
     pub failure_threshold: u32,
+    /// It was meant to ask for more than it does.
+    pub is_weaker: bool,
 }
 
 /// The kinds of question.
@@ -90,6 +92,7 @@ impl Probe {
             timeout: Duration::from_secs(1),
             success_threshold: 1,
             failure_threshold: 3,
+            is_weaker: false,
         }
     }
 

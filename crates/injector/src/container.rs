@@ -1,6 +1,7 @@
 //! The queue-proxy's container.
 
 use serde_json::{Value, json};
+use vocabulary::ProbeSpec;
 
 use crate::inject::{InjectorSettings, QUEUE_PROXY};
 use crate::limits::PodLimits;
@@ -19,7 +20,7 @@ pub(crate) struct Sidecar<'a> {
     pub(crate) settings: &'a InjectorSettings,
     pub(crate) limits: &'a PodLimits,
     pub(crate) ports: &'a ServedPorts,
-    pub(crate) readiness: Option<Value>,
+    pub(crate) readiness: Option<ProbeSpec>,
     pub(crate) own_grace: u64,
     pub(crate) quality: Quality,
 }
@@ -84,8 +85,10 @@ impl Sidecar<'_> {
             let pairs = ports.more.iter().map(|served| format!("{}:{}", served.requests, served.app));
             variables.push(text("EBB_MORE_PORTS", pairs.collect::<Vec<_>>().join(",")));
         }
-        variables
-            .extend(self.readiness.as_ref().map(|probe| text("SERVING_READINESS_PROBE", probe.to_string())));
+        variables.extend(self.readiness.as_ref().map(|probe| {
+            let probe = serde_json::to_string(probe).expect("a probe is plain data");
+            text("SERVING_READINESS_PROBE", probe)
+        }));
         variables
     }
 }

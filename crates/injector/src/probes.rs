@@ -4,6 +4,7 @@
 //! and startup stay kubelet's, and so does whatever runs a command in the app's container or asks another port.
 
 use serde_json::{Value, json};
+use vocabulary::ProbeSpec;
 
 use crate::inject::app_containers_mut;
 use crate::ports::{ServedPorts, resolve};
@@ -13,7 +14,7 @@ const HOOK_WAITS: u64 = 10;
 
 /// Takes the readiness probe of a served port out of its container, the first that there is; a check that the first port accepts connections where its
 /// container has none at all. Probes of other containers stay kubelet's.
-pub(crate) fn take_readiness(pod: &mut Value, ports: &ServedPorts) -> Option<Value> {
+pub(crate) fn take_readiness(pod: &mut Value, ports: &ServedPorts) -> Option<ProbeSpec> {
     let mut containers: Vec<&str> = ports.all().map(|port| port.container.as_str()).collect();
     containers.dedup();
     let mut has_none = false;
@@ -31,11 +32,16 @@ pub(crate) fn take_readiness(pod: &mut Value, ports: &ServedPorts) -> Option<Val
             return Some(taken);
         }
     }
-    has_none.then(|| json!({"tcpSocket": {"port": ports.first.app}, "periodSeconds": 1}))
+    has_none.then(|| {
+        let mut probe = ProbeSpec::of_connection(Some(ports.first.app));
+        probe.timing.period_seconds = Some(1);
+        probe
+    })
 }
 
-/// The probe with its port as a number; `None` if it is not the queue-proxy's to ask.
-fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Option<Value> {
+/// The probe with its port as a number; `None` if it is not the queue-proxy's to ask. Any host is another one here: kubelet asks it
+/// from the node.
+fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Option<ProbeSpec> {
     let kind = ["httpGet", "tcpSocket", "grpc"].into_iter().find(|kind| probe.get(*kind).is_some())?;
     let asks_elsewhere = probe[kind]["host"].as_str().is_some_and(|host| !host.is_empty());
     let asked = resolve(&probe[kind]["port"], container)?;
@@ -43,7 +49,8 @@ fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Opti
         return None;
     }
     probe[kind]["port"] = json!(asked);
-    Some(probe)
+    // What a queue-proxy could not read would end it: that stays kubelet's to complain about.
+    serde_json::from_value(probe).ok()
 }
 
 /// A container that fails its liveness or startup probe ends by itself: its hook waits for a drain that does not come, beside the time that it had before.

@@ -13,6 +13,7 @@ mod link;
 mod load;
 mod milli;
 mod ownership;
+mod probe;
 mod revision;
 mod time;
 mod units;
@@ -31,6 +32,9 @@ pub use link::{LinkAddress, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity};
 pub use ownership::{Bucket, Epoch, Ownership, fnv1a};
+pub use probe::{
+    HttpQuestion, ProbeProblem, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host,
+};
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
 pub use time::Timestamp;
 pub use units::{

@@ -150,7 +150,8 @@ fn readiness_is_asked_by_the_queue_proxy_and_the_rest_by_kubelet() {
     let liveness = json!({"httpGet": {"path": "/live", "port": 8080}});
     let pod = injected(&one(&web(&json!({"readinessProbe": http, "livenessProbe": liveness})))).pod;
     let taken: Value = serde_json::from_str(&variable(&pod, "SERVING_READINESS_PROBE")).expect("JSON");
-    assert_eq!(taken, json!({"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 5}));
+    let expected = json!({"host": "127.0.0.1", "path": "/ready", "port": 8080, "scheme": "HTTP"});
+    assert_eq!(taken, json!({"httpGet": expected, "periodSeconds": 5}));
     assert_eq!(containers(&pod)[0].get("readinessProbe"), None);
     assert_eq!(containers(&pod)[0]["livenessProbe"]["httpGet"]["port"], 8080);
     assert!(sidecar(&pod).get("readinessProbe").is_some());
@@ -159,6 +160,8 @@ fn readiness_is_asked_by_the_queue_proxy_and_the_rest_by_kubelet() {
         json!({"exec": {"command": ["true"]}}),
         json!({"httpGet": {"path": "/", "port": 9000}}),
         json!({"tcpSocket": {"port": "other"}}),
+        // A queue-proxy could not read it, and would not start.
+        json!({"tcpSocket": {"port": 8080}, "grpc": {"port": 8080}}),
         json!({"httpGet": {"path": "/", "port": 8080, "host": "example.com"}}),
     ];
     for probe in kept {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use scaling::ClusterConfig;
+use vocabulary::ProbeQuestion;
 
 use super::*;
 
@@ -147,7 +148,8 @@ fn a_minimal_service_has_knatives_defaults() {
     assert_eq!((template.timeouts.response_start, template.timeouts.idle), (None, None));
     assert_eq!(template.app.command, ["ebb", "sample-app"]);
     let readiness = template.probes.readiness.expect("Knative's default probe");
-    assert_eq!(readiness.to_string(), r#"{"successThreshold":1,"tcpSocket":{"host":"127.0.0.1"}}"#);
+    let written = serde_json::to_string(&readiness).expect("plain data");
+    assert_eq!(written, r#"{"tcpSocket":{"host":"127.0.0.1"},"successThreshold":1}"#);
     assert_eq!((template.probes.liveness, template.probes.startup), (None, None));
 }
 
@@ -217,11 +219,11 @@ fn a_port_that_a_probe_names_is_the_apps() {
     ] {
         let (service, _) = the_service(&in_container(probe));
         let readiness = service.template.probes.readiness.expect("a probe");
-        assert_eq!(readiness.pointer("/tcpSocket/port"), None, "{probe}");
+        assert_eq!(readiness.question, ProbeQuestion::Tcp { port: None }, "{probe}");
     }
     let (service, _) = the_service(&in_container("readinessProbe: {tcpSocket: {port: 8087}}"));
     let readiness = service.template.probes.readiness.expect("a probe");
-    assert_eq!(readiness.pointer("/tcpSocket/port"), Some(&8087.into()), "I2");
+    assert_eq!(readiness.question, ProbeQuestion::Tcp { port: Some(8087) }, "I2");
 }
 
 #[test]

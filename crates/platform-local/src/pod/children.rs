@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::{Value as Json, json};
-use vocabulary::format_duration;
+use serde::Serialize;
+use vocabulary::{ProbeQuestion, ProbeSpec, format_duration};
 
 use crate::executable::this_executable;
 use crate::pod::ports::ReservedPort;
@@ -169,14 +169,12 @@ fn expand(text: &str, variables: &Variables) -> String {
 fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, String)> {
     let template = &spec.template;
     let seconds = |timeout: Option<std::time::Duration>| timeout.unwrap_or_default().as_secs().to_string();
-    let probe = |probe: &Option<Json>| match probe {
-        Some(probe) => completed(probe, spec, app).to_string(),
+    let probe = |probe: &Option<ProbeSpec>| match probe {
+        Some(probe) => json_of(&completed(probe, spec, app)),
         None => String::new(),
     };
     let Probes { readiness, liveness, startup } = &template.probes;
-    let observability = template.observability.as_ref().map_or_else(String::new, |observability| {
-        serde_json::to_string(observability).expect("settings are plain data")
-    });
+    let observability = template.observability.as_ref().map_or_else(String::new, json_of);
     vec![
         ("CONTAINER_CONCURRENCY", template.container_concurrency.to_string()),
         ("QUEUE_SERVING_PORT", "0".to_owned()),
@@ -210,36 +208,36 @@ fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, 
 }
 
 /// Fills in what is known only now: the app's port where no other was given, and the app's environment for commands.
-fn completed(probe: &Json, spec: &PodSpec, app: Placed<'_>) -> Json {
-    let mut probe = probe.clone();
-    for handler in ["httpGet", "tcpSocket", "grpc"] {
-        if let Some(handler) = probe.get_mut(handler).and_then(Json::as_object_mut) {
-            handler.entry("port").or_insert_with(|| json!(app.port));
-        }
-    }
-    if let Some(command) = probe.pointer_mut("/exec/command") {
+fn completed(probe: &ProbeSpec, spec: &PodSpec, app: Placed<'_>) -> ProbeSpec {
+    let mut probe = probe.clone().of_app(app.port);
+    if let ProbeQuestion::Exec { command } = &mut probe.question {
         let variables = variables_of(spec, app);
-        let words = command.as_array().cloned().unwrap_or_default();
-        let words = words.iter().filter_map(Json::as_str).enumerate().map(|(index, word)| {
+        let words = command.iter().enumerate().map(|(index, word)| {
             let word = expand(word, &variables);
             if index == 0 && word == "ebb" { this_executable().display().to_string() } else { word }
         });
         // A container's probe sees the container's environment; the queue-proxy's own is another.
         let assignments = variables.iter().map(|(name, value)| format!("{name}={value}"));
-        *command = json!(["env".to_owned()].into_iter().chain(assignments).chain(words).collect::<Vec<_>>());
+        *command = ["env".to_owned()].into_iter().chain(assignments).chain(words).collect();
     }
     probe
 }
 
+fn json_of(settings: &impl Serialize) -> String {
+    serde_json::to_string(settings).expect("settings are plain data")
+}
+
 #[cfg(test)]
 mod tests {
+    use vocabulary::{HttpQuestion, ProbeTiming};
+
     use super::*;
 
     fn port(number: u16) -> [ReservedPort; 1] {
         [ReservedPort::unreserved(number)]
     }
 
-    fn spec(probe: Json) -> PodSpec {
+    fn spec(probe: Option<ProbeSpec>) -> PodSpec {
         let mut spec = PodSpec {
             pod: "hello-00001-0001".to_owned(),
             namespace: "default".to_owned(),
@@ -252,13 +250,13 @@ mod tests {
         };
         let greeting = EnvValue::Written("port $(PORT)".to_owned());
         spec.template.app.env = vec![("GREETING".to_owned(), greeting)];
-        spec.template.probes.readiness = Some(probe);
+        spec.template.probes.readiness = probe;
         spec
     }
 
     #[test]
     fn the_queue_proxy_is_told_how_long_an_end_may_take() {
-        let mut spec = spec(json!({}));
+        let mut spec = spec(None);
         spec.template.termination_grace = Some(std::time::Duration::from_secs(25));
         let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
         let of = |wanted: &str| {
@@ -269,7 +267,7 @@ mod tests {
 
     #[test]
     fn only_what_is_written_in_the_manifest_speaks_of_other_variables() {
-        let mut spec = spec(json!({}));
+        let mut spec = spec(None);
         let literal = EnvValue::Literal { literal: "$(PORT) $$".to_owned() };
         let fact = |fact| EnvValue::Fact { fact };
         for (name, value) in [
@@ -290,7 +288,7 @@ mod tests {
 
     #[test]
     fn of_several_containers_each_has_a_port_and_knows_the_others() {
-        let mut spec = spec(json!({}));
+        let mut spec = spec(None);
         let named = |name: &str| Container { name: Some(name.to_owned()), ..Container::default() };
         (spec.template.app, spec.template.sidecars) = (named("web"), vec![named("log-shipper")]);
         let ports = [20_001, 20_002].map(ReservedPort::unreserved);
@@ -304,18 +302,22 @@ mod tests {
 
     #[test]
     fn a_probe_without_a_port_asks_the_apps() {
-        let spec = spec(json!({"httpGet": {"path": "/"}}));
+        let spec = spec(Some(ProbeSpec {
+            question: ProbeQuestion::Http(HttpQuestion { path: Some("/".to_owned()), ..Default::default() }),
+            timing: ProbeTiming::default(),
+        }));
         let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
         let probe = variables.iter().find(|(name, _)| *name == "SERVING_READINESS_PROBE").expect("set");
-        assert_eq!(probe.1, r#"{"httpGet":{"path":"/","port":20001}}"#);
+        assert_eq!(probe.1, r#"{"httpGet":{"host":"127.0.0.1","port":20001,"path":"/","scheme":"HTTP"}}"#);
     }
 
     #[test]
     fn an_exec_probe_sees_the_apps_environment() {
-        let (spec, port) = (spec(json!({})), port(20_001));
-        let written = json!({"exec": {"command": ["cat", "$(PORT)"]}});
+        let (spec, port) = (spec(None), port(20_001));
+        let command = ["cat", "$(PORT)"].map(str::to_owned).to_vec();
+        let written = ProbeSpec { question: ProbeQuestion::Exec { command }, timing: ProbeTiming::default() };
         let probe = completed(&written, &spec, Placed::of(&spec, &port, 0));
-        let expected = json!([
+        let expected = [
             "env",
             "GREETING=port 20001",
             "K_CONFIGURATION=hello",
@@ -323,9 +325,10 @@ mod tests {
             "K_SERVICE=hello",
             "PORT=20001",
             "cat",
-            "20001"
-        ]);
-        assert_eq!(probe["exec"]["command"], expected);
+            "20001",
+        ];
+        let command = expected.map(str::to_owned).to_vec();
+        assert_eq!(probe.question, ProbeQuestion::Exec { command });
     }
 
     #[test]

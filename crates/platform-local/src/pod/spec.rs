@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtime::Observability;
 use serde::{Deserialize, Serialize};
-use vocabulary::{AppProtocol, RequestTimeouts, RevisionName};
+use vocabulary::{AppProtocol, ProbeSpec, RequestTimeouts, RevisionName};
 
 use crate::control_groups::ContainerLimits;
 
@@ -138,13 +138,13 @@ pub(crate) enum PodFact {
     Address,
 }
 
-/// Kubernetes probe objects. A handler without a port means the app's port, which is known only when the pod starts.
+/// What the app is asked. A question without a port means the app's port, which is known only when the pod starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probes {
     /// May the app take requests?
-    pub(crate) readiness: Option<serde_json::Value>,
+    pub(crate) readiness: Option<ProbeSpec>,
     /// Does it still work at all?
-    pub(crate) liveness: Option<serde_json::Value>,
+    pub(crate) liveness: Option<ProbeSpec>,
     /// Has it started? The other two wait for this.
-    pub(crate) startup: Option<serde_json::Value>,
+    pub(crate) startup: Option<ProbeSpec>,
 }

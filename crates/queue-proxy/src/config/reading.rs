@@ -225,7 +225,7 @@ impl<'e> Reading<'e> {
         for text in &texts {
             match Probe::parse(text, app_port) {
                 Ok(probe) => {
-                    if probe.is_weaker(text) {
+                    if probe.is_weaker {
                         self.findings.warnings.push(format!(
                             "{name} asks over HTTPS; only whether the port accepts connections is checked"
                         ));
