@@ -136,6 +136,22 @@ fn each_crate_uses_only_what_the_table_allows() {
     }
 }
 
+/// Dependencies that one crate of ours asks for, because there is one answer to the question that they help with.
+const OF_ONE: &[(&str, &str, &str)] =
+    &[("strsim", "vocabulary", "one measure says which name somebody probably meant")];
+
+#[test]
+fn what_has_one_answer_is_asked_in_one_place() {
+    let metadata = metadata();
+    for (dependency, owner, why) in OF_ONE {
+        let packages = metadata.workspace_packages();
+        let asking =
+            packages.iter().filter(|package| package.dependencies.iter().any(|of| of.name == *dependency));
+        let asking: Vec<&str> = asking.map(|package| package.name.as_str()).collect();
+        assert_eq!(asking, [*owner], "{dependency}: {why}");
+    }
+}
+
 #[test]
 fn pure_crates_depend_on_nothing_that_does_io() {
     let metadata = metadata();

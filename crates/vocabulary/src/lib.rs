@@ -9,6 +9,7 @@ mod assignment;
 mod draining;
 mod duration;
 mod intern;
+mod likeness;
 mod link;
 mod load;
 mod milli;
@@ -28,6 +29,7 @@ pub use assignment::{
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
+pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity};

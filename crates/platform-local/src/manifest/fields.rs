@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use vocabulary::nearest;
+
 use crate::manifest::Trouble;
 use crate::manifest::data::DataName;
 use crate::manifest::yaml::{Key, Node, Place, Value};
@@ -248,12 +250,7 @@ impl<'n> Fields<'n> {
 
 /// `; did you mean …?` with the nearest of `names`, or nothing if none is near.
 pub(crate) fn did_you_mean<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let lower = written.to_lowercase();
-    names
-        .map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name))
-        .filter(|(similarity, _)| *similarity > 0.8)
-        .max_by(|(left, _), (right, _)| left.total_cmp(right))
-        .map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
+    nearest(written, names).map_or_else(String::new, |likely| format!("; did you mean {}?", likely.name))
 }
 
 /// A node that must be a text.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dataplane::probe::Probe;
 use runtime::{LoggedRevision, Observability, RequestLogTemplate};
 use serde_json::Value;
-use vocabulary::{format_duration, parse_duration};
+use vocabulary::{format_duration, nearest, parse_duration};
 
 use super::{Config, Environment, Findings, LoggedProbes};
 
@@ -40,8 +40,8 @@ impl<'e> Reading<'e> {
     pub(super) fn refuse_unknown(&mut self, prefix: &str, known: &[&str]) {
         for name in self.environment.keys() {
             if name.starts_with(prefix) && !known.contains(&name.as_str()) {
-                let nearest = known.iter().min_by_key(|known| strsim::levenshtein(name, known));
-                let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
+                let likely = nearest(name, known.iter().copied());
+                let hint = likely.map_or(String::new(), |likely| format!("; did you mean {}?", likely.name));
                 self.findings.problems.push(format!("{name} is unknown{hint}"));
             }
         }

@@ -175,3 +175,9 @@ fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
         assert!(findings.problems.len() == 1 && findings.problems[0].contains(problem), "{findings:?}");
     }
 }
+
+#[test]
+fn a_variable_that_is_like_none_of_ours_gets_no_guess() {
+    let findings = Config::read(&environment(&[("EBB_QQQQQQQQQQ", "1")])).expect_err("unknown");
+    assert_eq!(findings.problems, ["EBB_QQQQQQQQQQ is unknown"]);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vocabulary::{MilliValue, PodCount, parse_quantity};
+use vocabulary::{MilliValue, PodCount, nearest, parse_quantity};
 
 use super::node::Node;
 use crate::config::Problem;
@@ -192,11 +192,8 @@ impl<'a> Fields<'a> {
     /// Refuses what nobody asked for.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (name, _) in &self.left {
-            let likeness = |known: &&str| strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase());
-            let nearest =
-                self.known.iter().copied().max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
-            let remedy = match nearest.filter(|known| likeness(known) > 0.8) {
-                Some(known) => format!("did you mean {known}?"),
+            let remedy = match nearest(name, self.known.iter().copied()) {
+                Some(likely) => format!("did you mean {}?", likely.name),
                 None => format!("remove it, or write one of {}", self.known.join(", ")),
             };
             problems.refuse_place(&self.place(name), &format!("is not known here; {remedy}"));
