@@ -38,6 +38,10 @@ const DEPTH_PER_SLOT: u32 = 10;
 /// change of addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
+/// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket, so only one that is gone, or means ill, takes
+/// longer.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
 /// How a queue-proxy ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -111,6 +115,8 @@ struct Parts {
     settings: Rc<Settings>,
     metrics: Rc<Metrics>,
     drain: Drain,
+    /// Where the connections to the small pages are counted.
+    pages: Drain,
     memory: &'static MemoryBudget,
     leaving: CancellationToken,
     left: CancellationToken,
@@ -153,6 +159,7 @@ impl Bound {
         tokio::pin!(running);
         let mut requests = 0;
         loop {
+            // The work is pinned outside and goes on, and a signal that nobody waited for is kept.
             tokio::select! {
                 ended = &mut running => return ended,
                 request = stop.next() => {
@@ -171,6 +178,7 @@ impl Bound {
     /// spawned.
     pub async fn run_until(self, leaving: CancellationToken) -> Ended {
         let metrics = Metrics::new(self.config.container_concurrency);
+        let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
         let parts = Parts {
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
@@ -178,6 +186,7 @@ impl Bound {
             settings: Rc::new(Settings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             metrics,
+            pages: Drain::within(pages),
             memory: MemoryBudget::of_process(runtime::memory_limit()),
             leaving,
             left: CancellationToken::new(),
@@ -187,12 +196,11 @@ impl Bound {
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
-        let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
-        let beside = Drain::within(pages);
+        let beside = &parts.pages;
         let _admin =
-            Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), &beside, parts.memory);
-        let _stat = Task::of_server(stat, parts.stat_pages(&config), &beside, parts.memory);
-        let _metrics = Task::of_server(metrics, parts.metrics_pages(), &beside, parts.memory);
+            Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), beside, parts.memory);
+        let _stat = Task::of_server(stat, parts.stat_pages(&config), beside, parts.memory);
+        let _metrics = Task::of_server(metrics, parts.metrics_pages(), beside, parts.memory);
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
         let _requests: Vec<Task> = listeners
             .zip(stacks)
@@ -203,6 +211,7 @@ impl Bound {
         let _seconds = Task::new(async move { load.keep().await });
         let usage = Rc::clone(&parts.usage);
         let _usage = (config.usage == UsageSource::Stdin).then(|| Task::new(usage::read_stdin(usage)));
+        // Whoever is cancelled is so for good: the process ends, and its exit code says why.
         tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => Ended::Unhealthy(unhealthy),
             () = parts.leave(&config, clock) => Ended::Drained,
@@ -269,6 +278,7 @@ impl Bound {
 impl Parts {
     /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this pod any more.
     async fn leave(&self, config: &Config, clock: Clock) {
+        // Cancelling loses nothing: leaving is a state.
         tokio::select! {
             () = self.leaving.cancelled() => {}
             // The owner knows first that the platform ends this pod.
@@ -293,6 +303,7 @@ impl Parts {
             self.drain.close_idle();
             self.drain.finished().await;
         };
+        // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
         tokio::select! {
             () = quiet => info!("drained"),
             () = self.out_of_time(config, clock) => {
@@ -300,12 +311,13 @@ impl Parts {
             }
         }
         self.left.cancel();
-        self.say_goodbye(clock).await;
+        self.say_goodbye().await;
     }
 
     /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is told of it, `at_most` so long, and until that is known
     /// everywhere.
     async fn linger(&self, at_most: Duration, clock: Clock) {
+        // Cancelling loses nothing: the owner's word is a state.
         tokio::select! {
             biased;
             () = clock.sleep_until(clock.now() + at_most) => {}
@@ -318,6 +330,7 @@ impl Parts {
         let mut ends_at = clock.now() + config.drain_limit;
         let mut known = Departure::NotPlanned;
         loop {
+            // Cancelling loses nothing: the owner's word is a state, and the end is a time.
             tokio::select! {
                 () = clock.sleep_until(ends_at) => return,
                 departure = self.settings.departure_other_than(known) => {
@@ -333,9 +346,18 @@ impl Parts {
         }
     }
 
-    /// Lets those who wait for the end of the drain hear of it.
-    async fn say_goodbye(&self, clock: Clock) {
-        clock.sleep_until(clock.now() + Duration::from_millis(20)).await;
+    /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked, and take no more. One who does not read its answer
+    /// must not keep the process.
+    async fn say_goodbye(&self) {
+        self.pages.begin();
+        self.pages.stop_accepting();
+        self.pages.close_idle();
+        if tokio::time::timeout(GOODBYE_MAX, self.pages.finished()).await.is_err() {
+            warn!(
+                connections = self.pages.connections(),
+                "not everybody took the last pages; ending without them"
+            );
+        }
     }
 
     fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<AdminPages> {

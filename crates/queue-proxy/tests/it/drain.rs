@@ -211,3 +211,28 @@ fn an_app_that_fails_its_liveness_probe_ends_the_process() {
         );
     });
 }
+
+/// The process ends when the last of them has its answer, and waits for nothing else.
+#[test]
+fn everybody_who_waits_for_the_end_of_the_drain_hears_of_it() {
+    run(async {
+        let (app, gate) = gated_app().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        let running = proxy.get("/", &[]);
+        let asking = async {
+            eventually("it runs", || app.state.running.get() == 1).await;
+            proxy.leaving.cancel();
+            // As many as the small pages take at once, but for those who might look at the metrics.
+            let waiting = (0..50).map(|_| ask(proxy.ports.admin, "GET", "/wait-for-drain", &[], b""));
+            let ending = async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                gate.notify_waiters();
+            };
+            let (waited, ()) = tokio::join!(futures_util::future::join_all(waiting), ending);
+            waited.into_iter().map(|answer| answer.status).collect::<Vec<_>>()
+        };
+        let (answer, waited) = tokio::join!(running, asking);
+        assert_eq!((answer.status, waited), (200, vec![200; 50]));
+        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+    });
+}
