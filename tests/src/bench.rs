@@ -11,6 +11,7 @@ pub mod api;
 pub mod clock;
 pub mod executables;
 pub mod executions;
+pub mod guard;
 pub mod h2load;
 pub mod machine;
 pub mod options;

@@ -16,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
 use crate::manifest::{ConfigMap, Service};
@@ -262,6 +263,8 @@ impl Ebb {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
+            // Whoever kills a suite or a benchmark kills this too.
+            .process_group(guard::group().expect("a shell can be started"))
             .kill_on_drop(true)
             .spawn()
             .expect("the executable starts");

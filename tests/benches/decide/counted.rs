@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use tests::bench::guard;
 
 use super::work::Work;
 
@@ -52,12 +53,11 @@ fn allocations(work: Work, times: u32) -> anyhow::Result<f64> {
 
 /// What valgrind says of a run.
 fn valgrind(work: Work, times: u32, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("valgrind")
-        .args(arguments)
-        .arg(std::env::current_exe()?)
-        .env(WORK, work.name())
-        .env(TIMES, times.to_string())
-        .output()?;
+    let mut command = Command::new("valgrind");
+    command.args(arguments).arg(std::env::current_exe()?);
+    command.env(WORK, work.name()).env(TIMES, times.to_string());
+    guard::protect(&mut command)?;
+    let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "valgrind failed: {said}");
     Ok(said)

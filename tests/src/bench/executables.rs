@@ -20,6 +20,7 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
     if let Some(target) = folder.parent() {
         command.arg("--target-dir").arg(target);
     }
+    super::guard::protect(&mut command)?;
     if !command.status().context("running cargo")?.success() {
         bail!("`ebb` does not build");
     }

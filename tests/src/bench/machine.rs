@@ -47,8 +47,9 @@ fn cpu_set(cores: &[usize]) -> nix::Result<CpuSet> {
     Ok(set)
 }
 
-/// Starts a command on these cores only.
+/// Starts a command on these cores only. What it starts ends with this process at the latest.
 pub fn spawn_on(cores: &[usize], command: &mut Command) -> io::Result<Child> {
+    super::guard::protect(command)?;
     starting_on(cores, || command.spawn())?
 }
 
