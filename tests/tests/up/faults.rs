@@ -48,6 +48,7 @@ async fn a_slow_start_is_waited_for_and_others_are_not_disturbed() {
     let waiting = tokio::spawn(async move { load.one().await });
     let others = ebb.load("quick").steady(50, Duration::from_secs(10)).await;
     others.assert_all_answered();
+    assert!(!waiting.is_finished(), "it waits for twice as long as the others were asked");
     waiting.await.expect("the request ends").assert_all_answered();
 }
 
@@ -76,7 +77,7 @@ async fn an_app_that_never_gets_ready_is_given_up_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_app_that_exits_at_once_is_restarted_with_back_off_and_named() {
+async fn an_app_that_exits_at_once_is_named_with_its_code_and_disturbs_no_other() {
     let service = Service::new("exits").args(&["--exit", "3"]).spec("timeoutSeconds: 3");
     let ebb = Ebb::up(&[service, Service::new("fine")], &ConfigMap::short()).await;
     ebb.until("exits", "its exit code", |revision| revision.0.to_string().contains("exited with code 3"))
@@ -185,7 +186,7 @@ async fn an_app_that_hangs_is_taken_out_by_its_liveness_probe() {
 }
 
 #[tokio::test]
-async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
+async fn cut_and_stalled_links_scale_nothing_down_and_lose_no_request() {
     let relay = Relay::start().await.expect("a port is free");
     let service = Service::new("linked").scaling("min-scale", "1").scaling("target", "20");
     let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
@@ -206,9 +207,15 @@ async fn cut_and_stalled_links_change_neither_traffic_nor_counts() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         relay.set(Mood::Passing);
-        ebb.until("linked", "every link is back", |revision| revision.ready() >= 3).await;
+        ebb.until("linked", "every link is back", |revision| revision.ready() >= 3 && is_linked(revision))
+            .await;
     }
     traffic.await.expect("the load ends").assert_all_answered();
+}
+
+/// Whether every pod's link is up.
+fn is_linked(revision: &tests::Revision) -> bool {
+    revision.field("pods").as_array().is_some_and(|pods| pods.iter().all(|pod| pod["linked"] == true))
 }
 
 #[tokio::test]
@@ -225,6 +232,8 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
         assert!(revision.wanted() >= 1, "{revision:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    let silent = ebb.revision("silent").await.expect("ebb answers");
+    assert!(!is_linked(&silent), "there was no link in that time: {silent:?}");
     ebb.load("silent").one().await.assert_all_answered();
     relay.set(Mood::Passing);
     eventually("zero after all", Duration::from_secs(60), || async {
