@@ -95,6 +95,7 @@ async fn relay(mut near: TcpStream, mut mood: watch::Receiver<Mood>) {
     let (far_read, far_write) = far.into_split();
     let onward = pass(near_read, far_write, mood.clone());
     let back = pass(far_read, near_write, mood.clone());
+    // One direction that ends cancels the other, as a connection that is cut does.
     tokio::select! {
         () = onward => {}
         () = back => {}

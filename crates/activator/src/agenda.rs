@@ -47,6 +47,8 @@ impl Agenda {
                 Ok(revision) => return revision,
                 Err(first_at) => first_at,
             };
+            // Cancelling loses nothing: who is due is looked up anew, and a notice that nobody waited for is
+            // kept.
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = clock.sleep_until(first_at) => {}

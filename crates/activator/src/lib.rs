@@ -217,11 +217,13 @@ impl Worker {
         self.ending.accepting.cancelled().await;
         doors.stop_accepting();
         self.ending.closing.cancelled().await;
+        // Whoever is cancelled only waited: the drain goes on, and a timer is no loss.
         tokio::select! {
             () = doors.finished() => {}
             () = tokio::time::sleep(LINGER) => {}
         }
         doors.close_idle();
+        // Whoever is cancelled only waited.
         tokio::select! {
             () = doors.finished() => {}
             () = self.ending.given_up.cancelled() => {}
@@ -289,6 +291,7 @@ impl Control {
                 self.context.pacing.next(&self.context.clock).await.wake();
             }
         };
+        // Cancelled for good, with the link: metering and pacing are of no use without it.
         tokio::select! {
             () = metering.run() => {}
             () = pacing => {}

@@ -90,6 +90,8 @@ impl LinkEnd {
         let mut conversations = JoinSet::new();
         let mut accepted_links = 0;
         loop {
+            // Cancel-safe: the acceptor and the set keep what was not taken, and a revision that is due is
+            // looked up anew.
             tokio::select! {
                 accepted = acceptor.accept() => {
                     accepted_links += 1;
@@ -109,6 +111,8 @@ impl LinkEnd {
         info!(link = link.0, "an autoscaler's link is up");
         let (standing, _up) = self.open(link);
         let conversation = Conversation { link, sync: None };
+        // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
+        // connection.
         let ended = tokio::select! {
             () = standing.end.cancelled() => return info!(link = link.0, "another link has taken its place"),
             ended = self.read(conversation, first, reader) => ended,
@@ -346,6 +350,8 @@ impl LinkEnd {
         writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
         let mut has_said_goodbye = false;
         loop {
+            // Cancel-safe: each only waits for something to say. What is written is written in the arms'
+            // bodies, which nobody cancels.
             tokio::select! {
                 () = self.context.leaving.cancelled(), if !has_said_goodbye => {
                     has_said_goodbye = true;

@@ -150,6 +150,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let admin = AdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
     serve_pages(bind(config.admin)?, admin, &beside, memory);
     serve_pages(bind(config.metrics)?, MetricsPages(registry), &beside, memory);
+    // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
         _ = stop_requests.next() => {}
@@ -164,6 +165,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         is_ready.set(false);
         activator.drained(DRAIN_PATIENCE).await;
     };
+    // Cancelling the drain is what a second signal asks for.
     tokio::select! {
         () = draining => Ok(()),
         _ = stop_requests.next() => anyhow::bail!("asked twice to stop; what was held is cut off"),
@@ -172,6 +174,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
 
 /// Returns once nobody is sent here any more, as far as anybody can tell.
 async fn left_alone(activator: &Activator) {
+    // Whoever is cancelled only waited.
     tokio::select! {
         () = activator.released() => tokio::time::sleep(RELEASED_LINGER).await,
         () = tokio::time::sleep(RELEASE_MAX) => {

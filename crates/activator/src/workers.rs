@@ -37,7 +37,7 @@ impl Pulse {
 async fn beating(work: impl Future<Output = ()>, beats: &AtomicU64) {
     let mut work = std::pin::pin!(work);
     loop {
-        // The work is polled on and never dropped, and a beat that is cut short is no loss.
+        // The work is polled on and never cancelled, and a beat that is cut short is no loss.
         tokio::select! {
             () = &mut work => return,
             () = sleep(BEAT) => drop(beats.fetch_add(1, Ordering::Relaxed)),

@@ -101,10 +101,11 @@ impl EventLoop {
         self.links.close().await;
     }
 
-    /// Every arm is cancel-safe: channels keep what was not taken.
+    /// The next thing that has to be done.
     async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> Wake {
         let shown = self.orchestrator.has_changed().then_some(self.show_at);
         let deadline = [self.orchestrator.next_deadline(), shown, self.renew_at].into_iter().flatten().min();
+        // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
             () = self.stop.cancelled() => Wake::Stop,
             Some(fact) = self.subscription.facts.recv() => Wake::Fact(fact),

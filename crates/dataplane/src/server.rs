@@ -86,6 +86,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: Door<S>) -> io::Resul
     loop {
         // Asked for before the look, so that nobody comes between the two unnoticed.
         let crowd = drain.budget().crowd();
+        // Cancel-safe: who was not accepted stays in the kernel, and the others only wait for a state of the
+        // drain.
         let accepted = tokio::select! {
             biased;
             accepted = accept_within(&listener, drain.budget()) => accepted,

@@ -49,6 +49,7 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
     let server = auto::Builder::new(TokioExecutor::new());
     let graceful = GracefulShutdown::new();
     loop {
+        // Cancel-safe: who was not accepted stays in the kernel, and a signal that nobody waited for is kept.
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,

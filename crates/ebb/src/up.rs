@@ -234,6 +234,7 @@ async fn serve(
                 service_manager::replace_this(api_address);
             }
         };
+        // Only one can end, and then the other is cancelled for good.
         let why = tokio::select! {
             why = asked_to_stop(&mut stop_requests, &mut hangups, &platform) => why,
             () = replaced => unreachable!("the loop has no end"),
@@ -243,6 +244,7 @@ async fn serve(
         stopping.cancel();
         stop_requests.next().await
     };
+    // Cancelling the work is what a second signal asks for; if it ends first, nobody has to hurry.
     let exit = tokio::select! {
         () = working => ExitCode::SUCCESS,
         _ = hurried => {
@@ -272,6 +274,8 @@ struct ApiServer {
 /// Works until it is to stop, or until everything is somebody else's; then finishes what is held.
 async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) {
     loop {
+        // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
+        // nobody cancels.
         tokio::select! {
             () = stopping.cancelled() => break,
             Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
@@ -320,6 +324,7 @@ async fn asked_to_stop(
     platform: &LocalPlatform,
 ) -> &'static str {
     loop {
+        // Cancel-safe: signals that nobody waited for are kept.
         tokio::select! {
             request = stop_requests.next() => return match request {
                 StopRequest::Interrupt => "SIGINT",

@@ -59,6 +59,7 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
     /// time, beside the links in use.
     pub async fn accept(&mut self) -> Accepted<In, Out> {
         loop {
+            // Cancel-safe: who has finished stays in the set, and who has not been accepted in the kernel.
             tokio::select! {
                 Some(finished) = self.candidates.join_next() => match finished {
                     Ok(Ok(accepted)) => return accepted,

@@ -130,6 +130,7 @@ impl<In: Message> Reader<In> {
     /// not extend the time that the peer may be silent.
     pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
         loop {
+            // Cancel-safe: half a frame stays in the reader's buffer, and the timer is the reader's own.
             let frame = tokio::select! {
                 biased;
                 frame = self.frames.next() => frame,

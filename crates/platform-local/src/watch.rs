@@ -56,6 +56,7 @@ impl Watched {
         loop {
             if !is_due {
                 let counts_at = missing.values().min().map(|since| *since + REMOVED_AFTER);
+                // Cancel-safe: each only waits, and a notice that nobody waited for is kept.
                 tokio::select! {
                     () = changed.notified() => {}
                     () = self.reload.notified() => is_due = true,

@@ -115,6 +115,8 @@ impl Health {
                 None => std::future::pending().await,
             }
         };
+        // Whoever is cancelled is so for good: the process ends. A question that is broken off is the app's
+        // smallest loss then.
         tokio::select! {
             unhealthy = liveness => unhealthy,
             never = self.follow_readiness(&probes.readiness, clock) => match never {},

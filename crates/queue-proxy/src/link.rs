@@ -63,6 +63,8 @@ impl Linked {
     ) -> Option<Accepted<PodOrder, PodWord>> {
         tokio::pin!(talking);
         loop {
+            // Cancel-safe: the acceptor keeps who has not said enough, and the talk is pinned outside and
+            // goes on.
             tokio::select! {
                 accepted = acceptor.accept() => {
                     // One that hangs and dials on would take the link from its successor again and again.
@@ -97,6 +99,8 @@ impl Linked {
                 self.clock.sleep_until(next_present).await;
                 self.load.risen().await
             };
+            // Cancel-safe: half a frame stays in the reader, and the others wait for states. What is written
+            // is written in the arms' bodies, which nobody cancels.
             tokio::select! {
                 order = reader.next() => match order? {
                     Some(order) => self.obey(&order),

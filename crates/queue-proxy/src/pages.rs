@@ -66,6 +66,7 @@ impl AdminPages {
 
     /// Answers when the last request has ended, so that the app is not told to stop before.
     async fn wait_for_drain(&self) -> Response<Body> {
+        // Cancelling loses nothing: both only wait.
         let begun = tokio::select! {
             () = self.leaving.cancelled() => true,
             () = self.clock.sleep_until(self.clock.now() + DRAIN_EXPECTED_WITHIN) => false,

@@ -30,6 +30,7 @@ impl StopRequests {
 
     /// The next request. Cancel-safe: a signal that arrives while nobody waits is kept.
     pub async fn next(&mut self) -> StopRequest {
+        // Cancel-safe: a signal that nobody waited for is kept.
         tokio::select! {
             _ = self.interrupt.recv() => StopRequest::Interrupt,
             _ = self.terminate.recv() => StopRequest::Terminate,

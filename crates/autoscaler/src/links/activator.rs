@@ -16,6 +16,8 @@ pub(super) async fn keep(mut peer: Peer, name: ReplicaName, owner: ReplicaName, 
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
+        // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
+        // connection.
         let ended = tokio::select! {
             ended = listen(&mut peer, &name, &mut reader, &mut up) => ended,
             reason = speak(&mut writer, &owner, &outbox, clock) => Err(reason),
@@ -81,6 +83,7 @@ async fn speak(
             }
             Next::Send(slot) => order = Some(slot.order()),
             Next::Release(buckets) => order = Some(ActivatorOrder::Released { buckets }),
+            // Cancel-safe: each only waits; the outbox keeps what is to be sent.
             Next::Wait(until) => tokio::select! {
                 () = outbox.changed() => {}
                 () = clock.sleep_until(until.unwrap_or(vocabulary::Timestamp::MAX)), if until.is_some() => {}

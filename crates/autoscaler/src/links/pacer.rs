@@ -69,6 +69,8 @@ impl Queue {
     async fn run(mut self, mut requests: mpsc::Receiver<(Priority, oneshot::Sender<OwnedSemaphorePermit>)>) {
         let turns = Arc::new(Semaphore::new(DIALS_AT_ONCE_MAX));
         loop {
+            // Cancel-safe: a turn that is cancelled drops its permit, which goes back, and requests stay in
+            // their channel.
             tokio::select! {
                 biased;
                 request = requests.recv() => {

@@ -20,6 +20,8 @@ pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Rece
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
+        // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
+        // connection.
         let ended = tokio::select! {
             ended = listen(&mut peer, &pod, &mut reader, &mut up) => ended,
             reason = speak(&mut writer, &mut settings) => Err(reason),
@@ -68,6 +70,7 @@ async fn listen(
 async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<Arc<PodSettings>>) -> LinkError {
     settings.mark_changed();
     loop {
+        // Cancel-safe: settings stay changed until they are taken, and who was idle is so still.
         let order = tokio::select! {
             biased;
             Ok(()) = settings.changed() => PodOrder::Settings(Arc::clone(&settings.borrow_and_update())),

@@ -88,6 +88,8 @@ impl PrometheusServer {
         };
         // The connection is driven here, so that it ends with the question, however that ends.
         tokio::pin!(exchange);
+        // The exchange is pinned outside, so it is not cancelled when the connection ends first; the
+        // connection may be, once there is an answer.
         let (status, body) = tokio::select! {
             answered = &mut exchange => answered?,
             ended = connection => match ended {

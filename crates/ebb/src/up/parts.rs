@@ -322,6 +322,7 @@ impl Parts {
         }
         let activators = Arc::clone(&self.activators);
         let answered = async { while self.retiring.join_next().await.is_some() {} };
+        // Cancel-safe: the set keeps those that have not ended, and the report only reads.
         tokio::select! {
             () = answered => {}
             never = shutdown::report(|| activators.held(), at_most) => match never {},

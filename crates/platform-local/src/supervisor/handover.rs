@@ -182,6 +182,7 @@ impl Supervisor {
         drop(reply);
         let mut handles = BTreeMap::new();
         loop {
+            // Cancel-safe: what was not received stays in its channel.
             tokio::select! {
                 answer = replies.recv() => match answer {
                     Some((pod, answer)) => drop(handles.insert(pod, answer)),

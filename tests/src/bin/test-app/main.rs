@@ -92,6 +92,7 @@ fn main() -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
+        // Cancelling the service is how this app ends.
         tokio::select! {
             () = serve(address, &ports, behaviour) => {}
             () = terminated() => {}

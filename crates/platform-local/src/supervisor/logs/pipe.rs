@@ -59,7 +59,7 @@ impl PipeReader {
     pub(super) async fn run(mut self, ended: CancellationToken, mut asked: mpsc::Receiver<PipeQuestion>) {
         let mut state = Pipe::Empty;
         while state == Pipe::Empty {
-            // What was printed stays in the pipe, and questions in their channel, so no arm loses anything.
+            // Cancel-safe: what was printed stays in the pipe, and questions in their channel.
             tokio::select! {
                 readable = self.pipe.readable() => match readable {
                     Ok(()) => state = self.read().await,
@@ -95,6 +95,7 @@ impl PipeReader {
     /// Nobody prints there any more, but what was printed last may still be asked for: of several containers one ends before its pod has.
     async fn answer(&self, ended: &CancellationToken, asked: &mut mpsc::Receiver<PipeQuestion>) {
         loop {
+            // Cancel-safe: questions stay in their channel.
             tokio::select! {
                 question = asked.recv() => match question {
                     Some(PipeQuestion::LastWords(reply)) => drop(reply.send(self.last_words())),
