@@ -38,8 +38,8 @@ pub struct Limits {
     pub replay_bytes_in_all: usize,
     /// Bytes of one request's body kept for that.
     pub replay_bytes_per_request: usize,
-    /// What HTTP/2 connections may hold of what nobody has read. All activators of a process share it.
-    pub http2_memory: &'static MemoryBudget,
+    /// What connections may hold of what nobody has read. All activators of a process share it.
+    pub unread_memory: &'static MemoryBudget,
 }
 
 impl Default for Limits {
@@ -50,7 +50,7 @@ impl Default for Limits {
             waiting_in_all: 100_000,
             replay_bytes_in_all: 256 << 20,
             replay_bytes_per_request: 64 << 10,
-            http2_memory: <&MemoryBudget>::default(),
+            unread_memory: <&MemoryBudget>::default(),
         }
     }
 }

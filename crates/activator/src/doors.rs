@@ -62,7 +62,7 @@ impl Doors {
         upstreams: Upstreams,
         connections: Arc<ConnectionBudget>,
     ) -> Self {
-        let limits = ServerLimits { memory: context.limits.http2_memory, ..ServerLimits::default() };
+        let limits = ServerLimits { memory: context.limits.unread_memory, ..ServerLimits::default() };
         let main = Drain::within(Arc::clone(&connections));
         Self {
             context,

@@ -199,7 +199,7 @@ struct Worker {
 
 impl Worker {
     async fn run(self) {
-        let upstreams = backends::pool(self.context.clock, self.context.limits.http2_memory);
+        let upstreams = backends::pool(self.context.clock, self.context.limits.unread_memory);
         let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections);
         let drain = doors.main().clone();
         let doors = Rc::new(doors);

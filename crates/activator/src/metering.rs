@@ -51,7 +51,7 @@ impl Metering {
             self.context.clock.sleep_until(self.context.seconds.beginning_of(open + 1)).await;
             self.close(open, self.context.clock.now());
             self.count_tasks(self.workers.iter().map(RuntimeMetrics::num_alive_tasks).sum());
-            self.context.metrics.note_memory(self.context.limits.http2_memory);
+            self.context.metrics.note_memory(self.context.limits.unread_memory);
         }
     }
 

@@ -60,8 +60,8 @@ pub struct Metrics {
     connections_max: Gauge,
     closed_idle_connections: ClosedIdleConnections,
     pub(crate) failed_handshakes: FailedHandshakes,
-    http2_memory: Gauge,
-    http2_memory_refusals: Counter,
+    unread_memory: Gauge,
+    unread_memory_refusals: Counter,
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
@@ -91,8 +91,8 @@ impl Metrics {
             connections_max: Gauge::default(),
             closed_idle_connections: ClosedIdleConnections::default(),
             failed_handshakes: FailedHandshakes::default(),
-            http2_memory: Gauge::default(),
-            http2_memory_refusals: Counter::default(),
+            unread_memory: Gauge::default(),
+            unread_memory_refusals: Counter::default(),
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
@@ -159,22 +159,22 @@ impl Metrics {
             self.refused.clone(),
         );
         registry.register(
-            "activator_http2_memory_bytes",
-            "What HTTP/2 connections hold of what nobody has read",
-            self.http2_memory.clone(),
+            "activator_unread_memory_bytes",
+            "What connections hold of what nobody has read",
+            self.unread_memory.clone(),
         );
         registry.register(
-            "activator_http2_memory_refusals",
+            "activator_unread_memory_refusals",
             "Streams broken off because their connection held its part of that memory",
-            self.http2_memory_refusals.clone(),
+            self.unread_memory_refusals.clone(),
         );
         self.add_revision_metrics_to(registry);
     }
 
-    /// Says what the process's HTTP/2 connections hold.
+    /// Says what the process's connections hold.
     pub(crate) fn note_memory(&self, memory: &MemoryBudget) {
-        self.http2_memory.set(i64::try_from(memory.held()).unwrap_or(i64::MAX));
-        self.http2_memory_refusals.inc_by(memory.take_refusals());
+        self.unread_memory.set(i64::try_from(memory.held()).unwrap_or(i64::MAX));
+        self.unread_memory_refusals.inc_by(memory.take_refusals());
     }
 
     fn add_revision_metrics_to(&self, registry: &mut Registry) {

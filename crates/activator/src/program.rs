@@ -138,7 +138,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let activator_config = ActivatorConfig {
         name: config.name,
         workers: config.workers,
-        limits: Limits { http2_memory: memory, ..Limits::default() },
+        limits: Limits { unread_memory: memory, ..Limits::default() },
         clock: Clock::start(),
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,

@@ -93,7 +93,7 @@ pub struct UpstreamLimits {
     pub proven_window: u32,
     /// How much it accepts when much was read of it: it grows from the above as it is read.
     pub stream_window: u32,
-    /// What HTTP/2 connections may hold of what nobody has read.
+    /// What connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
     /// What becomes of a request that its connection lost.
     pub lost_requests: LostRequests,

@@ -46,8 +46,8 @@ pub(crate) struct Metrics {
     connections_max: Gauge,
     closed_idle_connections: ClosedIdleConnections,
     upgraded: Gauge,
-    http2_memory: Gauge,
-    http2_memory_refusals: Counter,
+    unread_memory: Gauge,
+    unread_memory_refusals: Counter,
     dropped_log_lines: Counter,
     ready: Gauge,
 }
@@ -107,8 +107,8 @@ impl Metrics {
             connections_max: Gauge::default(),
             closed_idle_connections: ClosedIdleConnections::default(),
             upgraded: Gauge::default(),
-            http2_memory: Gauge::default(),
-            http2_memory_refusals: Counter::default(),
+            unread_memory: Gauge::default(),
+            unread_memory_refusals: Counter::default(),
             dropped_log_lines: Counter::default(),
             ready: Gauge::default(),
         };
@@ -165,14 +165,14 @@ impl Metrics {
 
     fn add_memory_to(&self, registry: &mut Registry) {
         registry.register(
-            "http2_memory_bytes",
-            "What HTTP/2 connections hold of what nobody has read",
-            self.http2_memory.clone(),
+            "unread_memory_bytes",
+            "What connections hold of what nobody has read",
+            self.unread_memory.clone(),
         );
         registry.register(
-            "http2_memory_refusals",
+            "unread_memory_refusals",
             "Streams broken off because their connection held its part of that memory",
-            self.http2_memory_refusals.clone(),
+            self.unread_memory_refusals.clone(),
         );
     }
 
@@ -219,8 +219,8 @@ impl Metrics {
         self.waiting.set(levels.waiting.into());
         self.connections.set(whole(levels.connections));
         self.upgraded.set(whole(levels.upgraded));
-        self.http2_memory.set(whole(levels.memory.held()));
-        self.http2_memory_refusals.inc_by(levels.memory.take_refusals());
+        self.unread_memory.set(whole(levels.memory.held()));
+        self.unread_memory_refusals.inc_by(levels.memory.take_refusals());
         self.ready.set(i64::from(levels.state == PodState::Ready));
         self.registry.encode()
     }

@@ -95,7 +95,7 @@ pub(super) fn serve<S: Service>(
     drain: &Drain,
     limits: ServerLimits,
 ) -> impl Future<Output = Result<Option<Stream>, ConnectionError>> {
-    let wire = Rc::new(Wire::new(stream, Rc::clone(&connection)));
+    let wire = Rc::new(Wire::new(stream, Rc::clone(&connection), limits.memory));
     let served = Served { wire, connection, service, drain };
     let mut heads = HeadReader::new(limits);
     async move {

@@ -18,7 +18,7 @@ pub struct ServerLimits {
     pub stream_window: u32,
     /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a stream of HTTP/2.
     pub idle_time: Duration,
-    /// What HTTP/2 connections may hold of what nobody has read.
+    /// What connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
 }
 

@@ -200,7 +200,7 @@ impl Parts {
             metrics: activator_metrics,
             connections,
             limits: Limits {
-                http2_memory: MemoryBudget::of_process(runtime::memory_limit()),
+                unread_memory: MemoryBudget::of_process(runtime::memory_limit()),
                 ..Limits::default()
             },
             at_once: options.activators,
@@ -338,7 +338,7 @@ struct ActivatorStarter {
     metrics: activator::Metrics,
     /// Shared by all of them: their clients take descriptors of one process.
     connections: Arc<ConnectionBudget>,
-    /// Of each; what HTTP/2 connections hold is bounded for all of them together.
+    /// Of each; what connections hold unread is bounded for all of them together.
     limits: Limits,
     /// How many accept at once; they share the machine's cores.
     at_once: usize,

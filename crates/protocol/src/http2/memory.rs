@@ -1,9 +1,12 @@
-//! How much memory may the HTTP/2 connections of a process take for what nobody has read?
+//! How much memory may the connections of a process take for what nobody has read?
 //!
 //! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections. So what is held is counted in a budget of the
 //! process, and a connection may hold a part of what is *free*: a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the
 //! more there are that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has to look for the one that holds
 //! most: it is the one that gets no more. What it does then is the session's affair (it breaks off the stream that was not read for the longest time).
+//!
+//! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while it is scarce, which need no account. So it never holds up another,
+//! and there is nothing to break off.
 //!
 //! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request never touches what all threads share.
 
@@ -28,7 +31,7 @@ const FREE_PARTS: usize = 4;
 /// nobody reads. Honest clients read, so it takes an attack or a great many slow ones.
 const SCARCE_PARTS: usize = 16;
 
-/// What the HTTP/2 connections of one process may hold, and what they do hold.
+/// What the connections of one process may hold, and what they do hold.
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes_max: usize,
@@ -63,6 +66,12 @@ impl MemoryBudget {
     /// Whether so much is held that streams should get no more room than they need.
     pub fn is_scarce(&self) -> bool {
         self.held() > self.bytes_max / SCARCE_PARTS
+    }
+
+    /// Whether a connection that holds nothing yet may hold so much, and streams need not get by with what they need.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        let free = self.bytes_max.saturating_sub(self.held()).saturating_sub(bytes);
+        !self.is_scarce() && bytes <= free / FREE_PARTS
     }
 
     /// How many streams were broken off since this was last asked, because their connection held its part of the budget.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Version};
 use http_body_util::{BodyExt, StreamBody};
+use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use protocol::http1::{Decoded, Decoder, Framing, Outgoing};
+use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
@@ -26,6 +27,10 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// As much is read, at most, before anybody wants it.
 const AHEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its first bytes a connection need not give account (16 KiB), so
+/// this always goes on.
+const SCARCE_READ_BYTES: usize = 8 * 1024;
 
 /// As much of a body that nobody wants is read to keep the connection, if it is there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
@@ -44,6 +49,10 @@ pub(crate) struct Wire {
     /// Whether it is the connection's task that calls.
     is_own_turn: Cell<bool>,
     interim: Cell<Interim>,
+    /// What was handed out of the present body and is not known to have gone on: whoever asks for more has got rid of it. An app that does not read keeps it
+    /// here, and a process has room for so much of that.
+    held: RefCell<MemoryShare>,
+    memory: &'static MemoryBudget,
     connection: Rc<Connection>,
 }
 
@@ -71,7 +80,7 @@ enum Interim {
 }
 
 impl Wire {
-    pub(super) fn new(stream: Socket, connection: Rc<Connection>) -> Self {
+    pub(super) fn new(stream: Socket, connection: Rc<Connection>, memory: &'static MemoryBudget) -> Self {
         Self {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
@@ -80,6 +89,8 @@ impl Wire {
             reader: Cell::new(Reader::Gone),
             is_own_turn: Cell::new(false),
             interim: Cell::new(Interim::NotAwaited),
+            held: RefCell::new(MemoryShare::new(memory)),
+            memory,
             connection,
         }
     }
@@ -106,12 +117,24 @@ impl Wire {
             let whole = unread.split_to(usize::try_from(length).unwrap_or(usize::MAX));
             return BegunBody::Whole(whole);
         }
+        self.hold(0);
         self.decoder.replace(Decoder::new(framing));
         self.bodies.set(self.bodies.get() + 1);
         self.reader.set(Reader::Elsewhere);
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
         BegunBody::Streamed
+    }
+
+    /// So much of the present body is on its way.
+    fn hold(&self, bytes: usize) {
+        // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as long as that is so.
+        let _ = self.held.borrow_mut().settle(bytes);
+    }
+
+    /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client waits.
+    fn body_read_bytes(&self) -> usize {
+        if self.memory.has_room_for(READ_BYTES) { READ_BYTES } else { SCARCE_READ_BYTES }
     }
 
     /// A turn of the connection's task, in which the body may be read.

@@ -224,3 +224,69 @@ fn broken(pieces: &[&'static str]) -> Body {
         .collect();
     Body::custom(StreamBody::new(futures_util::stream::iter(frames)))
 }
+
+/// Who takes an upload piece by piece, and what there was of it: the largest piece, and how many bytes.
+fn pieces_of(limits: ServerLimits, gate: &Rc<Notify>, seen: &Rc<Cell<(usize, usize)>>) -> Server {
+    let (gate, seen) = (Rc::clone(gate), Rc::clone(seen));
+    Server::limited(limits, move |mut request| {
+        let (gate, seen) = (Rc::clone(&gate), Rc::clone(&seen));
+        async move {
+            while let Some(frame) = request.body_mut().frame().await {
+                let piece = frame.map_err(|_| Abort)?.into_data().expect("there are no trailers");
+                let (largest, bytes) = seen.get();
+                seen.set((largest.max(piece.len()), bytes + piece.len()));
+                // An app that does not read for a while: the piece is still here.
+                if largest <= 32 * 1024 && piece.len() > 32 * 1024 {
+                    gate.notified().await;
+                }
+            }
+            Ok(Response::new(Body::full("taken")))
+        }
+    })
+}
+
+const UPLOAD_BYTES: usize = 8 << 20;
+
+async fn upload(server: &Server) -> tokio::task::JoinHandle<String> {
+    let mut stream = server.connect().await;
+    tokio::task::spawn_local(async move {
+        let head = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {UPLOAD_BYTES}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("open");
+        stream.write_all(&vec![b'x'; UPLOAD_BYTES]).await.expect("open");
+        until(&mut stream, "taken").await
+    })
+}
+
+#[test]
+fn what_an_app_has_not_read_of_an_upload_is_counted_until_it_has() {
+    run(async {
+        let memory = MemoryBudget::of_process(None);
+        let (gate, seen) = (Rc::default(), Rc::default());
+        let server = pieces_of(ServerLimits { memory, ..ServerLimits::default() }, &gate, &seen);
+        let upload = upload(&server).await;
+        while seen.get().0 <= 32 * 1024 {
+            tokio::task::yield_now().await;
+        }
+        assert!(memory.held() > 0, "a piece of {} bytes is not read", seen.get().0);
+        gate.notify_one();
+        upload.await.expect("an answer");
+        assert_eq!((seen.get().1, memory.held()), (UPLOAD_BYTES, 0));
+    });
+}
+
+/// However many upload at once: what is scarce is divided into small pieces, and the rest waits with the clients.
+#[test]
+fn while_memory_is_scarce_uploads_go_on_in_small_pieces() {
+    run(async {
+        let memory = MemoryBudget::of_process(None);
+        let mut others = MemoryShare::new(memory);
+        others.settle(20 << 20).expect("that much one connection may hold");
+        let held = memory.held();
+        let (gate, seen) = (Rc::default(), Rc::default());
+        let server = pieces_of(ServerLimits { memory, ..ServerLimits::default() }, &gate, &seen);
+        upload(&server).await.await.expect("an answer");
+        let (largest, bytes) = seen.get();
+        assert!(largest <= 8 * 1024 && bytes == UPLOAD_BYTES, "pieces of {largest}");
+        assert_eq!(memory.held(), held, "small pieces need no account");
+    });
+}

@@ -10,7 +10,7 @@ use protocol::http1::Decoded;
 
 use super::{Reader, Wire};
 use crate::body::BodyError;
-use crate::http1::{IncomingError, READ_BYTES};
+use crate::http1::IncomingError;
 
 /// A body that is still read from its client.
 pub(crate) struct RequestBody {
@@ -42,14 +42,18 @@ impl RequestBody {
                 wire.connection.wake();
             }
             match decoded.map_err(IncomingError::Malformed)? {
-                Decoded::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Decoded::Data(data) => {
+                    wire.hold(data.len());
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
                 Decoded::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
                 Decoded::End => return Poll::Ready(None),
                 Decoded::More if self.is_ended() => return Poll::Ready(None),
                 Decoded::More => {}
             }
             ready!(wire.poll_interim(context)).map_err(IncomingError::Io)?;
-            let Poll::Ready(read) = wire.poll_read(READ_BYTES, context) else {
+            let Poll::Ready(read) = wire.poll_read(wire.body_read_bytes(), context) else {
+                wire.hold(0);
                 let is_here = wire.is_own_turn.get();
                 wire.reader.set(if is_here { Reader::WaitsHere } else { Reader::WaitsElsewhere });
                 return Poll::Pending;
@@ -99,6 +103,7 @@ impl Drop for RequestBody {
             return;
         }
         self.wire.reader.set(Reader::Gone);
+        self.wire.hold(0);
         if !self.wire.is_own_turn.get() {
             // It waits for this, or must watch for the client from now on.
             self.wire.connection.wake();
