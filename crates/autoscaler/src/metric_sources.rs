@@ -6,6 +6,7 @@
 
 mod prometheus;
 mod query;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::uri::Scheme;
 use http::{Request, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
 use scaling::ClusterConfig;
 use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::ServerName;
 use vocabulary::{MilliValue, parse_quantity};
+
+use super::tls;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -19,10 +24,12 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Where to ask, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrometheusServer {
-    /// Such as `http://127.0.0.1:9090`, or with a path before `/api/v1`.
+    /// Such as `http://127.0.0.1:9090` or `https://prometheus.example.com`, or with a path before `/api/v1`.
     pub(super) url: String,
     /// Read at each question, because tokens are renewed.
     pub(super) bearer_token_file: Option<String>,
+    /// Who vouches for a server that is asked over TLS; `None`: whom the machine trusts.
+    pub(super) ca_file: Option<String>,
 }
 
 /// What a server answers, as far as it matters here.
@@ -50,7 +57,8 @@ impl PrometheusServer {
     /// The one that is configured.
     pub(super) fn of(config: &ClusterConfig) -> Option<Self> {
         let url = config.prometheus_url.clone()?;
-        Some(Self { url, bearer_token_file: config.prometheus_bearer_token_file.clone() })
+        let bearer_token_file = config.prometheus_bearer_token_file.clone();
+        Some(Self { url, bearer_token_file, ca_file: config.prometheus_ca_file.clone() })
     }
 
     /// Asks; the error is in the server's words where it has some.
@@ -61,15 +69,9 @@ impl PrometheusServer {
 
     async fn attempt(&self, query: &str) -> Result<MilliValue, String> {
         let uri: Uri = self.url.parse().map_err(|error| format!("{}: {error}", self.url))?;
+        let is_encrypted = uri.scheme() == Some(&Scheme::HTTPS);
         let host = uri.host().ok_or_else(|| format!("{} names no host", self.url))?;
-        let port = uri.port_u16().unwrap_or(80);
-        // A URL has IPv6 addresses in brackets, which are no part of them.
-        let address = (host.trim_start_matches('[').trim_end_matches(']'), port);
-        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", self.url);
-        let stream = TcpStream::connect(address).await.map_err(|error| said(&error))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| said(&error))?;
+        let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let prefix = uri.path().trim_end_matches('/');
         let mut request = Request::builder()
             .uri(format!("{prefix}/api/v1/query?query={}", runtime::percent_encoded(query)))
@@ -78,12 +80,35 @@ impl PrometheusServer {
             let token = tokio::fs::read_to_string(file).await.map_err(|error| format!("{file}: {error}"))?;
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.trim()));
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| said(&error))?;
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.said(&error))?;
+        // A URL has IPv6 addresses in brackets, which are no part of them.
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let stream = TcpStream::connect((host, port)).await.map_err(|error| self.said(&error))?;
+        if !is_encrypted {
+            return self.converse(stream, request).await;
+        }
+        let connector = tls::connector(self.ca_file.as_deref()).await?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.said(&error))?;
+        let stream = connector.connect(name, stream).await.map_err(|error| self.said(&error))?;
+        self.converse(stream, request).await
+    }
+
+    async fn converse<Stream>(
+        &self,
+        stream: Stream,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<MilliValue, String>
+    where
+        Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.said(&error))?;
         let exchange = async {
-            let response = sender.send_request(request).await.map_err(|error| said(&error))?;
+            let response = sender.send_request(request).await.map_err(|error| self.said(&error))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-            let body = body.collect().await.map_err(|error| said(&error))?;
+            let body = body.collect().await.map_err(|error| self.said(&error))?;
             Ok::<_, String>((status, body.to_bytes()))
         };
         // The connection is driven here, so that it ends with the question, however that ends.
@@ -94,10 +119,14 @@ impl PrometheusServer {
             answered = &mut exchange => answered?,
             ended = connection => match ended {
                 Ok(()) => exchange.await?,
-                Err(error) => return Err(said(&error)),
+                Err(error) => return Err(self.said(&error)),
             },
         };
         number_of(&body).unwrap_or_else(|| Err(format!("{} answered {status}", self.url)))
+    }
+
+    fn said(&self, error: &dyn std::fmt::Display) -> String {
+        format!("{}: {error}", self.url)
     }
 }
 
@@ -116,33 +145,4 @@ fn number_of(body: &[u8]) -> Option<Result<MilliValue, String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_one_number_or_says_why_not() {
-        let vector = |value: &str| {
-            format!(
-                r#"{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{}},"value":[1.5,"{value}"]}}]}}}}"#
-            )
-        };
-        for (body, expected) in [
-            (vector("0.07"), Some(Ok(MilliValue::new(70)))),
-            (vector("1e+06"), Some(Ok(MilliValue::new(1_000_000_000)))),
-            (vector("-3"), Some(Ok(MilliValue::new(-3000)))),
-            (vector("NaN"), Some(Err("the value is NaN, which says nothing".to_owned()))),
-            (vector("+Inf"), Some(Err("the value is +Inf, which says nothing".to_owned()))),
-            (
-                r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
-                Some(Err("no series".to_owned())),
-            ),
-            (
-                r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
-                Some(Err("parse error".to_owned())),
-            ),
-            ("<html>".to_owned(), None),
-        ] {
-            assert_eq!(number_of(body.as_bytes()), expected, "{body}");
-        }
-    }
-}
+mod tests;

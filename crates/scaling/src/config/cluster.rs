@@ -79,10 +79,14 @@ pub struct ClusterConfig {
     /// `hpa-initial-readiness-delay`: a pod that got unready within this time of its start was never ready; 0
     /// … 1 h.
     pub hpa_initial_readiness_delay: Duration,
-    /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…`. `None`: nobody.
+    /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…` or `https://…`.
+    /// `None`: nobody.
     pub prometheus_url: Option<String>,
     /// `prometheus-bearer-token-file`: whose content proves who asks.
     pub prometheus_bearer_token_file: Option<String>,
+    /// `prometheus-ca-file`: the authorities that vouch for a server that is asked over TLS; `None`: those of
+    /// the machine.
+    pub prometheus_ca_file: Option<String>,
     /// `prometheus-namespace-label`: the label by which series are told apart by namespace; empty: not at
     /// all.
     pub prometheus_namespace_label: String,
@@ -126,6 +130,7 @@ impl Default for ClusterConfig {
             hpa_initial_readiness_delay: hpa.initial_readiness_delay,
             prometheus_url: None,
             prometheus_bearer_token_file: None,
+            prometheus_ca_file: None,
             prometheus_namespace_label: "namespace".to_owned(),
         }
     }
@@ -193,6 +198,8 @@ impl ClusterConfig {
             prometheus_url = reader.word(&keys::PROMETHEUS_URL, &limits::HTTP_URL).map(unless_empty);
             prometheus_bearer_token_file =
                 reader.word(&keys::PROMETHEUS_BEARER_TOKEN_FILE, &limits::FILE).map(unless_empty);
+            prometheus_ca_file =
+                reader.word(&keys::PROMETHEUS_CA_FILE, &limits::FILE).map(unless_empty);
             prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
         config

@@ -108,6 +108,7 @@ keys! {
     HPA_INITIAL_READINESS_DELAY = "hpa-initial-readiness-delay";
     PROMETHEUS_URL = "prometheus-url";
     PROMETHEUS_BEARER_TOKEN_FILE = "prometheus-bearer-token-file";
+    PROMETHEUS_CA_FILE = "prometheus-ca-file";
     PROMETHEUS_NAMESPACE_LABEL = "prometheus-namespace-label";
 }
 

@@ -79,9 +79,12 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
 pub(super) const POSITIVE: Limit<Duration> =
     Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };
 pub(super) const HTTP_URL: Limit<String> = Limit {
-    words: "a URL such as \"http://127.0.0.1:9090\" (without TLS), or nothing",
+    words: "a URL such as \"http://127.0.0.1:9090\" or \"https://prometheus.example.com\", or nothing",
     allows: |url| {
-        let host = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
+        let host = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"))
+            .map(|rest| rest.split('/').next().unwrap_or_default());
         url.is_empty()
             || (host.is_some_and(|host| !host.is_empty()) && url.chars().all(|one| one.is_ascii_graphic()))
     },
