@@ -64,6 +64,9 @@ pub struct RevisionSummary {
     /// 7.1/10`); absent for class kpa.
     #[serde(default)]
     pub metrics: Option<String>,
+    /// Another autoscaler that scales the same pods.
+    #[serde(default)]
+    pub other_autoscaler: Option<OtherAutoscalerView>,
     /// In shadow: how decisions compare with the count that there is; absent where they are carried out.
     #[serde(default)]
     pub shadow: Option<ShadowView>,
@@ -103,6 +106,21 @@ pub struct OwnerView {
     pub buckets: u16,
     /// Grows with every change of owner.
     pub epoch: u64,
+}
+
+/// An autoscaler of somebody else's, as it shows itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherAutoscalerView {
+    /// Its name.
+    pub name: String,
+    /// How many pods it wants.
+    pub desired: PodCount,
+    /// How many it found.
+    pub current: PodCount,
+    /// Each of its metrics beside its target.
+    pub metrics: String,
+    /// Why, in its own words.
+    pub why: String,
 }
 
 /// How decisions that are not carried out compare with the count that there is.

@@ -187,6 +187,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         wanted: PodCount::new(wanted),
         origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),
+        other_autoscaler: None,
     })
 }
 

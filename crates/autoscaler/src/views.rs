@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use orchestration::{Orchestrator, PodFailure, PodView as PodStanding, RevisionView};
+use orchestration::{Orchestrator, OtherAutoscaler, PodFailure, PodView as PodStanding, RevisionView};
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, OwnerView, PodView, ProblemList,
-    ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, OtherAutoscalerView, OwnerView,
+    PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView,
+    ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -67,6 +68,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
         class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
         metrics: view.metrics_beside_targets(),
+        other_autoscaler: facts.other_autoscaler.as_ref().map(other_autoscaler_view),
         shadow: status.shadow.map(|shadow| shadow_view(&shadow, view.now())),
         metric: word(&view.spec().metric),
         stable_value: status.stable_value,
@@ -131,6 +133,11 @@ fn shadow_view(shadow: &ShadowStatus, now: Timestamp) -> ShadowView {
         differs_ms: shadow.differs_since.map(|since| age_ms(since, now)),
         last_difference: last,
     }
+}
+
+fn other_autoscaler_view(other: &OtherAutoscaler) -> OtherAutoscalerView {
+    let OtherAutoscaler { name, desired, current, metrics, why } = other.clone();
+    OtherAutoscalerView { name, desired, current, metrics, why }
 }
 
 fn asked_view(asked: &AskedMetric) -> AskedMetricView {

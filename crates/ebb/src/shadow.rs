@@ -26,7 +26,8 @@ fn text(revisions: &[RevisionSummary]) -> String {
         return "nothing is in shadow; ebb.dev/shadow: \"true\" or `ebb up --shadow` puts it there"
             .to_owned();
     }
-    let mut table = output::table(&["NAME", "PODS", "DIFFERED", "DIFFERS", "LAST DIFFERENCE"]);
+    let mut table =
+        output::table(&["NAME", "PODS", "DIFFERED", "DIFFERS", "LAST DIFFERENCE", "OTHER AUTOSCALER"]);
     for revision in revisions {
         let Some(shadow) = &revision.shadow else { continue };
         table.add_row(vec![
@@ -35,6 +36,7 @@ fn text(revisions: &[RevisionSummary]) -> String {
             share(shadow),
             shadow.differs_ms.map_or_else(|| "no".to_owned(), |time| format!("for {}", span(time))),
             last_difference(shadow),
+            other(revision),
         ]);
     }
     table.to_string()
@@ -52,13 +54,19 @@ fn last_difference(shadow: &ShadowView) -> String {
     format!("{} ago: {} instead of {}: {}", span(last.age_ms), last.ours, last.theirs, last.why)
 }
 
+/// `hello-hpa wants 3: ScalingLimited: TooManyReplicas`.
+fn other(revision: &RevisionSummary) -> String {
+    let Some(other) = &revision.other_autoscaler else { return "none".to_owned() };
+    format!("{} wants {}: {}", other.name, other.desired, other.why)
+}
+
 fn span(milliseconds: u64) -> String {
     format_duration(Duration::from_secs(milliseconds / 1000))
 }
 
 #[cfg(test)]
 mod tests {
-    use autoscaler::api_types::ShadowDifferenceView;
+    use autoscaler::api_types::{OtherAutoscalerView, ShadowDifferenceView};
     use vocabulary::PodCount;
 
     use super::*;
@@ -80,8 +88,20 @@ mod tests {
             differs_ms: Some(20_000),
             last_difference: Some(difference),
         });
+        revision.other_autoscaler = Some(OtherAutoscalerView {
+            name: "hello-hpa".to_owned(),
+            desired: PodCount::new(8),
+            current: PodCount::new(8),
+            metrics: String::new(),
+            why: "ScalingLimited: TooManyReplicas".to_owned(),
+        });
         let text = text(&[revision]);
-        for expected in ["3 of 40 (7.5%) in 10m", "for 20s", "5s ago: 3 instead of 8: cpu"] {
+        for expected in [
+            "hello-hpa wants 8: ScalingLimited: TooManyReplicas",
+            "3 of 40 (7.5%) in 10m",
+            "for 20s",
+            "5s ago: 3 instead of 8: cpu",
+        ] {
             assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
         }
         assert!(super::text(&[]).starts_with("nothing is in shadow"));

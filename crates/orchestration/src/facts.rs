@@ -103,6 +103,23 @@ pub struct RevisionFacts {
     pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
+    /// Somebody else's autoscaler, which scales the same pods; it is shown beside ours.
+    pub other_autoscaler: Option<OtherAutoscaler>,
+}
+
+/// What another autoscaler says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherAutoscaler {
+    /// Its name.
+    pub name: String,
+    /// How many pods it wants.
+    pub desired: PodCount,
+    /// How many it found.
+    pub current: PodCount,
+    /// Each of its metrics beside its target.
+    pub metrics: String,
+    /// Why it wants what it wants, in its own words.
+    pub why: String,
 }
 
 impl RevisionFacts {

@@ -38,8 +38,8 @@ mod word_intake;
 pub use assignments::Urgency;
 pub use events::{Command, Event, LinkId, LinkNews, Peer, Priority, Unassignment};
 pub use facts::{
-    ActivatorFacts, ActivatorLife, Entrance, PlatformFact, PodFacts, PodFailure, RevisionFacts, RouteInForce,
-    Subject,
+    ActivatorFacts, ActivatorLife, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
+    RevisionFacts, RouteInForce, Subject,
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
 pub use orders::{Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};

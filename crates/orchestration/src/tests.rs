@@ -221,6 +221,30 @@ fn what_somebody_else_wrote_stays_and_the_next_decision_goes_on_from_it() {
     assert_eq!(view.status.wanted.value(), 3);
 }
 
+/// Class hpa goes on from the count that there is, and tries again at its next sync.
+#[test]
+fn a_count_of_class_hpa_that_is_refused_is_tried_again_at_the_next_sync() {
+    let mut world = World::with_activators(&["a"]);
+    world.wanted = 1;
+    world.answer_scales_with(OrderOutcome::Refused("a quota".to_owned()));
+    let class = ("autoscaling.knative.dev/class", "hpa.autoscaling.knative.dev");
+    world.state_annotated(&[
+        class,
+        ("autoscaling.knative.dev/metric", "cpu"),
+        ("autoscaling.knative.dev/min-scale", "3"),
+    ]);
+    let wanted = |world: &World| {
+        world.orchestrator.view(&name(), world.now).expect("it is ours").status.wanted.value()
+    };
+    for sync in 1..=3 {
+        world.pass(Duration::from_secs(15));
+        assert_eq!((world.counts(), wanted(&world)), (vec![3], 1), "sync {sync}");
+    }
+    world.answer_scales_with(OrderOutcome::Done);
+    world.pass(Duration::from_secs(15));
+    assert_eq!((world.counts(), wanted(&world)), (vec![3], 3));
+}
+
 #[test]
 fn the_oldest_wait_is_that_of_all_activators_and_grows_until_it_is_no_news() {
     let mut world = World::with_activators(&["a", "b"]);

@@ -12,13 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{RouteInForce, Subject};
+use orchestration::{OtherAutoscaler, RouteInForce, Subject};
 use scaling::{ClusterConfig, RevisionOrigin};
 use vocabulary::{LinkToken, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::port_book::PortBook;
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorRecord};
+use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::pod::{PodLife, PodRecord};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
@@ -49,6 +50,8 @@ pub(crate) struct Index {
     /// Pods without a queue-proxy: class hpa counts them.
     plain_pods: BTreeMap<PodName, PodRecord>,
     activators: BTreeMap<ReplicaName, ActivatorRecord>,
+    /// Kubernetes' own, and what each scales.
+    autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     /// Ours.
     slices: BTreeMap<ObjectKey, EndpointSlice>,
     /// The activators' ports before Services'.
@@ -92,6 +95,7 @@ impl Index {
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
             activators: BTreeMap::new(),
+            autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
             ports: PortBook::default(),
             unsettled: BTreeSet::new(),
@@ -240,6 +244,31 @@ impl Index {
         if self.activators.remove(name).is_some() {
             self.topics.insert(Topic::Activators);
         }
+    }
+
+    /// An autoscaler of Kubernetes', or `None` if it is gone.
+    pub(crate) fn put_autoscaler(&mut self, key: ObjectKey, record: Option<AutoscalerRecord>) {
+        let present = record.as_ref().and_then(|record| record.revision.clone());
+        let former = match record {
+            Some(record) => {
+                if self.autoscalers.get(&key) == Some(&record) {
+                    return;
+                }
+                self.autoscalers.insert(key, record)
+            }
+            None => self.autoscalers.remove(&key),
+        };
+        for revision in [former.and_then(|former| former.revision), present].into_iter().flatten() {
+            if self.workloads.contains_key(&revision) {
+                self.topics.insert(Topic::Revision(revision));
+            }
+        }
+    }
+
+    /// The one that scales a revision too.
+    fn other_autoscaler(&self, revision: &RevisionName) -> Option<&OtherAutoscaler> {
+        let mut autoscalers = self.autoscalers.values();
+        autoscalers.find(|one| one.revision.as_ref() == Some(revision)).map(|one| &one.says)
     }
 
     /// A slice of ours, as it is written. An older copy than we know already is no news.

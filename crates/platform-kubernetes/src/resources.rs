@@ -4,6 +4,7 @@
 //! Reading is pure and total: whatever an object holds, there is a record or a sentence for people.
 
 pub(crate) mod activator;
+pub(crate) mod autoscaler;
 pub(crate) mod pod;
 pub(crate) mod ports;
 pub(crate) mod scaled_pod;

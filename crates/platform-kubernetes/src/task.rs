@@ -35,6 +35,7 @@ enum Kind {
     Workload,
     Pod,
     Activator,
+    Autoscaler,
     Slice,
     Lease,
 }
@@ -71,6 +72,7 @@ impl Task {
             Kind::Workload,
             Kind::Pod,
             Kind::Activator,
+            Kind::Autoscaler,
             Kind::Slice,
             Kind::Lease,
         ];
@@ -443,6 +445,11 @@ impl Task {
                 Some(pod) => task.index.put_activator(&pod),
                 None => task.index.remove_activator(&ReplicaName::new(&key.name)),
             }),
+            News::Autoscaler(change) => {
+                self.take(Kind::Autoscaler, change, |task, key, record| {
+                    task.index.put_autoscaler(key, record);
+                });
+            }
             News::Slice(change) => self.take(Kind::Slice, change, |task, key, slice| match slice {
                 Some(slice) => task.index.put_slice(*slice),
                 None => task.index.remove_slice(&key),

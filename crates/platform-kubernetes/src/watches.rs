@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -19,10 +20,11 @@ use tokio::sync::mpsc;
 
 use crate::lease::LeaseRecord;
 use crate::port_book::PortNotes;
+use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::pod::PodRecord;
 use crate::resources::service::ServiceRecord;
 use crate::resources::workload::WorkloadRecord;
-use crate::resources::{ObjectKey, pod, service, workload};
+use crate::resources::{ObjectKey, autoscaler, pod, service, workload};
 use crate::slices::{MANAGED_BY, MANAGED_BY_LABEL};
 
 /// Records that wait for the platform's task; watches wait when it is full.
@@ -40,6 +42,7 @@ pub(crate) enum News {
     Workload(Change<Option<WorkloadRecord>>),
     Pod(Change<PodRecord>),
     Activator(Change<PodRecord>),
+    Autoscaler(Change<AutoscalerRecord>),
     /// Boxed, for it is far larger than any other record.
     Slice(Change<Box<EndpointSlice>>),
     Lease(Change<LeaseRecord>),
@@ -83,6 +86,8 @@ pub(crate) fn start(client: &Client, namespace: &str) -> mpsc::Receiver<News> {
     spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), pod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
+    let autoscalers = Api::<HorizontalPodAutoscaler>::all(all_over(client));
+    spawn(autoscalers, everything(), news.clone(), autoscaler::read, News::Autoscaler);
     let slices = Api::<EndpointSlice>::all(all_over(client));
     spawn(slices, everything().labels(&ours), news.clone(), without_managed_fields, News::Slice);
     let leases: Api<Lease> = Api::namespaced(all_over(client), namespace);

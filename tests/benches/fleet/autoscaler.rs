@@ -162,6 +162,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         wanted: PodCount::new(shape.pods_each),
         origin: RevisionOrigin::Found,
         template: format!("revision-{index:05}-00001"),
+        other_autoscaler: None,
     }
 }
 

@@ -18,6 +18,13 @@ pub(crate) fn summary() -> RevisionSummary {
         mode: "panic".to_owned(),
         class: "hpa".to_owned(),
         metrics: Some("cpu 45%/80%".to_owned()),
+        other_autoscaler: Some(OtherAutoscalerView {
+            name: "hello-hpa".to_owned(),
+            desired: PodCount::new(3),
+            current: PodCount::ONE,
+            metrics: "cpu 45%/80%".to_owned(),
+            why: "ScalingActive: ValidMetricFound".to_owned(),
+        }),
         shadow: Some(ShadowView {
             compared_ms: 9000,
             compared: 4,

@@ -142,6 +142,7 @@ pub(crate) mod tests {
             mode: "stable".to_owned(),
             class: "kpa".to_owned(),
             metrics: None,
+            other_autoscaler: None,
             shadow: None,
             metric: "concurrency".to_owned(),
             stable_value: Some(49.873_22),

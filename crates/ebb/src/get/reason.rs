@@ -9,7 +9,7 @@ pub(super) fn reason(now: &RevisionSummary) -> String {
         return why.clone();
     }
     if let Some(shadow) = &now.shadow {
-        return in_shadow(shadow);
+        return in_shadow(shadow) + &beside(now);
     }
     if now.wanted == PodCount::ZERO {
         return asleep(now);
@@ -45,6 +45,13 @@ fn in_shadow(shadow: &ShadowView) -> String {
     }
 }
 
+/// What another autoscaler wants of the same pods, beside ours.
+fn beside(now: &RevisionSummary) -> String {
+    let Some(other) = &now.other_autoscaler else { return String::new() };
+    let metrics = if other.metrics.is_empty() { String::new() } else { format!(" ({})", other.metrics) };
+    format!("; {} wants {}{metrics}", other.name, other.desired)
+}
+
 fn asleep(now: &RevisionSummary) -> String {
     match (now.waiting, now.terminating_pods.value()) {
         (0, 0) => "asleep: the next request starts a pod".to_owned(),
@@ -59,6 +66,8 @@ fn one_or_more(count: u32, one: &'static str, more: &'static str) -> &'static st
 
 #[cfg(test)]
 mod tests {
+    use autoscaler::api_types::OtherAutoscalerView;
+
     use super::*;
     use crate::get::columns::tests::summary;
 
@@ -78,6 +87,27 @@ mod tests {
             "8 ready, 9 needed: max-scale allows no more"
         );
         assert_eq!(said(|now| now.desired = None), "8 ready, no load measured yet");
+        let shadowed = |now: &mut RevisionSummary| {
+            now.shadow = Some(ShadowView {
+                compared_ms: 1000,
+                compared: 4,
+                differed: 0,
+                differs_ms: None,
+                last_difference: None,
+            });
+            now.other_autoscaler = Some(OtherAutoscalerView {
+                name: "hello-hpa".to_owned(),
+                desired: PodCount::new(3),
+                current: PodCount::new(2),
+                metrics: "cpu 120%/80%".to_owned(),
+                why: String::new(),
+            });
+        };
+        assert_eq!(
+            said(shadowed),
+            "in shadow: as many as would be wanted; hello-hpa wants 3 (cpu 120%/80%)",
+            "both are seen"
+        );
         let asleep = |waiting, ending| {
             let mut now = summary("default/service/hello");
             (now.wanted, now.ready_pods) = (PodCount::ZERO, PodCount::ZERO);

@@ -57,7 +57,7 @@ pub(super) struct World {
     choice: ActivatorChoice,
     limit: u32,
     hosts: Vec<String>,
-    wanted: u32,
+    pub(super) wanted: u32,
     /// Whether the revision does.
     exists: bool,
     /// The first version of the present owner's since which all that was told routes through activators.
@@ -151,7 +151,12 @@ impl World {
     }
 
     pub(super) fn state_revision(&mut self) {
-        let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
+        self.state_annotated(&[("autoscaling.knative.dev/target", "10")]);
+    }
+
+    pub(super) fn state_annotated(&mut self, annotations: &[(&str, &str)]) {
+        let annotations =
+            annotations.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("good").value;
         self.fact(PlatformFact::RevisionChanged(Arc::new(RevisionFacts {
             name: name(),
@@ -164,6 +169,7 @@ impl World {
             wanted: PodCount::new(self.wanted),
             origin: scaling::RevisionOrigin::Found,
             template: "hello-00001".to_owned(),
+            other_autoscaler: None,
             url: None,
         })));
     }

@@ -74,7 +74,11 @@ impl Index {
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
         let settings = workload.settings.clone()?;
         let record = &workload.record;
-        self.services_of(&record.revision).next()?;
+        // What is only watched need not be adopted: nothing of it is written.
+        let is_shadow = settings.scaling.shadow == Some(true);
+        if !is_shadow {
+            self.services_of(&record.revision).next()?;
+        }
         let entrances = self.entrances(&record.revision)?;
         Some(RevisionFacts {
             name: record.revision.clone(),
@@ -88,6 +92,7 @@ impl Index {
             wanted: record.wanted,
             origin: workload.origin,
             template: record.template.clone(),
+            other_autoscaler: self.other_autoscaler(&record.revision).cloned(),
         })
     }
 

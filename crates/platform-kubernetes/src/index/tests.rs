@@ -432,3 +432,30 @@ fn pods_that_two_workloads_of_class_hpa_select_are_ambiguous() {
     index.put_workload(other(&class), RevisionOrigin::Found);
     assert_eq!(is_shared(&index), Some(true));
 }
+
+#[test]
+fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler() {
+    use crate::resources::autoscaler::tests::autoscaler;
+
+    let mut index = index();
+    let class = "hpa.autoscaling.knative.dev";
+    let shadow = json!({"ebb.dev/shadow": "true", "autoscaling.knative.dev/class": class, "autoscaling.knative.dev/metric": "cpu"});
+    put_workload(&mut index, 2, &shadow);
+    let key = ObjectKey { namespace: "default".to_owned(), name: "hello-hpa".to_owned() };
+    let other = |index: &mut Index| {
+        facts(index).into_iter().find_map(|fact| {
+            let PlatformFact::RevisionChanged(facts) = fact else { return None };
+            Some(facts.other_autoscaler.as_ref().map(|other| other.desired))
+        })
+    };
+    assert_eq!(other(&mut index), Some(None), "it is told at once");
+    index.put_autoscaler(key.clone(), Some(autoscaler(3, 120)));
+    assert_eq!(other(&mut index), Some(Some(PodCount::new(3))));
+    index.put_autoscaler(key.clone(), Some(autoscaler(3, 120)));
+    assert_eq!(other(&mut index), None, "no news");
+    index.put_autoscaler(key, None);
+    assert_eq!(other(&mut index), Some(None));
+    // Nothing is written of what is only watched.
+    index.set_route(&name(), route(Routing::Direct));
+    assert_eq!(index.slice_changes(&name()).len(), 0);
+}

@@ -341,6 +341,7 @@ impl Revision {
             wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
             origin: self.origin,
             template: self.template_name(self.present),
+            other_autoscaler: None,
         }
     }
 
