@@ -16,6 +16,7 @@ mod desk;
 mod index;
 mod lease;
 mod metric_apis;
+mod observation;
 mod port_book;
 mod requests;
 mod resources;
@@ -41,6 +42,7 @@ use vocabulary::ReplicaName;
 
 use crate::desk::{Arrival, Desk, KubernetesSeat, SeatId};
 use crate::metric_apis::MetricApis;
+pub use crate::observation::ObservedTarget;
 use crate::requests::Requests;
 pub use crate::secrets::SecretError;
 use crate::secrets::Secrets;

@@ -220,6 +220,24 @@ fn named(metric: &MetricIdentifier) -> (&str, &scaling::hpa::LabelSelector) {
     (&metric.name, &metric.selector)
 }
 
+/// What an answer, as it was written, says of a target.
+pub(crate) fn read_answer(
+    metric: &MetricSpec,
+    answer: &str,
+    target: &TargetRecord,
+    moment: Moment,
+) -> Result<MetricSamples, String> {
+    let answered = match metric {
+        MetricSpec::Resource { .. } => serde_json::from_str(answer).map(Arc::new).map(Answered::Pods),
+        MetricSpec::External { .. } => serde_json::from_str(answer).map(Arc::new).map(Answered::External),
+        MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::Own { .. } => {
+            serde_json::from_str(answer).map(Arc::new).map(Answered::Values)
+        }
+    };
+    let answered = answered.map_err(|error| error.to_string())?;
+    samples_of(metric, &answered, target, moment).map(|(samples, _)| samples)
+}
+
 /// What an answer says of a target, and in a word for people.
 fn samples_of(
     metric: &MetricSpec,

@@ -1,0 +1,151 @@
+//! Class hpa beside Kubernetes' own autoscaler: the same answers, the same pods, the same counts, conditions and reasons.
+//!
+//! The metrics APIs are served by this process ([`adapter`]). Whoever serves them holds kube-controller-manager's autoscaler in its hand: a pass over one
+//! autoscaler asks for its first metric after it has read the scale, and waits for the answer. While it waits, its former pass is over to the last write, so
+//! what the API server holds then is exactly what that pass came to, and the count is exactly the one that this pass has read ([`player`]). Nothing is guessed from watches.
+//!
+//! Two things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the script changes one may see it or not, and is held against
+//! both; every other pass has one truth. *Its clock* is read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
+//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. Each pass that needed either is shown with that cause;
+//! every other one has to agree exactly.
+
+mod adapter;
+mod dice;
+mod plan;
+mod player;
+mod script;
+mod verdict;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{DynamicObject, PostParams};
+use runtime::Clock;
+use tests::cluster::{TestNamespace, in_namespace};
+use tests::eventually;
+
+use self::adapter::Adapter;
+use self::plan::{Plan, plans};
+use self::player::Player;
+
+/// Passes to be compared, and from each of the autoscalers.
+const PASSES_MIN: usize = 1100;
+const PASSES_OF_EACH_MIN: usize = 30;
+/// It only bounds how long a failing test takes.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// Passes that may need to be explained by the instant at which something was seen: a few in a hundred.
+const EXPLAINED_MAX_PERCENT: usize = 10;
+
+/// Whatever an autoscaler may say is said by one of them, so that nothing agrees because it never happened.
+const SAID_BY_SOME: [&str; 20] = [
+    "ReadyForNewScale",
+    "ScaleDownStabilized",
+    "ScaleUpStabilized",
+    "SucceededRescale",
+    "FailedUpdateScale",
+    "ValidMetricFound",
+    "ScalingDisabled",
+    "FailedGetResourceMetric",
+    "FailedGetContainerResourceMetric",
+    "FailedGetPodsMetric",
+    "FailedGetObjectMetric",
+    "FailedGetExternalMetric",
+    "DesiredWithinRange",
+    "ScaleUpLimit",
+    "TooManyReplicas",
+    "ScaleDownLimit",
+    "TooFewReplicas",
+    "ScaledToZero",
+    "NotScaledToZero",
+    "SucceededGetScale",
+];
+
+#[test]
+fn counts_conditions_and_reasons_are_those_of_kubernetes_own_autoscaler() {
+    let _turn = crate::metrics_apis::turn();
+    in_namespace("hpa-compared", compare);
+}
+
+async fn compare(namespace: TestNamespace) {
+    plan::know_targets(&namespace.client).await;
+    let mut players = Vec::new();
+    for plan in plans() {
+        players.push(Arc::new(tokio::sync::Mutex::new(Player::new(plan, &namespace).await)));
+    }
+    let adapter = Adapter::start(&namespace, players.clone()).await;
+    until_targets_are_scaled(&namespace).await;
+    for player in &players {
+        player.lock().await.begin().await;
+    }
+    let clock = Clock::start();
+    let began = clock.now();
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut counts = Vec::new();
+        for player in &players {
+            let mut player = player.lock().await;
+            player.change_between_passes().await;
+            player.resume_if_paused().await;
+            counts.push(player.record.passes);
+        }
+        let enough = counts.iter().sum::<usize>() >= PASSES_MIN
+            && counts.iter().all(|passes| *passes >= PASSES_OF_EACH_MIN);
+        if enough || clock.now().saturating_since(began) > PATIENCE {
+            break;
+        }
+    }
+    adapter.stop().await;
+    report(&players).await;
+}
+
+/// The controller learns of a new kind within half a minute.
+async fn until_targets_are_scaled(namespace: &TestNamespace) {
+    let probe = Plan::probe();
+    let mut player = Player::new(probe, namespace).await;
+    player.begin().await;
+    let api: Api<DynamicObject> = plan::autoscalers(namespace);
+    eventually("the controller knows the kind of our targets", Duration::from_secs(60), || async {
+        let probe = api.get("probe").await.expect("it is there");
+        let said = verdict::conditions(&probe.data["status"]);
+        if said.iter().any(|line| line.contains("AbleToScale True")) {
+            Ok(())
+        } else {
+            Err(format!("{said:?}"))
+        }
+    })
+    .await;
+    api.delete("probe", &kube::api::DeleteParams::default()).await.expect("it can be deleted");
+}
+
+async fn report(players: &[Arc<tokio::sync::Mutex<Player>>]) {
+    let (mut passes, mut explained, mut differing, mut said) = (0, Vec::new(), Vec::new(), BTreeSet::new());
+    for player in players {
+        let record = &player.lock().await.record;
+        passes += record.passes;
+        explained.extend(record.explained.clone());
+        differing.extend(record.differing.clone());
+        said.extend(record.reasons.clone());
+    }
+    println!(
+        "{passes} passes compared; {} agree with what was seen a moment earlier or later:",
+        explained.len()
+    );
+    for line in &explained {
+        println!("  {line}");
+    }
+    assert!(differing.is_empty(), "{} of {passes} differ:\n{}", differing.len(), differing.join("\n"));
+    assert!(passes >= PASSES_MIN, "{passes} passes within {PATIENCE:?}");
+    assert!(explained.len() * 100 <= passes * EXPLAINED_MAX_PERCENT, "too many had to be explained");
+    let unsaid: Vec<&&str> = SAID_BY_SOME.iter().filter(|reason| !said.contains(**reason)).collect();
+    assert!(unsaid.is_empty(), "never said: {unsaid:?}");
+}
+
+/// Creates an object of a kind that is known by name only.
+async fn create(api: &Api<DynamicObject>, object: serde_json::Value) -> DynamicObject {
+    let shown = object.to_string();
+    let object = serde_json::from_value(object).expect("an object");
+    let made = api.create(&PostParams::default(), &object).await;
+    made.unwrap_or_else(|error| panic!("{error}: {shown}"))
+}

@@ -1,0 +1,372 @@
+//! One autoscaler of Kubernetes' and one of ours, pass by pass.
+//!
+//! ```text
+//!  controller   reads the scale ── asks metric 1 ──┐        ┌── asks 2 … n ── lists pods ── decides ── writes scale, status ── a second later ──► the next pass
+//!  player                                          └─ gate ─┘
+//! ```
+//!
+//! At the gate the former pass is over: its status and the count are read, and held against what `evaluate` makes of the same. Then the script goes on.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::Timestamp as WallTime;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use platform_kubernetes::ObservedTarget;
+use scaling::hpa::reading::read_document;
+use scaling::hpa::{
+    HpaObservation, HpaPods, HpaSettings, HpaSpec, HpaState, MetricFailure, MetricSamples, Rescale, Scale,
+    evaluate,
+};
+use serde_json::{Value, json};
+use tests::cluster::TestNamespace;
+use vocabulary::{PodCount, Timestamp};
+
+use super::plan::{self, Plan};
+use super::script::{Answer, Script, wall_now};
+use super::verdict::{Verdict, conditions};
+
+/// What `tests/cluster/up` tells kube-controller-manager.
+fn controller_settings() -> HpaSettings {
+    HpaSettings {
+        downscale_stabilization: Duration::from_secs(6),
+        cpu_initialization_period: Duration::from_secs(5),
+        initial_readiness_delay: Duration::from_secs(3),
+        ..HpaSettings::default()
+    }
+}
+
+/// When the controller may have looked at its clock, beside the instant of the last answer.
+const AROUND_MS: [i64; 13] = [0, 15, -15, 40, -40, 80, -80, 130, -130, 200, -200, 300, -300];
+/// A count is written so long after the last answer; what is exact about that is among the instants above.
+const WRITTEN_AFTER: Duration = Duration::from_millis(10);
+/// How many passes of a hundred see a pod change.
+const CHANGES_PERCENT: usize = 18;
+/// When no pass is under way, in milliseconds after the last answer: they are a second apart.
+const BETWEEN_PASSES: RangeInclusive<i128> = 250..=550;
+/// The controller's period.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What came of the comparison so far.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) passes: usize,
+    /// Passes that agree with what was seen a moment earlier or later.
+    pub(crate) explained: Vec<String>,
+    pub(crate) differing: Vec<String>,
+    pub(crate) reasons: BTreeSet<String>,
+}
+
+/// One autoscaler.
+pub(crate) struct Player {
+    plan: Plan,
+    spec: HpaSpec,
+    state: HpaState,
+    script: Script,
+    autoscalers: Api<DynamicObject>,
+    targets: Api<DynamicObject>,
+    /// The place of the metric that is asked for next.
+    next_metric: usize,
+    pass: Option<Pass>,
+    number: usize,
+    is_paused: bool,
+    pub(crate) record: Record,
+}
+
+/// A pass that is under way: what it has seen.
+struct Pass {
+    scale: Scale,
+    answers: Vec<Answer>,
+    answered: WallTime,
+    /// The pods as they are; and as they were, if the script has just changed them.
+    pods: Vec<Vec<Pod>>,
+    /// Whether it was asked if a pod changes after it.
+    is_followed: bool,
+    /// The count that somebody else wrote since the scale was read. A count of this pass is written over it, as Kubernetes does since 1.37.
+    foreign: Option<PodCount>,
+}
+
+impl Player {
+    pub(crate) async fn new(plan: Plan, namespace: &TestNamespace) -> Self {
+        let targets = plan::targets(namespace);
+        let script = Script::begin(namespace.api(), &plan.name, &namespace.name, plan.pods).await;
+        let count = plan.pods.max(1);
+        let target = json!({
+            "apiVersion": plan::target_api_version(), "kind": "Target",
+            "metadata": {"name": plan.name}, "spec": {"replicas": count},
+        });
+        super::create(&targets, target).await;
+        let status = json!({"status": {"replicas": count, "selector": format!("app={}", plan.name)}});
+        let written = targets.patch_status(&plan.name, &PatchParams::default(), &Patch::Merge(status)).await;
+        written.expect("the status of a target can be written");
+        let spec = read_spec(&plan);
+        let autoscalers = plan::autoscalers(namespace);
+        Self {
+            plan,
+            spec,
+            state: HpaState::default(),
+            script,
+            autoscalers,
+            targets,
+            next_metric: 0,
+            pass: None,
+            number: 0,
+            is_paused: false,
+            record: Record::default(),
+        }
+    }
+
+    /// The name by which requests for its metrics are known.
+    pub(crate) fn name(&self) -> &str {
+        &self.plan.name
+    }
+
+    /// Kubernetes' autoscaler is there from now on.
+    pub(crate) async fn begin(&mut self) {
+        super::create(&self.autoscalers, document(&self.plan)).await;
+    }
+
+    /// The controller asks for the next metric.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let metric = self.next_metric;
+        self.next_metric = (metric + 1) % self.spec.metrics.len();
+        if metric == 0 {
+            self.pass_gate().await;
+        }
+        let answer = self.script.answer(&self.plan.spec["metrics"][metric]);
+        if let Some(pass) = &mut self.pass {
+            pass.answers.push(answer.clone());
+            pass.answered = wall_now();
+        }
+        answer
+    }
+
+    async fn pass_gate(&mut self) {
+        let (status, scale) = self.read().await;
+        self.judge(&status, scale.replicas);
+        self.number += 1;
+        self.is_paused = false;
+        // Kubernetes' garbage collector has its own thoughts about pods that are deleted.
+        self.script.read_pods().await;
+        let pods = vec![self.script.pods.clone()];
+        let mut pass = Pass {
+            scale,
+            answers: Vec::new(),
+            answered: wall_now(),
+            pods,
+            is_followed: false,
+            foreign: None,
+        };
+        // Each of several metrics would see the pods at another moment.
+        if self.spec.metrics.len() == 1 && self.script.dice().percent(CHANGES_PERCENT) {
+            self.script.change_a_pod().await;
+            pass.pods.insert(0, self.script.pods.clone());
+        }
+        self.disturb(&mut pass).await;
+        self.pass = Some(pass);
+    }
+
+    /// Somebody else writes the count, or how many pods there are.
+    async fn disturb(&mut self, pass: &mut Pass) {
+        if self.plan.is_disturbed && self.number.is_multiple_of(9) {
+            // Above and below the bounds, within them, and zero, which pauses.
+            let max = self.spec.max.value();
+            let counts = [max + 1, 1, max - 2, 0];
+            let count = PodCount::new(counts[(self.number / 9) % counts.len()]);
+            self.write_count(count).await;
+            self.is_paused = count == PodCount::ZERO;
+            pass.foreign = Some(count);
+        } else if self.script.dice().percent(6) {
+            let present = self.script.dice().below(9);
+            let status = Patch::Merge(json!({"status": {"replicas": present}}));
+            let written = self.targets.patch_status(&self.plan.name, &PatchParams::default(), &status).await;
+            written.expect("the status of a target can be written");
+        }
+    }
+
+    /// Where there are several metrics, pods change while no pass is under way: long after the last one, and before the next.
+    pub(crate) async fn change_between_passes(&mut self) {
+        let Some(pass) = self.pass.as_mut().filter(|pass| !pass.is_followed) else { return };
+        let is_over = pass.answers.len() == self.spec.metrics.len();
+        let ago = wall_now().duration_since(pass.answered);
+        if self.spec.metrics.len() > 1 && is_over && BETWEEN_PASSES.contains(&ago.as_millis()) {
+            pass.is_followed = true;
+            if self.script.dice().percent(CHANGES_PERCENT) {
+                self.script.change_a_pod().await;
+            }
+        }
+    }
+
+    async fn write_count(&self, count: PodCount) {
+        let spec = Patch::Merge(json!({"spec": {"replicas": count.value()}}));
+        let written = self.targets.patch(&self.plan.name, &PatchParams::default(), &spec).await;
+        written.expect("a count can be written");
+    }
+
+    /// What the former pass has left: no other pass is under way.
+    async fn read(&self) -> (Value, Scale) {
+        let autoscaler = self.autoscalers.get(&self.plan.name).await.expect("the autoscaler is there");
+        let target = self.targets.get(&self.plan.name).await.expect("its target is there");
+        let count = |value: &Value| {
+            PodCount::new(u32::try_from(value.as_u64().unwrap_or_default()).unwrap_or_default())
+        };
+        let scale = Scale {
+            replicas: count(&target.data["spec"]["replicas"]),
+            status_replicas: count(&target.data["status"]["replicas"]),
+            selection: scaling::hpa::Selection::Unique,
+        };
+        (autoscaler.data["status"].clone(), scale)
+    }
+
+    /// A target at zero that somebody else put there asks no metrics, so there is no gate: once it is seen to rest, it is ended.
+    pub(crate) async fn resume_if_paused(&mut self) {
+        if !self.is_paused || self.next_metric != 0 {
+            return;
+        }
+        let (status, scale) = self.read().await;
+        let rests = conditions(&status).iter().any(|line| line == "ScalingActive False/ScalingDisabled")
+            && status["currentReplicas"].as_u64().unwrap_or_default() == 0
+            && scale.replicas == PodCount::ZERO;
+        if rests {
+            self.judge(&status, scale.replicas);
+            self.is_paused = false;
+            self.write_count(PodCount::new(3)).await;
+        }
+    }
+
+    /// Holds the former pass against ours.
+    fn judge(&mut self, status: &Value, count: PodCount) {
+        let Some(pass) = self.pass.take() else { return };
+        let theirs = Verdict::of_status(status, count.value());
+        self.record.reasons.extend(theirs.reasons());
+        self.record.passes += 1;
+        let mut first = None;
+        for (seen, pods) in pass.pods.iter().enumerate() {
+            for around in AROUND_MS {
+                let (state, ours) = self.evaluate(&pass, pods, around);
+                if ours == theirs {
+                    if seen != 0 || around != 0 {
+                        let cause = match seen {
+                            0 => format!("its clock was read {around} ms beside the last answer"),
+                            _ => format!(
+                                "the change of a pod was not seen yet, {around} ms beside the last answer"
+                            ),
+                        };
+                        self.record
+                            .explained
+                            .push(format!("{} pass {}: {cause}", self.plan.name, self.number));
+                    }
+                    self.state = state;
+                    return;
+                }
+                first.get_or_insert((state, ours));
+            }
+        }
+        let Some((state, ours)) = first else { return };
+        let answers: Vec<&str> = pass.answers.iter().map(|answer| answer.body.as_str()).collect();
+        let history = self.state.history();
+        self.record.differing.push(format!(
+            "{} pass {} from {:?} at {}\n  theirs {theirs:?}\n  ours   {ours:?}\n  steps  {:?}\n  history {history:?}\n  answers {}\n  pods {}",
+            self.plan.name,
+            self.number,
+            pass.scale,
+            pass.answered,
+            state.reasons(),
+            answers.join("\n          "),
+            shown(&pass.pods[0]),
+        ));
+        self.state = state;
+    }
+
+    /// Our pass over what theirs saw, and those that ask no metric and so come unseen before the next one.
+    fn evaluate(&self, pass: &Pass, pods: &[Pod], around_ms: i64) -> (HpaState, Verdict) {
+        let wall = pass.answered + jiff::SignedDuration::from_millis(around_ms);
+        let now = axis(wall);
+        let selector = LabelSelector {
+            match_labels: Some([("app".to_owned(), self.plan.name.clone())].into()),
+            ..LabelSelector::default()
+        };
+        let observed = ObservedTarget::new(selector, pods, pass.scale.status_replicas);
+        let samples = self.spec.metrics.iter().zip(&pass.answers).map(|(metric, answer)| {
+            let read = if answer.status == 200 {
+                observed.samples(metric, &answer.body, wall, now)
+            } else {
+                Err(answer.body.clone())
+            };
+            read.unwrap_or_else(|words| {
+                MetricSamples::Failed(MetricFailure { reason: metric.failure_reason(), words: words.into() })
+            })
+        });
+        let samples: Vec<MetricSamples> = samples.collect();
+        let target = observed.pods(wall, now);
+        let mut state = self.state.clone();
+        let mut count = pass.scale.replicas;
+        let observation = HpaObservation { scale: pass.scale, pods: &target.pods, samples: &samples };
+        let before = state.desired();
+        let desired = evaluate(&self.spec, &observation, &mut state, now).desired;
+        if desired == count {
+            count = pass.foreign.unwrap_or(count);
+            let asks_nothing = count > self.spec.max || count < self.spec.min || count == PodCount::ZERO;
+            if pass.foreign.is_some() && asks_nothing {
+                count = self.correct(&mut state, Scale { replicas: count, ..pass.scale }, now + PERIOD);
+            }
+        } else if desired > plan::COUNT_MAX {
+            state.note_failed_rescale(before, now + WRITTEN_AFTER);
+            count = pass.foreign.unwrap_or(count);
+        } else {
+            state.note_rescale(&self.spec, Rescale { from: count, to: desired }, now + WRITTEN_AFTER);
+            count = desired;
+        }
+        let verdict = Verdict::of_state(&self.spec, &state, count);
+        (state, verdict)
+    }
+
+    /// A pass that asks no metric.
+    fn correct(&self, state: &mut HpaState, scale: Scale, now: Timestamp) -> PodCount {
+        let nothing = HpaObservation { scale, pods: &HpaPods::default(), samples: &[] };
+        let desired = evaluate(&self.spec, &nothing, state, now).desired;
+        if desired != scale.replicas {
+            let change = Rescale { from: scale.replicas, to: desired };
+            state.note_rescale(&self.spec, change, now + WRITTEN_AFTER);
+        }
+        desired
+    }
+}
+
+/// The wall clock is our axis here.
+fn axis(wall: WallTime) -> Timestamp {
+    Timestamp::from_nanos(u64::try_from(wall.as_nanosecond()).unwrap_or_default())
+}
+
+fn document(plan: &Plan) -> Value {
+    let mut spec = plan.spec.clone();
+    spec["scaleTargetRef"] =
+        json!({"apiVersion": plan::target_api_version(), "kind": "Target", "name": plan.name});
+    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": plan.name}, "spec": spec})
+}
+
+fn read_spec(plan: &Plan) -> HpaSpec {
+    let node = serde_json::from_value(document(plan)).expect("a document");
+    let json = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
+    let read = read_document(&node, json).unwrap_or_else(|problems| panic!("{}: {problems:?}", plan.name));
+    read.value.1.with_settings(controller_settings())
+}
+
+fn shown(pods: &[Pod]) -> String {
+    let pods = pods.iter().map(|pod| {
+        let status = pod.status.clone().unwrap_or_default();
+        let ready = status.conditions.unwrap_or_default();
+        let ready: Vec<String> = ready
+            .iter()
+            .map(|one| format!("{} {} {:?}", one.type_, one.status, one.last_transition_time))
+            .collect();
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let deleted = pod.metadata.deletion_timestamp.is_some();
+        format!("{name} {:?} started {:?} deleted {deleted} {ready:?}", status.phase, status.start_time)
+    });
+    pods.collect::<Vec<_>>().join("\n       ")
+}
