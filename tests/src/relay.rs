@@ -10,6 +10,7 @@ use link::{ByteStream, Dial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use vocabulary::LinkAddress;
 
 /// Names the relay to `harnessed-ebb`.
 pub const VARIABLE: &str = "TEST_LINK_RELAY";
@@ -75,11 +76,11 @@ pub struct RelayDialler {
 }
 
 impl Dial for RelayDialler {
-    fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<ByteStream>> {
+    fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
         let relay = self.relay;
         Box::pin(async move {
             let mut stream = TcpStream::connect(relay).await?;
-            stream.write_all(format!("{address}\n").as_bytes()).await?;
+            stream.write_all(format!("{}\n", address.socket).as_bytes()).await?;
             Ok(stream.into())
         })
     }

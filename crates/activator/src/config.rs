@@ -5,8 +5,9 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use dataplane::{Certificates, ConnectionBudget, MemoryBudget};
+use link::LinkAccess;
 use runtime::Clock;
-use vocabulary::{LinkToken, ReplicaName};
+use vocabulary::ReplicaName;
 
 use crate::metrics::Metrics;
 
@@ -65,8 +66,8 @@ pub struct Listeners {
     pub tls: Option<TlsListener>,
     /// The autoscaler dials this. Every activator has its own: a link belongs to one of them.
     pub link: TcpListener,
-    /// What proves on that socket that a caller is the autoscaler; `None` only where nobody but this machine reaches it.
-    pub link_token: Option<LinkToken>,
+    /// What proves on that socket that a caller is the autoscaler.
+    pub link_access: LinkAccess,
 }
 
 /// Where clients connect that speak TLS, and whom they meet there.

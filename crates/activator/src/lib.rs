@@ -13,6 +13,7 @@ mod doors;
 mod forward;
 mod held;
 mod link;
+mod link_certificates;
 mod metering;
 mod metrics;
 mod outgoing;
@@ -35,12 +36,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::link::LinkAccess;
 use dataplane::{ConnectionBudget, Tls, serve, serve_tls};
 use runtime::vital;
 use tokio::runtime::RuntimeMetrics;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use vocabulary::LinkToken;
 
 use assignments::Assignments;
 use backends::{Backends, WorkerOrder};
@@ -126,7 +127,7 @@ impl Activator {
             ports_at: listeners.requests.local_addr()?.ip(),
             backends,
             listener: listeners.link,
-            token: listeners.link_token,
+            access: listeners.link_access,
             ending: ending.clone(),
             workers: workers.runtimes().to_vec(),
         };
@@ -262,7 +263,7 @@ struct Control {
     ports_at: IpAddr,
     backends: Backends,
     listener: std::net::TcpListener,
-    token: Option<LinkToken>,
+    access: LinkAccess,
     ending: Ending,
     workers: Vec<RuntimeMetrics>,
 }
@@ -295,7 +296,7 @@ impl Control {
         tokio::select! {
             () = metering.run() => {}
             () = pacing => {}
-            never = link.run(listener, self.token) => match never {},
+            never = link.run(listener, self.access) => match never {},
             () = self.ending.link.cancelled() => {}
         }
     }

@@ -14,15 +14,14 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use link::{Accepted, Acceptor, ActivatorOrder, LinkError, Reader, Writer};
+use link::{Accepted, Acceptor, ActivatorOrder, LinkAccess, LinkError, Reader, Writer};
 use runtime::vital;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, LinkToken, LinkVersion, Ownership, ReplicaName, RevisionName,
-    Version,
+    ActivatorHello, ActivatorWord, Assignment, LinkVersion, Ownership, ReplicaName, RevisionName, Version,
 };
 
 use crate::assignments::{Assignments, Forgetting, Outcome};
@@ -84,9 +83,9 @@ impl LinkEnd {
     }
 
     /// Serves links, for ever.
-    pub(crate) async fn run(self: Rc<Self>, listener: TcpListener, token: Option<LinkToken>) -> Infallible {
+    pub(crate) async fn run(self: Rc<Self>, listener: TcpListener, access: LinkAccess) -> Infallible {
         let refused = self.context.metrics.refused_links.clone();
-        let mut acceptor = Acceptor::new(listener, token, refused);
+        let mut acceptor = Acceptor::new(listener, access, refused);
         let mut conversations = JoinSet::new();
         let mut accepted_links = 0;
         loop {

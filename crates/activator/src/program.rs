@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use anyhow::Context;
 use dataplane::{
     ClosedIdleConnections, ConnectionBudget, Drain, MemoryBudget, PAGE_CONNECTIONS_MAX, ServerLimits, Service,
 };
+use link::LinkAccess;
 use runtime::{
     Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, read_address, run_program,
     start_logs, vital,
@@ -18,6 +20,7 @@ use runtime::{
 use tokio::runtime::{Builder, LocalOptions};
 use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
 
+use crate::link_certificates;
 use crate::pages::{AdminPages, MetricsPages};
 use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
 
@@ -29,13 +32,23 @@ const RELEASE_MAX: Duration = Duration::from_secs(30);
 /// How long it accepts connections after that word: as long as a node may take to hear of a change of addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(RELEASE_MAX);
 
+/// What proves that a caller on the link is the autoscaler.
+#[derive(Debug, PartialEq, Eq)]
+enum LinkProof {
+    /// Nothing, so only this machine reaches it.
+    None,
+    Token(LinkToken),
+    /// Its certificate; ours and the authority's lie in this folder.
+    Certificate(PathBuf),
+}
+
 /// What the environment says.
 #[derive(Debug, PartialEq, Eq)]
 struct ProgramConfig {
     name: ReplicaName,
     requests: SocketAddr,
     link: SocketAddr,
-    link_token: Option<LinkToken>,
+    link_proof: LinkProof,
     admin: SocketAddr,
     metrics: SocketAddr,
     workers: usize,
@@ -44,8 +57,8 @@ struct ProgramConfig {
 }
 
 impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS`,
-    /// `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
+    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`,
+    /// `ACTIVATOR_WORKERS`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
     /// Returns every problem at once.
     fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
@@ -58,12 +71,13 @@ impl ProgramConfig {
         }
         let mut address = |key, default| read_address(environment, key, default, &mut problems);
         let requests = address("ACTIVATOR_REQUESTS_ADDRESS", "0.0.0.0:8012");
-        let has_token = environment.get("ACTIVATOR_LINK_TOKEN").is_some_and(|token| !token.is_empty());
+        let is_set = |key: &str| environment.get(key).is_some_and(|text| !text.is_empty());
+        let has_proof = is_set("ACTIVATOR_LINK_TOKEN") || is_set("ACTIVATOR_LINK_TLS");
         let link =
-            address("ACTIVATOR_LINK_ADDRESS", if has_token { "0.0.0.0:8024" } else { "127.0.0.1:8024" });
+            address("ACTIVATOR_LINK_ADDRESS", if has_proof { "0.0.0.0:8024" } else { "127.0.0.1:8024" });
         let admin = address("ACTIVATOR_ADMIN_ADDRESS", "0.0.0.0:8022");
         let metrics = address("ACTIVATOR_METRICS_ADDRESS", "0.0.0.0:9091");
-        let link_token = read_link_token(environment, link, &mut problems);
+        let link_proof = read_link_proof(environment, link, &mut problems);
         let workers = match environment.get("ACTIVATOR_WORKERS").map(|text| (text, text.parse::<usize>())) {
             None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             Some((_, Ok(workers @ 1..=1024))) => workers,
@@ -83,7 +97,7 @@ impl ProgramConfig {
                 name: ReplicaName::new(name),
                 requests,
                 link,
-                link_token,
+                link_proof,
                 admin,
                 metrics,
                 workers,
@@ -95,23 +109,27 @@ impl ProgramConfig {
     }
 }
 
-/// Without a token whoever reaches the link could take over every host, so then only this machine may.
-fn read_link_token(
+/// Without proof whoever reaches the link could take over every host, so then only this machine may.
+fn read_link_proof(
     environment: &BTreeMap<String, String>,
     link: SocketAddr,
     problems: &mut Vec<String>,
-) -> Option<LinkToken> {
-    match environment.get("ACTIVATOR_LINK_TOKEN").filter(|text| !text.is_empty()) {
+) -> LinkProof {
+    let text = |key: &str| environment.get(key).filter(|text| !text.is_empty());
+    if let Some(folder) = text("ACTIVATOR_LINK_TLS") {
+        return LinkProof::Certificate(folder.into());
+    }
+    match text("ACTIVATOR_LINK_TOKEN") {
         Some(text) => match text.parse() {
-            Ok(token) => return Some(token),
+            Ok(token) => return LinkProof::Token(token),
             Err(error) => problems.push(format!("ACTIVATOR_LINK_TOKEN {error}")),
         },
         None if !link.ip().to_canonical().is_loopback() => problems.push(format!(
-            "ACTIVATOR_LINK_ADDRESS is \"{link}\", where strangers could take the link; set ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
+            "ACTIVATOR_LINK_ADDRESS is \"{link}\", where strangers could take the link; set ACTIVATOR_LINK_TLS or ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
         )),
         None => {}
     }
-    None
+    LinkProof::None
 }
 
 /// What `ebb-activator` does: serve until asked to stop, then drain.
@@ -132,7 +150,12 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let registry = MetricsRegistry::default();
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
-    let listeners = Listeners { requests, tls: None, link, link_token: config.link_token };
+    let link_access = match config.link_proof {
+        LinkProof::None => LinkAccess::Anybody,
+        LinkProof::Token(token) => LinkAccess::Token(token),
+        LinkProof::Certificate(folder) => LinkAccess::Tls(link_certificates::keep(folder)?),
+    };
+    let listeners = Listeners { requests, tls: None, link, link_access };
     let metrics = Metrics::register(&registry);
     let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {
@@ -243,8 +266,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "ACTIVATOR_LINK_ADDRESS is \"10.0.0.1:7\", where strangers could take the link; set ACTIVATOR_LINK_TOKEN, \
-              or write \"127.0.0.1:8024\""
+                "ACTIVATOR_LINK_ADDRESS is \"10.0.0.1:7\", where strangers could take the link; set ACTIVATOR_LINK_TLS or \
+              ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
             ]
         );
         let problems = read(&[("ACTIVATOR_LINK_TOKEN", "secret")]).expect_err("no token");

@@ -11,12 +11,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use vocabulary::LinkToken;
 
-use crate::framing::{LinkError, Reader, Writer};
+use crate::framing::{FIRST_FRAME_WITHIN, LinkError, Reader, Writer};
 use crate::refusal::{RefusalReason, Refusals, RefusedLinks};
+use crate::tls::TlsDoor;
 use crate::wire::Message;
 
 /// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler speaks as soon as it is connected, so this many
@@ -35,24 +36,40 @@ pub struct Accepted<In, Out> {
     pub writer: Writer<Out>,
 }
 
+/// What proves that a caller is the autoscaler.
+#[derive(Clone, Debug)]
+pub enum LinkAccess {
+    /// Whoever reaches the listener, so nobody but this machine should.
+    Anybody,
+    /// Its first frame carries this.
+    Token(LinkToken),
+    /// Its certificate.
+    Tls(TlsDoor),
+}
+
+impl From<Option<LinkToken>> for LinkAccess {
+    fn from(token: Option<LinkToken>) -> Self {
+        token.map_or(Self::Anybody, Self::Token)
+    }
+}
+
 /// How it went with a connection that was not a link yet.
 type Admission<In, Out> = Result<Accepted<In, Out>, (SocketAddr, LinkError)>;
 
 /// Accepts links on a listener, one after the other.
 pub struct Acceptor<In, Out> {
     listener: TcpListener,
-    token: Option<LinkToken>,
+    access: LinkAccess,
     refusals: Refusals,
     candidates: JoinSet<Admission<In, Out>>,
     oldest_first: VecDeque<(SocketAddr, AbortHandle)>,
 }
 
 impl<In: Message, Out: Message> Acceptor<In, Out> {
-    /// Takes over a listener. Without a token anybody who reaches it may be the autoscaler, so nobody but this machine should. Whom it refuses it counts
-    /// in `refused`.
-    pub fn new(listener: TcpListener, token: Option<LinkToken>, refused: RefusedLinks) -> Self {
-        let refusals = Refusals::new(refused);
-        Self { listener, token, refusals, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
+    /// Takes over a listener. Whom it refuses it counts in `refused`.
+    pub fn new(listener: TcpListener, access: impl Into<LinkAccess>, refused: RefusedLinks) -> Self {
+        let (access, refusals) = (access.into(), Refusals::new(refused));
+        Self { listener, access, refusals, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
     }
 
     /// The next link: a connection on which a first valid message has arrived. Cancel-safe, and meant to be polled all the
@@ -67,14 +84,14 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
                     Err(_displaced) => {}
                 },
                 connection = self.listener.accept() => match connection {
-                    Ok((stream, peer)) => self.admit(peer, crate::accept_stranger(stream)),
+                    Ok((stream, peer)) => self.admit(peer, stream),
                     Err(error) => Self::pause(&error).await,
                 },
             }
         }
     }
 
-    fn admit(&mut self, peer: SocketAddr, (mut reader, writer): (Reader<In>, Writer<Out>)) {
+    fn admit(&mut self, peer: SocketAddr, stream: TcpStream) {
         self.oldest_first.retain(|(_, candidate)| !candidate.is_finished());
         if self.oldest_first.len() >= CANDIDATES_MAX
             && let Some((peer, oldest)) = self.oldest_first.pop_front()
@@ -82,11 +99,10 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
             oldest.abort();
             self.refusals.note(RefusalReason::Displaced, peer);
         }
-        let token = self.token;
-        let candidate = self.candidates.spawn(async move {
-            let first = reader.first(token).await.map_err(|error| (peer, error))?;
-            Ok(Accepted { first, reader, writer })
-        });
+        let access = self.access.clone();
+        let candidate = self
+            .candidates
+            .spawn(async move { admitted(access, stream).await.map_err(|error| (peer, error)) });
         self.oldest_first.push_back((peer, candidate));
     }
 
@@ -102,6 +118,24 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
         tracing::warn!(error = error as &dyn std::error::Error, "cannot accept a link");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
+}
+
+async fn admitted<In: Message, Out: Message>(
+    access: LinkAccess,
+    stream: TcpStream,
+) -> Result<Accepted<In, Out>, LinkError> {
+    let (stream, token) = match access {
+        LinkAccess::Anybody => (stream.into(), None),
+        LinkAccess::Token(token) => (stream.into(), Some(token)),
+        LinkAccess::Tls(door) => {
+            let proving = tokio::time::timeout(FIRST_FRAME_WITHIN, door.accept(stream)).await;
+            let proved = proving.map_err(|_| LinkError::FirstFrameLate)?;
+            (proved.map_err(LinkError::Unproved)?, None)
+        }
+    };
+    let (mut reader, writer): (Reader<In>, Writer<Out>) = crate::accept_stranger::<In, Out>(stream);
+    let first = reader.first(token).await?;
+    Ok(Accepted { first, reader, writer })
 }
 
 #[cfg(test)]

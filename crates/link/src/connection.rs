@@ -5,11 +5,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use vocabulary::LinkAddress;
 
 pub(crate) type Incoming = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type Outgoing = Box<dyn AsyncWrite + Send + Unpin>;
@@ -46,7 +46,7 @@ impl fmt::Debug for ByteStream {
 /// How a connection to an address is made.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
     /// One attempt. Whoever asks gives it up after [`crate::WRITE_MAX`].
-    fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<ByteStream>>;
+    fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>>;
 }
 
 /// Plain TCP.
@@ -54,7 +54,7 @@ pub trait Dial: fmt::Debug + Send + Sync + 'static {
 pub struct TcpDialler;
 
 impl Dial for TcpDialler {
-    fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<ByteStream>> {
-        Box::pin(async move { Ok(TcpStream::connect(address).await?.into()) })
+    fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
+        Box::pin(async move { Ok(TcpStream::connect(address.socket).await?.into()) })
     }
 }

@@ -62,6 +62,9 @@ pub enum LinkError {
     /// The first frame did not carry the token of the process that was called.
     #[error("the first frame does not carry this process's link token")]
     Unauthorised,
+    /// It did not prove to be an autoscaler.
+    #[error("the peer did not prove to be an autoscaler")]
+    Unproved(#[source] io::Error),
     /// The peer did not read for [`WRITE_MAX`].
     #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
     Stalled,

@@ -6,6 +6,7 @@
 //! * [`PodWord`], [`PodOrder`], [`ActivatorWord`], [`ActivatorOrder`]: what is said, in our own words.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their direction, and cut off a peer
 //!   that is silent, stalled or speaks garbage.
+//! * [`TlsDialler`] and [`TlsDoor`]: how the two ends prove who they are on a cluster.
 //! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
@@ -14,16 +15,18 @@ mod framing;
 mod history;
 mod messages;
 mod refusal;
+mod tls;
 mod wire;
 
 use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 
-pub use accept::{Accepted, Acceptor};
+pub use accept::{Accepted, Acceptor, LinkAccess};
 pub use connection::{ByteStream, Dial, TcpDialler};
 pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;
+pub use tls::{Identity, TlsDialler, TlsDoor, TlsProblem};
 pub use wire::{DETAIL_BYTES_MAX, Message, WireError};
 
 /// The autoscaler's end of a link to a queue-proxy.
@@ -49,7 +52,7 @@ pub async fn dial_with<In: Message, Out: Message>(
     dialler: &dyn Dial,
     address: LinkAddress,
 ) -> Result<(Reader<In>, Writer<Out>), LinkError> {
-    let connecting = tokio::time::timeout(WRITE_MAX, dialler.connect(address.socket));
+    let connecting = tokio::time::timeout(WRITE_MAX, dialler.connect(address));
     let stream = connecting.await.map_err(|_| LinkError::ConnectTimeout)?.map_err(LinkError::Connect)?;
     Ok(over(stream, address.token))
 }

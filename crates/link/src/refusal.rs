@@ -22,6 +22,8 @@ const LOGGED_EVERY: Duration = Duration::from_secs(60);
 pub(crate) enum RefusalReason {
     /// Its first frame carried no token, or a wrong one.
     Token,
+    /// It showed no autoscaler's certificate, or spoke no TLS.
+    Certificate,
     /// It had no first frame in time.
     Late,
     /// Its first frame was none, or longer than a first frame may be.
@@ -31,12 +33,13 @@ pub(crate) enum RefusalReason {
 }
 
 impl RefusalReason {
-    const ALL: [Self; 4] = [Self::Token, Self::Late, Self::Garbage, Self::Displaced];
+    const ALL: [Self; 5] = [Self::Token, Self::Certificate, Self::Late, Self::Garbage, Self::Displaced];
 
     /// What is wrong with a connection that ended so; `None` for one that was merely closed, as health checks do.
     pub(crate) fn of(error: &LinkError) -> Option<Self> {
         match error {
             LinkError::Unauthorised => Some(Self::Token),
+            LinkError::Unproved(_) => Some(Self::Certificate),
             LinkError::FirstFrameLate | LinkError::Silent => Some(Self::Late),
             LinkError::Garbage(_) | LinkError::TooLarge { .. } => Some(Self::Garbage),
             LinkError::Connect(_) | LinkError::ConnectTimeout | LinkError::Stalled | LinkError::Broken(_) => {
@@ -48,6 +51,7 @@ impl RefusalReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",
+            Self::Certificate => "certificate",
             Self::Late => "late",
             Self::Garbage => "garbage",
             Self::Displaced => "displaced",

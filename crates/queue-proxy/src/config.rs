@@ -50,6 +50,8 @@ pub struct Config {
     pub bind: IpAddr,
     /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is given, a random one is announced with them.
     pub link_token: Option<LinkToken>,
+    /// `EBB_LINK_CA`: the authority's certificates, in PEM: who shows an autoscaler's of theirs is the autoscaler. Comes before a token.
+    pub link_ca: Option<String>,
     /// The probes that we run.
     pub probes: Probes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
@@ -196,6 +198,7 @@ const NOT_BUILT: &[(&str, &[&str])] = &[
 const OURS: &[&str] = &[
     "EBB_ADMIN_PORT",
     "EBB_APP_PROTOCOL",
+    "EBB_LINK_CA",
     "EBB_LINK_PORT",
     "EBB_LINK_TOKEN",
     "EBB_STAT_PORT",
@@ -283,6 +286,7 @@ impl Config {
             more_ports: reading.list("EBB_MORE_PORTS"),
             bind: reading.address_or("EBB_BIND", bind),
             link_token: reading.checked("EBB_LINK_TOKEN"),
+            link_ca: reading.text("EBB_LINK_CA").filter(|text| !text.is_empty()).map(str::to_owned),
             probes: Probes::from_reading(reading, app_port, app_protocol),
             announce,
             usage,

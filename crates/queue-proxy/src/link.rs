@@ -7,13 +7,11 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use link::{Accepted, Acceptor, LinkError, PodOrder, RefusedLinks};
+use link::{Accepted, Acceptor, LinkAccess, LinkError, PodOrder, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
 use tracing::{debug, info};
-use vocabulary::{
-    BootId, LinkToken, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts, ResourceUsage,
-};
+use vocabulary::{BootId, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts, ResourceUsage};
 
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -24,7 +22,7 @@ const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
 /// What the link tells of, and what it changes.
 pub(crate) struct Linked {
-    pub(crate) token: Option<LinkToken>,
+    pub(crate) access: LinkAccess,
     pub(crate) refused: RefusedLinks,
     pub(crate) pod: PodName,
     pub(crate) boot: BootId,
@@ -42,7 +40,7 @@ impl Linked {
     /// Answers calls, one at a time, for ever.
     pub(crate) async fn serve(&self, listener: TcpListener) {
         let mut acceptor: Acceptor<PodOrder, PodWord> =
-            Acceptor::new(listener, self.token, self.refused.clone());
+            Acceptor::new(listener, self.access.clone(), self.refused.clone());
         let mut call = None;
         loop {
             let talking = async {

@@ -13,6 +13,7 @@ use dataplane::{
     AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, MemoryBudget,
     PAGE_CONNECTIONS_MAX, ServerLimits, Service, UpstreamLimits, Upstreams, serve,
 };
+use link::{LinkAccess, TlsDoor};
 use runtime::{Clock, RequestLog, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,7 @@ pub struct Bound {
     admin: TcpListener,
     link: TcpListener,
     link_token: Option<LinkToken>,
+    link_access: LinkAccess,
     stat: TcpListener,
     metrics: TcpListener,
 }
@@ -75,13 +77,18 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
     // Whoever hears our announcement knows the token as well.
     let announced = (config.announce == Announce::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
+    let link_access = match &config.link_ca {
+        Some(roots) => LinkAccess::Tls(TlsDoor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
+        None => link_token.into(),
+    };
     let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
     Ok(Bound {
         more: more.collect::<anyhow::Result<_>>()?,
         requests: listen(config.ports.requests, "requests")?,
         admin: listen(config.ports.admin, "admin")?,
-        link: listen_at(link_address(config.bind, link_token), config.ports.link, "link")?,
+        link: listen_at(link_address(config.bind, &link_access), config.ports.link, "link")?,
         link_token,
+        link_access,
         stat: listen(config.ports.stat, "stat")?,
         metrics: listen(config.ports.metrics, "metrics")?,
         config,
@@ -89,11 +96,11 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
     })
 }
 
-/// Without a token anybody who reaches the link port may tell this process what to do, so only its own machine does.
-fn link_address(bind: IpAddr, token: Option<LinkToken>) -> IpAddr {
-    match token {
-        None if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        None | Some(_) => bind,
+/// Without proof anybody who reaches the link port may tell this process what to do, so only its own machine does.
+fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
+    match access {
+        LinkAccess::Anybody if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        LinkAccess::Anybody | LinkAccess::Token(_) | LinkAccess::Tls(_) => bind,
     }
 }
 
@@ -192,7 +199,8 @@ impl Bound {
             left: CancellationToken::new(),
         };
         let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
-        let Self { config, clock, requests, more, admin, link, link_token: _, stat, metrics } = self;
+        let Self { config, clock, requests, more, admin, link, link_token: _, link_access: _, stat, metrics } =
+            self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the end.
@@ -260,7 +268,7 @@ impl Bound {
 
     fn linked(&self, parts: &Parts) -> Linked {
         Linked {
-            token: self.link_token,
+            access: self.link_access.clone(),
             refused: parts.metrics.refused_links(),
             pod: self.config.pod.clone(),
             boot: BootId(random_number()),

@@ -30,7 +30,7 @@ pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use intern::Interner;
 pub use likeness::{LikelyName, likeness, nearest};
-pub use link::{LinkAddress, LinkToken, LinkTokenError};
+pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity};
 pub use ownership::{Bucket, Epoch, Ownership, fnv1a};

@@ -1,7 +1,8 @@
 //! Where a program takes the autoscaler's link, and what proves that a dialler is the autoscaler.
 //!
-//! A link's listener gives away who is told what runs where, so it must know its caller. Until links are encrypted, that is a random number per process: the
-//! process hands it to whoever started it, together with its address, and takes only a connection whose first frame carries it.
+//! A link's listener gives away who is told what runs where, so it must know its caller. On one machine that is a random number per process: the
+//! process hands it to whoever started it, together with its address, and takes only a connection whose first frame carries it. On a cluster it is a
+//! certificate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -93,11 +94,45 @@ pub struct LinkAddress {
     /// What it wants to hear first; `None`: it takes anybody, for only its own machine reaches it.
     #[serde(skip)]
     pub token: Option<LinkToken>,
+    /// What the bytes travel in.
+    #[serde(skip)]
+    pub channel: LinkChannel,
+}
+
+/// What a program may do on links, by its certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRole {
+    /// It decides, and calls everybody else.
+    Autoscaler,
+    /// It holds requests.
+    Activator,
+}
+
+impl LinkRole {
+    /// As it stands in a certificate, among the names of the subject.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Autoscaler => "autoscaler.ebb.dev",
+            Self::Activator => "activator.ebb.dev",
+        }
+    }
+}
+
+/// What the bytes of a link travel in, and by what its two ends know each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkChannel {
+    /// TCP, and a token.
+    #[default]
+    Plain,
+    /// TLS: it wants an autoscaler's certificate, and shows a key that nobody vouches for.
+    TlsOfPod,
+    /// TLS: it wants an autoscaler's certificate, and shows an activator's.
+    TlsOfActivator,
 }
 
 impl From<SocketAddr> for LinkAddress {
     fn from(socket: SocketAddr) -> Self {
-        Self { socket, token: None }
+        Self { socket, token: None, channel: LinkChannel::Plain }
     }
 }
 
@@ -133,7 +168,11 @@ mod tests {
 
     #[test]
     fn neither_logs_nor_pages_show_it() {
-        let address = LinkAddress { socket: ([127, 0, 0, 1], 3).into(), token: TEXT.parse().ok() };
+        let address = LinkAddress {
+            socket: ([127, 0, 0, 1], 3).into(),
+            token: TEXT.parse().ok(),
+            channel: LinkChannel::Plain,
+        };
         let shown = format!("{address:?} {}", serde_json::to_string(&address).expect("plain data"));
         assert!(
             shown.contains("127.0.0.1:3") && !shown.contains("0102") && !shown.contains("[0, 1"),

@@ -39,8 +39,8 @@ impl Hops {
     async fn with_timeouts(app: SocketAddr, timeouts: RequestTimeouts) -> Self {
         let (ports, stop) = start_queue_proxy(app);
         let (reader, mut writer) = ::link::dial(vocabulary::LinkAddress {
-            socket: ([127, 0, 0, 1], ports.link).into(),
             token: ports.link_token,
+            ..SocketAddr::from(([127, 0, 0, 1], ports.link)).into()
         })
         .await
         .unwrap();

@@ -46,7 +46,7 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 fn link_address(listener: &std::net::TcpListener) -> LinkAddress {
-    LinkAddress { socket: listener.local_addr().unwrap(), token: Some(LinkToken::new([7; 16])) }
+    LinkAddress { token: Some(LinkToken::new([7; 16])), ..listener.local_addr().unwrap().into() }
 }
 
 /// An activator with its links.
@@ -81,7 +81,7 @@ impl World {
             requests: requests.try_clone().unwrap(),
             tls: None,
             link,
-            link_token: link_address.token,
+            link_access: link_address.token.into(),
         };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address, link_address, metrics, requests }
@@ -106,7 +106,7 @@ impl World {
             requests: requests.try_clone().unwrap(),
             tls: None,
             link,
-            link_token: link_address.token,
+            link_access: link_address.token.into(),
         };
         let activator = Activator::start(config, listeners).unwrap();
         Self { activator, address: self.address, link_address, metrics, requests }

@@ -352,7 +352,7 @@ impl ActivatorStarter {
         self.started += 1;
         let name = ReplicaName::new(&format!("activator-{}", self.started));
         let link_token = Some(runtime::new_link_token());
-        let address = LinkAddress { socket: link.local_addr()?, token: link_token };
+        let address = LinkAddress { token: link_token, ..link.local_addr()?.into() };
         let facts = ActivatorFacts { name, link: address, life: ActivatorLife::Ready };
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(WORKERS_MAX);
         let config = ActivatorConfig {
@@ -367,7 +367,7 @@ impl ActivatorStarter {
         let requests = requests.try_clone().context("lending the listening socket")?;
         let tls =
             tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
-        let listeners = Listeners { requests, tls, link, link_token };
+        let listeners = Listeners { requests, tls, link, link_access: link_token.into() };
         Ok(RunningActivator {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,

@@ -95,7 +95,7 @@ impl Offer {
 impl ActivatorRecord {
     /// It accepts nothing more as soon as it is somebody else's.
     fn facts(self) -> ActivatorFacts {
-        let link = LinkAddress { socket: self.link, token: self.token };
+        let link = LinkAddress { token: self.token, ..self.link.into() };
         ActivatorFacts { name: self.name, link, life: ActivatorLife::Terminating }
     }
 }

@@ -16,7 +16,7 @@ async fn acceptor_with<In: Message, Out: Message>(
 ) -> (Acceptor<In, Out>, LinkAddress) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let socket = listener.local_addr().unwrap();
-    (Acceptor::new(listener, token, refused), LinkAddress { socket, token })
+    (Acceptor::new(listener, token, refused), LinkAddress { token, ..socket.into() })
 }
 
 fn framed(payload: &[u8]) -> Vec<u8> {

@@ -75,9 +75,9 @@ async fn a_link_is_dialled_by_whatever_dials() {
     impl crate::Dial for Pipe {
         fn connect(
             &self,
-            address: std::net::SocketAddr,
+            address: vocabulary::LinkAddress,
         ) -> futures_util::future::BoxFuture<'static, io::Result<crate::ByteStream>> {
-            assert_eq!(address.port(), 7);
+            assert_eq!(address.socket.port(), 7);
             let stream = self.0.lock().unwrap().take();
             Box::pin(async {
                 match stream {
@@ -90,8 +90,8 @@ async fn a_link_is_dialled_by_whatever_dials() {
     let (near, mut far) = tokio::io::duplex(4096);
     let dialler = Pipe(Some(near).into());
     let address = vocabulary::LinkAddress {
-        socket: ([127, 0, 0, 1], 7).into(),
         token: Some(LinkToken::new(*b"0123456789abcdef")),
+        ..std::net::SocketAddr::from(([127, 0, 0, 1], 7)).into()
     };
     let (_reader, mut writer) = crate::dial_with::<PodWord, PodOrder>(&dialler, address).await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();
@@ -292,7 +292,7 @@ async fn a_refused_connection_is_named() {
 async fn the_first_frame_is_the_message_with_the_token() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let token = LinkToken::new(*b"0123456789abcdef");
-    let address = vocabulary::LinkAddress { socket: listener.local_addr().unwrap(), token: Some(token) };
+    let address = vocabulary::LinkAddress { token: Some(token), ..listener.local_addr().unwrap().into() };
     let (_reader, mut writer) = crate::dial::<PodWord, PodOrder>(address).await.unwrap();
     let (mut far, _) = listener.accept().await.unwrap();
     writer.send(&PodOrder::Heartbeat).await.unwrap();

@@ -49,8 +49,14 @@ impl Index {
 
     /// What stands there.
     pub(crate) fn ports_noted(&mut self, notes: &LeaseNotes) {
-        if self.ports.is_waiting() && self.ports.recorded(&PortNotes::read(notes)) {
-            for revision in self.workloads.keys().cloned().collect::<Vec<_>>() {
+        if !self.ports.is_waiting() {
+            return;
+        }
+        let services = self.services.values().filter_map(adopted);
+        let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
+        let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
+        if self.ports.recorded(&PortNotes::read(notes)) {
+            for revision in waiting {
                 self.revision_changed(&revision);
             }
         }

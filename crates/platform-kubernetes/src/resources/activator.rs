@@ -42,7 +42,7 @@ pub(crate) fn of_pod(pod: &PodRecord) -> Option<ActivatorRecord> {
 
 impl ActivatorRecord {
     pub(crate) fn facts(&self, token: LinkToken) -> ActivatorFacts {
-        let link = LinkAddress { socket: SocketAddr::new(self.address, LINK_PORT), token: Some(token) };
+        let link = LinkAddress { token: Some(token), ..SocketAddr::new(self.address, LINK_PORT).into() };
         ActivatorFacts { name: self.name.clone(), link, life: self.life }
     }
 }

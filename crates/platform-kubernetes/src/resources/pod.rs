@@ -183,8 +183,8 @@ impl PodRecord {
             PodLife::Over => (PodPhase::Terminating, Some(Duration::ZERO)),
         };
         let link = self.queue_proxy.as_ref().zip(self.address).map(|(queue_proxy, address)| LinkAddress {
-            socket: SocketAddr::new(address, queue_proxy.link_port),
             token: queue_proxy.link_token,
+            ..SocketAddr::new(address, queue_proxy.link_port).into()
         });
         let details = [("node", &self.node), ("address", &self.address.map(|address| address.to_string()))];
         let details = details.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));

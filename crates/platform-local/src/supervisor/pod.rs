@@ -225,7 +225,7 @@ impl Pod {
             exits: PodExits::default(),
             link: self
                 .announced
-                .map(|ports| LinkAddress { socket: local(ports.link), token: ports.link_token }),
+                .map(|ports| LinkAddress { token: ports.link_token, ..local(ports.link).into() }),
             outdated: self.template != present_template,
             trouble: self.trouble.clone().or_else(|| self.waits.clone()),
             hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 
 /// Where the autoscaler calls it.
 pub(crate) fn link_address(ports: &QueueProxyAnnouncement) -> LinkAddress {
-    LinkAddress { socket: ([127, 0, 0, 1], ports.link).into(), token: ports.link_token }
+    LinkAddress { token: ports.link_token, ..SocketAddr::from(([127, 0, 0, 1], ports.link)).into() }
 }
 
 /// A queue-proxy with its link.
