@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod relay;
 pub mod slots;
 pub mod strict;
+pub mod traces;
 pub mod wait;
 pub mod world;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use dataplane::{Certificates, ConnectionBudget, MemoryBudget};
 use link::LinkAccess;
-use runtime::Clock;
+use runtime::{Clock, LogFormat, RequestReporting};
+use tokio::sync::watch;
 use vocabulary::ReplicaName;
 
 use crate::metrics::Metrics;
@@ -26,6 +27,10 @@ pub struct ActivatorConfig {
     pub clock: Clock,
     /// What it counts. Register once per process and clone: an activator that takes over goes on with the same counters.
     pub metrics: Metrics,
+    /// What is told about each request. It may change while the activator runs.
+    pub reporting: watch::Receiver<Arc<RequestReporting>>,
+    /// How the lines of its request log look.
+    pub log_format: LogFormat,
 }
 
 /// Limits of what one activator holds. Each is refused with `queue-full` and has a metric.

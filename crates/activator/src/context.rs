@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rand::TryRng;
-use runtime::Clock;
+use runtime::{Clock, LogFormat, RequestReporting};
 use throttling::ReporterSeconds;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 
@@ -24,6 +25,10 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
+    /// What is told about each request.
+    pub(crate) reporting: watch::Receiver<Arc<RequestReporting>>,
+    /// How the lines of the request log look.
+    pub(crate) log_format: LogFormat,
     pub(crate) seconds: ReporterSeconds,
     /// The first second that is not closed yet.
     open_second: AtomicU64,
@@ -56,6 +61,8 @@ impl Context {
             clock: config.clock,
             limits: config.limits,
             metrics: config.metrics,
+            reporting: config.reporting,
+            log_format: config.log_format,
             // Seconds begin when the process's do: one activator that takes over from another in the same process then reports the same seconds, and
             // no request is counted in two of them.
             seconds: ReporterSeconds::since(Timestamp::from_secs(config.clock.now().whole_secs())),

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::assignments::Assignments;
 use crate::context::Context;
+use crate::reporting::Reporter;
 use crate::revision::Revision;
 use crate::stack::Stack;
 
@@ -41,6 +42,7 @@ pub(crate) struct Doors {
     assignments: Arc<Assignments>,
     upstreams: Upstreams,
     connections: Arc<ConnectionBudget>,
+    reporter: Reporter,
     limits: ServerLimits,
     phase: Cell<Phase>,
     /// Of the usual listener.
@@ -61,6 +63,7 @@ impl Doors {
         assignments: Arc<Assignments>,
         upstreams: Upstreams,
         connections: Arc<ConnectionBudget>,
+        reporter: Reporter,
     ) -> Self {
         let limits = ServerLimits { memory: context.limits.unread_memory, ..ServerLimits::default() };
         let main = Drain::within(Arc::clone(&connections));
@@ -69,6 +72,7 @@ impl Doors {
             assignments,
             upstreams,
             connections,
+            reporter,
             limits,
             phase: Cell::default(),
             main,
@@ -94,6 +98,7 @@ impl Doors {
             upstreams: self.upstreams.clone(),
             drain: drain.clone(),
             port,
+            reporter: self.reporter.clone(),
         })
     }
 

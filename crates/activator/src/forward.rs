@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, Expired, Hop, HopFailure, NextHop, Reason, Refusal, Started,
-    Timers, Upstreams, limit_reached, names, text_of_refusals,
+    AppRefusals, Body, BodyGuard, ClientUpgrade, Expired, Hop, HopFailure, NextHop, Reason, Refusal, Span,
+    Started, Timers, Upstreams, limit_reached, names, text_of_refusals,
 };
 use http::{HeaderValue, Response, StatusCode};
 use vocabulary::{Routing, Slice, Timestamp};
@@ -22,6 +22,8 @@ pub(crate) struct Forwarding<'a> {
     pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
+    /// What is told of it, until its answer begins; `None` for nearly all.
+    pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
     pub(crate) app_refusals: AppRefusals,
 }
@@ -90,7 +92,9 @@ impl Forwarding<'_> {
             };
             let (address, way) = (self.exit(seat.address()), seat.way());
             let guard = Guard::new(seat, address, &self.revision, &self.stack.upstreams);
-            place = match self.attempt(address, way, &guard).await? {
+            let outcome = self.attempt(address, way, &guard).await?;
+            self.tell(&outcome, address);
+            place = match outcome {
                 AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
                 AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
@@ -177,10 +181,34 @@ impl Forwarding<'_> {
             Turn::Later(waiting) => waiting,
         };
         self.has_waited = true;
-        match self.timers.limit(waiting.granted()).await {
-            Ok(granted) => granted.map_err(|refused| self.refusal(refused)),
-            Err(expired) => Err(self.no_ready_pod(expired)),
+        if let Some(span) = self.span {
+            span.event_about("waiting", Some(&self.revision.waits_for()));
+            span.note("ebb.cold_start", !self.revision.has_ready_pod());
         }
+        let grant = match self.timers.limit(waiting.granted()).await {
+            Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
+            Err(expired) => return Err(self.no_ready_pod(expired)),
+        };
+        if let Some(span) = self.span {
+            let waited = span.event("granted");
+            span.note("ebb.wait_seconds", waited);
+        }
+        Ok(grant)
+    }
+
+    /// Notes what became of an attempt.
+    fn tell(&mut self, outcome: &AttemptOutcome, address: SocketAddr) {
+        let Some(span) = self.span else { return };
+        let (event, address) = (
+            match outcome {
+                AttemptOutcome::Answer(_) => "answered",
+                AttemptOutcome::NotStarted => "not started",
+                AttemptOutcome::NoRoom => "no room",
+                AttemptOutcome::RefusedByApp => "refused by the app",
+            },
+            address.to_string(),
+        );
+        span.event_about(event, Some(&address));
     }
 
     /// Sends the request once.
@@ -238,6 +266,10 @@ impl Forwarding<'_> {
             }
         }
         guard.answer = Some((response.status(), self.arrived));
+        guard.span = self.span.take();
+        if let Some(span) = &mut guard.span {
+            span.answered(response.status());
+        }
         let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: &self.stack.drain };
         hop.respond(response, guard)
     }
@@ -285,6 +317,8 @@ pub(crate) struct Guard {
     granted_at: Timestamp,
     /// The status of its answer, and when the request arrived.
     answer: Option<(StatusCode, Timestamp)>,
+    /// Over with the last byte of the answer.
+    span: Option<Box<Span>>,
     revision: Arc<Revision>,
     upstreams: Upstreams,
 }
@@ -295,6 +329,7 @@ impl Guard {
             address,
             granted_at: revision.now(),
             answer: None,
+            span: None,
             seat: Some(seat),
             revision: Arc::clone(revision),
             upstreams: upstreams.clone(),

@@ -21,6 +21,7 @@ mod pages;
 mod program;
 mod quota;
 mod replay;
+mod reporting;
 mod revision;
 mod revision_ports;
 mod stack;
@@ -49,6 +50,7 @@ use context::Context;
 use doors::Doors;
 use link::LinkEnd;
 use metering::Metering;
+use reporting::Reporter;
 use revision_ports::RevisionPorts;
 use workers::Threads;
 
@@ -60,6 +62,9 @@ pub use workers::Pulse;
 
 /// How long idle connections of clients are left open in a drain: who uses one in that time is told to reconnect instead of meeting a closed socket.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How long the end of a thread waits for a collector that does not take the last traces.
+const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
 /// How an activator ends, step by step.
 #[derive(Clone)]
@@ -200,8 +205,14 @@ struct Worker {
 
 impl Worker {
     async fn run(self) {
+        let reporter = Reporter::new(&self.context);
+        let tracer = reporter.tracer.clone();
+        let telling = reporter.clone().keep(Arc::clone(&self.context));
+        let telling = tokio::task::spawn_local(vital("the settings of an activator's thread", telling));
+        let tracing = vital("the traces of the activator", tracer.clone().deliver());
+        let tracing = tokio::task::spawn_local(tracing);
         let upstreams = backends::pool(self.context.clock, self.context.limits.unread_memory);
-        let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections);
+        let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections, reporter);
         let drain = doors.main().clone();
         let doors = Rc::new(doors);
         let (stack, limits) = (doors.stack(&drain, None), doors.limits());
@@ -229,7 +240,10 @@ impl Worker {
             () = doors.finished() => {}
             () = self.ending.given_up.cancelled() => {}
         }
-        obeying.abort();
+        tracer.flush(TRACES_LAST_MAX).await;
+        for task in [obeying, telling, tracing] {
+            task.abort();
+        }
         for serving in iter::once(serving).chain(tls_serving) {
             if let Ok(Err(error)) = serving.await {
                 tracing::error!(%error, "the activator could not accept requests");

@@ -132,6 +132,8 @@ mod tests {
             connections: metrics.connection_budget(1_000),
             clock: Clock::start(),
             metrics,
+            reporting: tokio::sync::watch::channel(Arc::default()).1,
+            log_format: runtime::LogFormat::Text,
         }))
     }
 

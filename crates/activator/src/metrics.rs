@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::link::RefusedLinks;
 use dataplane::{
     ClosedIdleConnections, ConnectionBudget, FailedHandshakes, MemoryBudget, Reason, STATUS_CLASSES,
-    status_class,
+    SpanCounts, status_class,
 };
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -62,6 +62,8 @@ pub struct Metrics {
     pub(crate) failed_handshakes: FailedHandshakes,
     unread_memory: Gauge,
     unread_memory_refusals: Counter,
+    pub(crate) spans: SpanCounts,
+    pub(crate) dropped_log_lines: Counter,
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
@@ -93,6 +95,8 @@ impl Metrics {
             failed_handshakes: FailedHandshakes::default(),
             unread_memory: Gauge::default(),
             unread_memory_refusals: Counter::default(),
+            spans: SpanCounts::default(),
+            dropped_log_lines: Counter::default(),
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
@@ -167,6 +171,12 @@ impl Metrics {
             "activator_unread_memory_refusals",
             "Streams broken off because their connection held its part of that memory",
             self.unread_memory_refusals.clone(),
+        );
+        self.spans.register(registry, "activator_");
+        registry.register(
+            "activator_dropped_request_log_lines",
+            "Lines of the request log that were dropped because standard error was not read in time",
+            self.dropped_log_lines.clone(),
         );
         self.add_revision_metrics_to(registry);
     }
@@ -350,7 +360,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 24);
+        assert_eq!(count, 27);
     }
 
     #[test]

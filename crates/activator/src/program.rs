@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,10 +15,11 @@ use dataplane::{
 };
 use link::LinkAccess;
 use runtime::{
-    Clock, Colours, LogFormat, MetricsRegistry, StopRequests, TrustedHosts, read_address, run_program,
-    start_logs, vital,
+    Clock, Colours, LogFormat, MetricsRegistry, Observability, RequestReporting, StopRequests, TrustedHosts,
+    read_address, run_program, start_logs, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::watch;
 use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
 
 use crate::link_certificates;
@@ -43,7 +45,7 @@ enum LinkProof {
 }
 
 /// What the environment says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct ProgramConfig {
     name: ReplicaName,
     requests: SocketAddr,
@@ -54,11 +56,12 @@ struct ProgramConfig {
     workers: usize,
     trusted: TrustedHosts,
     log: String,
+    reporting: RequestReporting,
 }
 
 impl ProgramConfig {
     /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`,
-    /// `ACTIVATOR_WORKERS`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
+    /// `ACTIVATOR_WORKERS`, `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
     /// Returns every problem at once.
     fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
@@ -91,6 +94,10 @@ impl ProgramConfig {
             problems.push(format!("EBB_TRUSTED_HOSTS: {error}"));
             TrustedHosts::default()
         });
+        let reporting = read_reporting(environment).unwrap_or_else(|problem| {
+            problems.push(format!("OBSERVABILITY_CONFIG{problem}"));
+            RequestReporting::default()
+        });
         let log = environment.get("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
         match name {
             Some(name) if problems.is_empty() => Ok(Self {
@@ -103,10 +110,20 @@ impl ProgramConfig {
                 workers,
                 trusted,
                 log,
+                reporting,
             }),
             Some(_) | None => Err(problems),
         }
     }
+}
+
+/// What is told about each request: the same text that queue-proxies have.
+fn read_reporting(environment: &BTreeMap<String, String>) -> Result<RequestReporting, String> {
+    let text = environment.get("OBSERVABILITY_CONFIG").filter(|text| !text.is_empty());
+    let Some(text) = text else { return Ok(RequestReporting::default()) };
+    let settings: Observability = serde_json::from_str(text)
+        .map_err(|error| format!(" is not understood: {error}; write a JSON object"))?;
+    settings.reporting().map_err(|problem| format!(": {problem}"))
 }
 
 /// Without proof whoever reaches the link could take over every host, so then only this machine may.
@@ -165,6 +182,8 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         clock: Clock::start(),
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,
+        reporting: watch::channel(Arc::new(config.reporting)).1,
+        log_format: LogFormat::Text,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));

@@ -326,6 +326,11 @@ impl Revision {
         }
     }
 
+    /// Whether there is one, whatever it has to do.
+    pub(crate) fn has_ready_pod(&self) -> bool {
+        self.state.lock().throttler.has_ready_pod()
+    }
+
     /// The present.
     pub(crate) fn now(&self) -> Timestamp {
         self.context.clock.now()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dataplane::{
     Abort, AppRefusals, Body, Connection, Drain, Forwarded, Held, HopFailure, Reason, Refusal, RequestKind,
-    SecondAttempt, Service, Timers, UnservedRequest, Upstreams, effective_host, note_tls,
+    SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams, effective_host, note_tls,
 };
 use http::{Request, Response};
 use vocabulary::Timestamp;
@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::doors::RevisionPort;
 use crate::forward::{Forwarding, Guard};
 use crate::outgoing::Outgoing;
+use crate::reporting::Reporter;
 use crate::revision::Revision;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's default request timeout, since nobody knows
@@ -31,6 +32,7 @@ pub(crate) struct Stack {
     pub(crate) drain: Drain,
     /// Where it takes requests of one revision alone.
     pub(crate) port: Option<RevisionPort>,
+    pub(crate) reporter: Reporter,
 }
 
 /// What a response carries: its body, and what the request holds until that is sent.
@@ -48,6 +50,7 @@ impl Service for Stack {
         Box::pin(async move {
             let kind = RequestKind::of(&request);
             let arrived = self.context.clock.now();
+            let mut span = self.reporter.tracer.begin(&mut request, &connection);
             if connection.is_encrypted() {
                 note_tls(&mut request);
             }
@@ -56,13 +59,27 @@ impl Service for Stack {
                 // Boxed, because hardly any request has to wait here, and each would have room for it.
                 Destination::Unknown(host) => Box::pin(self.await_revision(&host)).await,
             };
+            let name = revision.as_ref().ok().map(|revision| &revision.name);
+            let line = self.reporter.begin(&request, &connection, name, arrived);
             let answer = match revision {
-                Ok(revision) => self.forwarding(request, revision, arrived, &connection).run().await,
+                Ok(revision) => {
+                    let arrival = Arrival { at: arrived, span: &mut span };
+                    self.forwarding(request, revision, &connection, arrival).run().await
+                }
                 Err(refusal) => Err(HopFailure::Refused(refusal)),
             };
             match answer {
                 Ok(answer) => Ok(answer),
-                Err(HopFailure::Refused(refusal)) => Ok(self.refuse(refusal, kind)),
+                Err(HopFailure::Refused(refusal)) => {
+                    if let Some(span) = &mut span {
+                        span.refused(&refusal);
+                    }
+                    let answer = self.refuse(refusal, kind);
+                    if let Some(line) = line {
+                        line.refused(&answer);
+                    }
+                    Ok(answer)
+                }
                 Err(HopFailure::ClientGone) => Err(Abort),
             }
         })
@@ -70,7 +87,14 @@ impl Service for Stack {
 
     fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
         self.context.metrics.count_refusal(unserved.reason);
+        self.reporter.note_unserved(unserved);
     }
+}
+
+/// When a request arrived, and what is told of it.
+struct Arrival<'s> {
+    at: Timestamp,
+    span: &'s mut Option<Box<Span>>,
 }
 
 /// Where a request goes.
@@ -93,15 +117,19 @@ impl Stack {
     }
 
     /// A request on its way. No async function, which would keep what this one consumes.
-    fn forwarding(
-        &self,
+    fn forwarding<'s>(
+        &'s self,
         request: Request<Body>,
         revision: Arc<Revision>,
-        arrived: Timestamp,
         connection: &Connection,
-    ) -> Forwarding<'_> {
+        arrival: Arrival<'s>,
+    ) -> Forwarding<'s> {
+        let Arrival { at: arrived, span } = arrival;
         // The timers run from arrival: time in a queue counts.
         let timers = Timers::start_at(revision.settings().timeouts, arrived, self.context.clock);
+        if let Some(span) = span {
+            span.note("ebb.revision", revision.name.to_string().as_str());
+        }
         let mut forwarded = Forwarded::new(request);
         let upgrade = forwarded.upgrade.take();
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
@@ -113,6 +141,7 @@ impl Stack {
             upgrade,
             timers,
             arrived,
+            span,
             has_waited: false,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
         }

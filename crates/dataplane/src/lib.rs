@@ -31,6 +31,7 @@ mod sync;
 mod timers;
 #[cfg(feature = "tls")]
 mod tls;
+mod traces;
 mod upgrade;
 mod upstream;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, Expired, Timers};
 #[cfg(feature = "tls")]
 pub use tls::{CertificateFiles, CertificateProblem, Certificates, FailedHandshakes, Tls, note_tls};
+pub use traces::{Attribute, Span, SpanCounts, Tracer};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
     LateBodies, LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,

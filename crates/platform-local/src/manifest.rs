@@ -33,7 +33,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtime::Observability;
+use runtime::{Observability, RequestReporting};
 use scaling::ClusterConfig;
 use vocabulary::RevisionName;
 
@@ -98,6 +98,11 @@ impl Loaded {
             url: placed.service.url(requests),
             host: placed.service.host.clone(),
         })
+    }
+
+    /// What is to be told about each request.
+    pub(crate) fn reporting(&self) -> Arc<RequestReporting> {
+        Arc::new(self.observability.reporting().expect("it was read, and refused if it was not understood"))
     }
 
     /// Every host under which a Service is reached.

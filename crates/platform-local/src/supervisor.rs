@@ -37,7 +37,7 @@ use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformOrder, RouteInF
 use platform::{Platform, Subscription};
 use rand::Rng;
 use rand::rngs::StdRng;
-use runtime::{Clock, vital};
+use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::{HopKey, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
@@ -94,6 +94,7 @@ pub struct LocalConfig {
 pub struct LocalPlatform {
     desk: Arc<Desk>,
     logs: Arc<LogStore>,
+    reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How many autoscalers share this platform.
     autoscalers: usize,
     seats_taken: AtomicU64,
@@ -130,6 +131,7 @@ impl LocalPlatform {
         let (news_in, news) = mpsc::channel(NEWS_WAITING);
         let logs = LogSink::start(std::io::stdout(), config.logs);
         let store = logs.store();
+        let (reporting, told) = watch::channel(loaded.reporting());
         let control_group = config.handover.as_ref().and_then(Handover::control_group);
         let mut supervisor = Supervisor {
             desk: Arc::clone(&desk),
@@ -140,6 +142,7 @@ impl LocalPlatform {
             audience: Audience::new(&config.autoscalers, config.clock.now()),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
             last_good,
+            reporting,
             troubles: Vec::new(),
             warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
             deleted: BTreeMap::new(),
@@ -156,7 +159,8 @@ impl LocalPlatform {
         }
         tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
         let autoscalers = config.autoscalers.len();
-        Ok(Arc::new(Self { desk, logs: store, autoscalers, seats_taken: AtomicU64::default() }))
+        let seats_taken = AtomicU64::default();
+        Ok(Arc::new(Self { desk, logs: store, reporting: told, autoscalers, seats_taken }))
     }
 
     /// Says which activators exist, for the autoscaler to find them.
@@ -167,6 +171,11 @@ impl LocalPlatform {
     /// The last lines that pods printed.
     pub fn logs(&self) -> Arc<LogStore> {
         Arc::clone(&self.logs)
+    }
+
+    /// What is to be told about each request, by what the files say.
+    pub fn reporting(&self) -> watch::Receiver<Arc<RequestReporting>> {
+        self.reporting.clone()
     }
 
     /// Has the files read, even if nothing about them seems to have changed.
@@ -246,6 +255,8 @@ struct Supervisor {
     loaded: Arc<Loaded>,
     /// The same for who reads the files.
     last_good: watch::Sender<Arc<Loaded>>,
+    /// What is told about each request.
+    reporting: watch::Sender<Arc<RequestReporting>>,
     /// What is wrong with the files as they are.
     troubles: Vec<Trouble>,
     warnings: Vec<Trouble>,

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-use runtime::{LoggedRevision, RequestLogTemplate, TrustedHosts};
+use runtime::{LoggedRevision, RequestReporting, TrustedHosts};
 use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
 
 use reading::Reading;
@@ -71,11 +71,11 @@ pub struct Config {
     pub shadowing_headers: ShadowingHeaders,
     /// `EBB_LOG`: a `tracing` filter.
     pub log: String,
-    /// `OBSERVABILITY_CONFIG`: the shape of the request log's lines; `None` where there is none.
-    pub request_log: Option<RequestLogTemplate>,
+    /// `OBSERVABILITY_CONFIG`: what is told about each request.
+    pub reporting: RequestReporting,
     /// `OBSERVABILITY_CONFIG`: whether probes have lines there.
     pub logged_probes: LoggedProbes,
-    /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`, `SERVING_POD_IP`: what its lines say of us.
+    /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`, `SERVING_POD_IP`: what that says of us.
     pub logged_as: LoggedRevision,
 }
 
@@ -266,7 +266,7 @@ impl Config {
             response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
             idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
         };
-        let (request_log, logged_probes) = reading.observability("OBSERVABILITY_CONFIG");
+        let (reporting, logged_probes) = reading.observability("OBSERVABILITY_CONFIG");
         let without_timeout = reading.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
         Self {
             pod: PodName::new(reading.required_text("SERVING_POD")),
@@ -295,7 +295,7 @@ impl Config {
             app_grace: reading.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
             trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
             shadowing_headers,
-            request_log,
+            reporting,
             logged_probes,
             logged_as: reading.logged_revision(),
             log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),

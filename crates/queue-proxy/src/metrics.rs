@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::link::RefusedLinks;
 use dataplane::{
-    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, status_class,
+    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, SpanCounts, status_class,
 };
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -49,6 +49,7 @@ pub(crate) struct Metrics {
     unread_memory: Gauge,
     unread_memory_refusals: Counter,
     dropped_log_lines: Counter,
+    spans: SpanCounts,
     ready: Gauge,
 }
 
@@ -110,6 +111,7 @@ impl Metrics {
             unread_memory: Gauge::default(),
             unread_memory_refusals: Counter::default(),
             dropped_log_lines: Counter::default(),
+            spans: SpanCounts::default(),
             ready: Gauge::default(),
         };
         let concurrency = Gauge::<i64>::default();
@@ -161,6 +163,7 @@ impl Metrics {
             "Lines of the request log that were dropped because standard error was not read in time",
             self.dropped_log_lines.clone(),
         );
+        self.spans.register(registry, "");
     }
 
     fn add_memory_to(&self, registry: &mut Registry) {
@@ -205,6 +208,11 @@ impl Metrics {
     /// The counter of lines of the request log that nobody read in time.
     pub(crate) fn dropped_log_lines(&self) -> Counter {
         self.dropped_log_lines.clone()
+    }
+
+    /// The counters of traces.
+    pub(crate) fn spans(&self) -> SpanCounts {
+        self.spans.clone()
     }
 
     /// The counter of callers on the link port who were not the autoscaler.

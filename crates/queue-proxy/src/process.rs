@@ -11,10 +11,13 @@ use std::time::Duration;
 use anyhow::Context;
 use dataplane::{
     AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, MemoryBudget,
-    PAGE_CONNECTIONS_MAX, ServerLimits, Service, UpstreamLimits, Upstreams, serve,
+    PAGE_CONNECTIONS_MAX, ServerLimits, Service, Tracer, UpstreamLimits, Upstreams, serve,
 };
 use link::{LinkAccess, TlsDoor};
-use runtime::{Clock, RequestLog, StopRequests, TrustedHosts, descriptor_limit, new_link_token, vital};
+use runtime::{
+    Clock, LogFormat, LoggedRevision, RequestLog, StopRequests, TrustedHosts, descriptor_limit,
+    new_link_token, vital,
+};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -42,6 +45,9 @@ const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_
 /// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket, so only one that is gone, or means ill, takes
 /// longer.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// How long the end of this process, and so of its pod, waits for a collector that does not take the last traces.
+const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
 /// How a queue-proxy ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +130,7 @@ struct Parts {
     drain: Drain,
     /// Where the connections to the small pages are counted.
     pages: Drain,
+    tracer: Tracer,
     memory: &'static MemoryBudget,
     leaving: CancellationToken,
     left: CancellationToken,
@@ -192,6 +199,7 @@ impl Bound {
             health: Health::new(),
             settings: Rc::new(Settings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
+            tracer: self.tracer(&metrics),
             metrics,
             pages: Drain::within(pages),
             memory: MemoryBudget::of_process(runtime::memory_limit()),
@@ -218,12 +226,15 @@ impl Bound {
         let load = Rc::clone(&parts.load);
         let _seconds = Task::new(async move { load.keep().await });
         let usage = Rc::clone(&parts.usage);
+        let _traces = config.reporting.traces.is_some().then(|| Task::new(parts.tracer.clone().deliver()));
         let _usage = (config.usage == UsageSource::Stdin).then(|| Task::new(usage::read_stdin(usage)));
         // Whoever is cancelled is so for good: the process ends, and its exit code says why.
-        tokio::select! {
+        let ended = tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => Ended::Unhealthy(unhealthy),
             () = parts.leave(&config, clock) => Ended::Drained,
-        }
+        };
+        parts.tracer.flush(TRACES_LAST_MAX).await;
+        ended
     }
 
     /// One for each port of the app, in the order of its listeners. All share what limits requests and what measures them: they run in one app.
@@ -254,15 +265,36 @@ impl Bound {
                 drain: parts.drain.clone(),
                 app: AppEnd::new(upstreams.clone(), port, protocol),
                 logging: logging.clone(),
+                tracer: parts.tracer.clone(),
             })
         });
         stacks.collect()
     }
 
+    /// With the attributes that Knative's queue-proxy has.
+    fn tracer(&self, metrics: &Metrics) -> Tracer {
+        let LoggedRevision { name, namespace, service, configuration, pod_name, pod_ip: _ } =
+            &self.config.logged_as;
+        let program = [
+            ("service.name", "queue-proxy"),
+            ("service.version", env!("CARGO_PKG_VERSION")),
+            ("service.instance.id", pod_name),
+            ("k8s.namespace.name", namespace),
+            ("k8s.pod.name", pod_name),
+            ("kn.service.name", service),
+            ("kn.configuration.name", configuration),
+            ("kn.revision.name", name),
+        ];
+        let tracer = Tracer::new(self.clock, &program, metrics.spans());
+        tracer.follow(self.config.reporting.traces.as_ref());
+        tracer
+    }
+
     fn logging(&self, parts: &Parts) -> Option<Logging> {
-        let Config { request_log, logged_probes, logged_as, .. } = &self.config;
-        let template = request_log.clone()?;
-        let log = RequestLog::new(template, logged_as.clone(), parts.metrics.dropped_log_lines());
+        let Config { reporting, logged_probes, logged_as, .. } = &self.config;
+        let template = reporting.log.clone()?;
+        let log =
+            RequestLog::new(template, logged_as.clone(), LogFormat::Text, parts.metrics.dropped_log_lines());
         Some(Logging::new(log, *logged_probes, self.clock))
     }
 

@@ -13,13 +13,13 @@ use std::rc::Rc;
 
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held,
-    Hop, HopFailure, NextHop, Permit, Protocol, RequestKind, SecondAttempt, SendError, SendErrorKind,
-    Service, Timers, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
-    strip_refusal, strip_shadowing, translate,
+    Hop, HopFailure, NextHop, Permit, Protocol, Refusal, RequestKind, SecondAttempt, SendError,
+    SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for,
+    set_host, strip_internal, strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use runtime::Clock;
 use throttling::Origin;
 use vocabulary::{RequestTimeouts, Routing, Timestamp};
@@ -48,6 +48,7 @@ pub(crate) struct Stack {
     pub(crate) app: AppEnd,
     /// `None` where there is no request log.
     pub(crate) logging: Option<Rc<Logging>>,
+    pub(crate) tracer: Tracer,
 }
 
 /// Where a request comes from, as far as it was proved.
@@ -68,6 +69,37 @@ pub(crate) struct InFlight {
     metrics: Rc<Metrics>,
     outcome: Outcome,
     line: Option<Box<Line>>,
+    /// `None` for nearly all: without settings, and for those whose trace is not kept.
+    span: Option<Box<Span>>,
+}
+
+impl InFlight {
+    /// It has its slot, and goes to the app.
+    fn admitted(&mut self, permit: Option<Permit>) {
+        self.permit = permit;
+        if let Some(span) = &mut self.span {
+            let queued = span.event("admitted");
+            span.note("ebb.queue_seconds", queued);
+        }
+    }
+
+    /// The app's answer begins.
+    fn answered(&mut self, status: StatusCode) {
+        self.outcome = Outcome::Answered(status);
+        if let Some(span) = &mut self.span {
+            let took = span.event("answered");
+            span.note("ebb.app_seconds", took);
+            span.answered(status);
+        }
+    }
+
+    /// There is no answer but ours.
+    fn refused(&mut self, refusal: &Refusal) {
+        self.outcome = Outcome::Refused(refusal.reason);
+        if let Some(span) = &mut self.span {
+            span.refused(refusal);
+        }
+    }
 }
 
 impl BodyGuard for InFlight {
@@ -155,13 +187,19 @@ impl Stack {
             ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
             ShadowingHeaders::Keep => {}
         }
+        let is_probe = sender == Sender::Hop && gate::is_probe(request.headers());
+        // Before the line in the log, which names the trace.
+        let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
         // A probe is answered from what is known, before anything is allocated for it.
-        if sender == Sender::Hop && gate::is_probe(request.headers()) {
+        if is_probe {
             let answer = gate::answer(request.headers(), self.health.state()).map(Self::without_guard);
             return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
+            if let Some(mut span) = span {
+                span.answered(StatusCode::OK);
+            }
             return Err(logging::at_once(line, Response::new(Self::without_guard(Body::empty()))));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
@@ -172,7 +210,7 @@ impl Stack {
         let timers = Timers::start(self.timeouts, self.clock);
         let admission = admission_of(sender, &request);
         let mut in_flight = self.count(&admission, timers.started_at());
-        in_flight.line = line;
+        (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
         let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
@@ -192,7 +230,7 @@ impl Stack {
         async move {
             let refusals = Cell::new(0);
             let exchange = async {
-                begun.in_flight.permit = self.admit(&begun.admission).await?;
+                begun.in_flight.admitted(self.admit(&begun.admission).await?);
                 match self.app.send(begun.protocol, begun.request).await {
                     Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
                         if begun.admission.sender == Sender::Client =>
@@ -214,7 +252,7 @@ impl Stack {
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
             let failure = match answered {
                 Ok(mut response) => {
-                    in_flight.outcome = Outcome::Answered(response.status());
+                    in_flight.answered(response.status());
                     // An app that said "not started" would have its request sent elsewhere again and again.
                     strip_refusal(response.headers_mut());
                     match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
@@ -224,7 +262,7 @@ impl Stack {
                 }
                 Err(failure) => {
                     if let HopFailure::Refused(refusal) = &failure {
-                        in_flight.outcome = Outcome::Refused(refusal.reason);
+                        in_flight.refused(refusal);
                     }
                     failure
                 }
@@ -259,6 +297,7 @@ impl Stack {
             metrics: Rc::clone(&self.metrics),
             outcome: Outcome::Cancelled,
             line: None,
+            span: None,
         }
     }
 

@@ -11,6 +11,13 @@ pub fn new_link_token() -> LinkToken {
     LinkToken::new(bytes)
 }
 
+/// What a generator of random numbers begins with.
+pub fn new_seed() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    SysRng.try_fill_bytes(&mut bytes).expect("the kernel gives random bytes");
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

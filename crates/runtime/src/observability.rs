@@ -2,8 +2,10 @@
 //! `ebb up` hands them on.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::request_log::{REQUEST_LOG_TEMPLATE, RequestLogTemplate};
+use crate::traces::{TracePlan, TracingProblem, TracingSettings};
 
 /// See the module. Keys that are not here ask for nothing of ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,12 +21,24 @@ pub struct Observability {
     pub tracing: TracingSettings,
 }
 
-/// Where traces go.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TracingSettings {
-    /// Over what: nothing, or `none`, means that there are none.
-    pub protocol: String,
+/// What [`Observability`] means.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestReporting {
+    /// The shape of the request log's lines, if there are to be any.
+    pub log: Option<RequestLogTemplate>,
+    /// Where traces go, if there are to be any.
+    pub traces: Option<TracePlan>,
+}
+
+/// What is wrong with [`Observability`], and with which part.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ObservabilityProblem {
+    /// The shape of the request log's lines.
+    #[error("requestLogTemplate {0}")]
+    Template(String),
+    /// Where traces go.
+    #[error("tracing.{field} {0}", field = .0.field())]
+    Tracing(#[from] TracingProblem),
 }
 
 impl Default for Observability {
@@ -39,9 +53,15 @@ impl Default for Observability {
 }
 
 impl Observability {
-    /// Whether there are to be traces.
-    pub fn asks_for_traces(&self) -> bool {
-        !["", "none"].contains(&self.tracing.protocol.as_str())
+    /// Whether anything is told about requests.
+    pub fn asks_for_anything(&self) -> bool {
+        self.enable_request_log || !["", "none"].contains(&self.tracing.protocol.as_str())
+    }
+
+    /// What it means.
+    pub fn reporting(&self) -> Result<RequestReporting, ObservabilityProblem> {
+        let log = self.request_log().map_err(ObservabilityProblem::Template)?;
+        Ok(RequestReporting { log, traces: self.tracing.plan()? })
     }
 
     /// The shape of the lines, if there are to be any. An error says what is wrong with it.

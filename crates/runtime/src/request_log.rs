@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, Uri, Version};
 use prometheus_client::metrics::counter::Counter;
 
-use crate::logs::Lossy;
+use crate::logs::{LogFormat, Lossy, timestamp};
 use template::{Escaped, Field, Part, ResponseField};
 
 pub use template::RequestLogTemplate;
@@ -57,6 +57,7 @@ struct Shared {
     template: RequestLogTemplate,
     revision: LoggedRevision,
     output: RefCell<Lossy<io::Stderr>>,
+    format: LogFormat,
     dropped: Counter,
 }
 
@@ -87,6 +88,7 @@ pub struct RequestLogLine {
     text: String,
     gaps: Vec<(usize, ResponseField)>,
     answer: Answer,
+    is_wanted: bool,
 }
 
 /// What becomes of a request.
@@ -98,17 +100,27 @@ struct Answer {
 }
 
 impl RequestLog {
-    /// Lines for standard error; those that nobody read in time are counted in `dropped`.
-    pub fn new(template: RequestLogTemplate, revision: LoggedRevision, dropped: Counter) -> Self {
+    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that nobody read in time are counted in `dropped`.
+    pub fn new(
+        template: RequestLogTemplate,
+        revision: LoggedRevision,
+        format: LogFormat,
+        dropped: Counter,
+    ) -> Self {
         let notice = |lines| {
             format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
         };
         let output = RefCell::new(Lossy::new(io::stderr(), notice));
-        Self(Rc::new(Shared { template, revision, output, dropped }))
+        Self(Rc::new(Shared { template, revision, output, format, dropped }))
     }
 
     /// Begins the line of a request.
     pub fn begin(&self, request: LoggedRequest<'_>) -> RequestLogLine {
+        self.begin_for(&self.0.revision, request)
+    }
+
+    /// The same, where each request may be another revision's.
+    pub fn begin_for(&self, revision: &LoggedRevision, request: LoggedRequest<'_>) -> RequestLogLine {
         let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
         for part in self.0.template.parts() {
             match part {
@@ -116,18 +128,26 @@ impl RequestLog {
                 Part::Field { field: Field::Response(field), .. } => gaps.push((text.len(), *field)),
                 Part::Field { field, is_escaped: true } => {
                     // A string takes whatever is written to it.
-                    let _ = request.write(field, &self.0.revision, &mut Escaped(&mut text));
+                    let _ = request.write(field, revision, &mut Escaped(&mut text));
                 }
                 Part::Field { field, is_escaped: false } => {
-                    let _ = request.write(field, &self.0.revision, &mut text);
+                    let _ = request.write(field, revision, &mut text);
                 }
             }
         }
         let answer = Answer { code: 0, size: 0, latency: Duration::ZERO };
-        RequestLogLine { log: self.clone(), text, gaps, answer }
+        RequestLogLine { log: self.clone(), text, gaps, answer, is_wanted: true }
     }
 
     fn write(&self, line: &str) {
+        let object;
+        let line = match self.0.format {
+            LogFormat::Text => line,
+            LogFormat::Json => {
+                object = within_json(&self.0.revision.pod_name, line);
+                &object
+            }
+        };
         let mut output = self.0.output.borrow_mut();
         // Whoever closed standard error does not want to know.
         let _ = output.write(line.as_bytes());
@@ -151,6 +171,11 @@ impl RequestLogLine {
         self.answer.latency = latency;
     }
 
+    /// Somebody else writes the line of this request.
+    pub fn forget(mut self) {
+        self.is_wanted = false;
+    }
+
     fn render(&self) -> String {
         let mut line = String::with_capacity(self.text.len() + 64);
         let mut from = 0;
@@ -170,7 +195,9 @@ impl RequestLogLine {
 
 impl Drop for RequestLogLine {
     fn drop(&mut self) {
-        self.log.write(&self.render());
+        if self.is_wanted {
+            self.log.write(&self.render());
+        }
     }
 }
 
@@ -204,6 +231,18 @@ impl LoggedRequest<'_> {
             Field::TraceId => out.write_str(trace_id(headers)),
         }
     }
+}
+
+/// A line where every line is JSON.
+fn within_json(source: &str, line: &str) -> String {
+    let mut text = String::with_capacity(line.len() + 128);
+    // A string takes whatever is written to it.
+    let _ = write!(text, "{{\"timestamp\":\"{}\",\"source\":\"", timestamp());
+    let _ = Escaped(&mut text).write_str(source);
+    text.push_str("\",\"stream\":\"request-log\",\"line\":\"");
+    let _ = Escaped(&mut text).write_str(line.trim_end_matches('\n'));
+    text.push_str("\"}\n");
+    text
 }
 
 fn target(uri: &Uri) -> &str {

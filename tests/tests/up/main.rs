@@ -19,3 +19,4 @@ mod slots;
 mod system_vectors;
 mod take_over;
 mod tls;
+mod traces;

@@ -14,7 +14,11 @@ fn context(limits: Limits) -> Arc<Context> {
     let metrics = Metrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("test");
     let (connections, clock) = (Arc::default(), Clock::start());
-    Arc::new(Context::new(ActivatorConfig { name, workers: 1, limits, connections, clock, metrics }))
+    let reporting = tokio::sync::watch::channel(Arc::default()).1;
+    let log_format = runtime::LogFormat::Text;
+    let config =
+        ActivatorConfig { name, workers: 1, limits, connections, clock, metrics, reporting, log_format };
+    Arc::new(Context::new(config))
 }
 
 /// A body of the given pieces, and trailers.

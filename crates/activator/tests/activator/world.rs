@@ -76,6 +76,8 @@ impl World {
             clock: Clock::start(),
             connections: counts.connection_budget(20_000),
             metrics: counts,
+            reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
+            log_format: runtime::LogFormat::Text,
         };
         let listeners = Listeners {
             requests: requests.try_clone().unwrap(),
@@ -100,6 +102,8 @@ impl World {
             clock: Clock::start(),
             connections: counts.connection_budget(20_000),
             metrics: counts,
+            reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
+            log_format: runtime::LogFormat::Text,
         };
         let requests = self.requests.try_clone().unwrap();
         let listeners = Listeners {

@@ -18,7 +18,8 @@ use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
 use platform::Platform;
 use platform_local::{Loaded, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
-use runtime::{Clock, DescriptorLimit, MetricsRegistry};
+use runtime::{Clock, DescriptorLimit, LogFormat, MetricsRegistry, RequestReporting};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
@@ -199,10 +200,9 @@ impl Parts {
             clock,
             metrics: activator_metrics,
             connections,
-            limits: Limits {
-                unread_memory: MemoryBudget::of_process(runtime::memory_limit()),
-                ..Limits::default()
-            },
+            limits: limits(),
+            reporting: platform.reporting(),
+            log_format: super::format_of(options.log_format),
             at_once: options.activators,
             started: names_given,
         };
@@ -340,6 +340,9 @@ struct ActivatorStarter {
     connections: Arc<ConnectionBudget>,
     /// Of each; what connections hold unread is bounded for all of them together.
     limits: Limits,
+    /// What they tell about each request.
+    reporting: watch::Receiver<Arc<RequestReporting>>,
+    log_format: LogFormat,
     /// How many accept at once; they share the machine's cores.
     at_once: usize,
     started: u64,
@@ -362,6 +365,8 @@ impl ActivatorStarter {
             connections: Arc::clone(&self.connections),
             clock: self.clock,
             metrics: self.metrics.clone(),
+            reporting: self.reporting.clone(),
+            log_format: self.log_format,
         };
         let Entrances { requests, tls } = &self.entrances;
         let requests = requests.try_clone().context("lending the listening socket")?;
@@ -382,6 +387,11 @@ fn log_options(options: &UpOptions) -> LogOptions {
         format: super::format_of(options.log_format),
         patience: options.log_patience.or(of_terminal),
     }
+}
+
+/// Those of each activator; what HTTP/2 connections hold is bounded for all of the process.
+fn limits() -> Limits {
+    Limits { unread_memory: MemoryBudget::of_process(runtime::memory_limit()), ..Limits::default() }
 }
 
 fn autoscaler_name(index: usize) -> ReplicaName {

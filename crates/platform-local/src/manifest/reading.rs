@@ -14,7 +14,7 @@ use vocabulary::RevisionName;
 use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
 use crate::manifest::fields::{Report, did_you_mean};
-use crate::manifest::observability::{self, OBSERVABILITY_NAME};
+use crate::manifest::observability::{self, OBSERVABILITY_NAME, OLDER_TRACING_NAME};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
 use crate::manifest::yaml::{self, Node, Place, Value};
@@ -317,7 +317,11 @@ impl Reading {
         let warnings = unused.map(|(name, placed)| {
             let near = did_you_mean(&name.name, [CONFIG_MAP_NAME, OBSERVABILITY_NAME].into_iter());
             let near = if name.kind == DataKind::ConfigMap { near.as_str() } else { "" };
-            let message = format!("{name} has no effect: no Service there refers to it{near}");
+            let message = if name.kind == DataKind::ConfigMap && name.name == OLDER_TRACING_NAME {
+                observability::instead_of_older_tracing()
+            } else {
+                format!("{name} has no effect: no Service there refers to it{near}")
+            };
             Trouble { file: placed.file.clone(), place: Some(placed.place), message }
         });
         let warnings: Vec<Trouble> = warnings.collect();

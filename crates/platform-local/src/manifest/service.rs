@@ -202,7 +202,7 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
 
 fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
     // What is off is left out, so that to write down a default starts no new pods.
-    let observability = owner.observability.enable_request_log.then(|| owner.observability.clone());
+    let observability = owner.observability.asks_for_anything().then(|| owner.observability.clone());
     let mut template = Template { observability, ..Template::default() };
     let mut settings = read_settings(&[], owner, &mut Report::about(report.file()));
     let mut deadline = PROGRESS_DEADLINE_DEFAULT;

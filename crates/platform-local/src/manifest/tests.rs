@@ -1,6 +1,7 @@
 mod containers;
 mod env;
 mod hpa;
+mod observability;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

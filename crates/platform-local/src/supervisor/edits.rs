@@ -38,6 +38,10 @@ impl Supervisor {
             self.surface.cluster = loaded.cluster.clone();
             self.audience.note_topic(Topic::Config);
         }
+        if loaded.observability != self.loaded.observability {
+            tracing::info!("the ConfigMap config-observability changed");
+            self.reporting.send_replace(loaded.reporting());
+        }
         log_edits(&self.loaded, &loaded);
         self.apply(&loaded);
         self.last_good.send_replace(Arc::clone(&loaded));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-use runtime::{LoggedRevision, Observability, RequestLogTemplate};
+use runtime::{LoggedRevision, Observability, RequestReporting, TracingProblem, TracingSettings};
 use serde_json::Value;
 use vocabulary::{format_duration, nearest, parse_duration};
 
@@ -55,27 +55,26 @@ impl<'e> Reading<'e> {
         }
     }
 
-    /// Knative's settings of the request log. Of what else stands there, what is not built yet is told.
-    pub(super) fn observability(&mut self, name: &str) -> (Option<RequestLogTemplate>, LoggedProbes) {
+    /// Knative's settings of what is told about each request. A protocol of traces that is not ours is no reason to serve nobody: it may be meant for others.
+    pub(super) fn observability(&mut self, name: &str) -> (RequestReporting, LoggedProbes) {
         let Some(text) = self.text(name).filter(|text| !text.is_empty()) else { return Default::default() };
-        let settings: Observability = match serde_json::from_str(text) {
+        let mut settings: Observability = match serde_json::from_str(text) {
             Ok(settings) => settings,
             Err(error) => {
                 self.problem(format!("{name} is not understood: {error}; write a JSON object"));
                 return Default::default();
             }
         };
-        if settings.asks_for_traces() {
-            self.findings.warnings.push(format!("{name}: tracing has no effect yet"));
+        if let Err(problem @ TracingProblem::Protocol(_)) = settings.tracing.plan() {
+            self.findings.warnings.push(format!("{name}: tracing.protocol {problem}; there are no traces"));
+            settings.tracing = TracingSettings::default();
         }
         let probes = if settings.enable_probe_request_log { LoggedProbes::All } else { LoggedProbes::None };
-        match settings.request_log() {
-            Ok(template) => (template, probes),
-            Err(what) => {
-                self.problem(format!("{name}: requestLogTemplate {what}"));
-                (None, probes)
-            }
-        }
+        let reporting = settings.reporting().unwrap_or_else(|problem| {
+            self.problem(format!("{name}: {problem}"));
+            RequestReporting::default()
+        });
+        (reporting, probes)
     }
 
     pub(super) fn logged_revision(&self) -> LoggedRevision {

@@ -143,7 +143,7 @@ fn what_is_not_built_yet_is_accepted_and_said() {
         warnings,
         [
             "ENABLE_HTTP2_AUTO_DETECTION has no effect yet",
-            "OBSERVABILITY_CONFIG: tracing has no effect yet",
+            "OBSERVABILITY_CONFIG: tracing.protocol is \"grpc\"; write \"http/protobuf\" (OTLP over HTTP, which collectors take at port 4318) or \"none\"; there are no traces",
             "SERVING_READINESS_PROBE asks over HTTPS; only whether the port accepts connections is checked",
         ]
     );
@@ -151,13 +151,13 @@ fn what_is_not_built_yet_is_accepted_and_said() {
 
 #[test]
 fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
-    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{}")]).request_log, None);
-    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{\"requestLogTemplate\":\"x\"}")]).request_log, None);
+    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{}")]).reporting.log, None);
+    assert_eq!(read(&[("OBSERVABILITY_CONFIG", "{\"requestLogTemplate\":\"x\"}")]).reporting.log, None);
     let config = read(&[
         ("OBSERVABILITY_CONFIG", "{\"enableRequestLog\":true,\"enableProbeRequestLog\":true,\"metrics\":{}}"),
         ("SERVING_POD_IP", "10.0.0.7"),
     ]);
-    assert!(config.request_log.is_some());
+    assert!(config.reporting.log.is_some());
     assert_eq!(config.logged_probes, LoggedProbes::All);
     assert_eq!(
         (config.logged_as.pod_name.as_str(), config.logged_as.pod_ip.as_str()),
@@ -180,4 +180,26 @@ fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
 fn a_variable_that_is_like_none_of_ours_gets_no_guess() {
     let findings = Config::read(&environment(&[("EBB_QQQQQQQQQQ", "1")])).expect_err("unknown");
     assert_eq!(findings.problems, ["EBB_QQQQQQQQQQ is unknown"]);
+}
+
+#[test]
+fn traces_are_off_until_knatives_settings_turn_them_on() {
+    assert_eq!(
+        read(&[("OBSERVABILITY_CONFIG", "{\"tracing\":{\"protocol\":\"none\"}}")]).reporting.traces,
+        None
+    );
+    // As Knative's controller writes them, and as later ones may.
+    for rate in ["sampling_rate", "samplingRate"] {
+        let text = format!(
+            "{{\"tracing\":{{\"protocol\":\"http/protobuf\",\"endpoint\":\"http://collector:4318/v1/traces\",\"{rate}\":0.5}}}}"
+        );
+        let traces = read(&[("OBSERVABILITY_CONFIG", &text)]).reporting.traces.expect("traces");
+        assert_eq!(traces.endpoint.to_string(), "http://collector:4318/v1/traces");
+        assert_eq!(Some(traces.sampling), runtime::SampleRate::new(0.5));
+    }
+    let text = "{\"tracing\":{\"protocol\":\"http/protobuf\",\"endpoint\":\"https://collector\"}}";
+    let findings =
+        Config::read(&environment(&[("OBSERVABILITY_CONFIG", text)])).expect_err("no TLS is spoken");
+    let expected = "OBSERVABILITY_CONFIG: tracing.endpoint is \"https://collector\"; traces are sent over HTTP without TLS";
+    assert!(findings.problems.len() == 1 && findings.problems[0].starts_with(expected), "{findings:?}");
 }

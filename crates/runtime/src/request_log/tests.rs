@@ -3,7 +3,7 @@ use super::*;
 fn line(template: &str, headers: &[(&'static str, &'static str)]) -> String {
     let template = RequestLogTemplate::parse(template).expect("it is understood");
     let revision = LoggedRevision { name: "hello-00001".to_owned(), ..LoggedRevision::default() };
-    let log = RequestLog::new(template, revision, Counter::default());
+    let log = RequestLog::new(template, revision, LogFormat::Text, Counter::default());
     let headers = headers
         .iter()
         .map(|(name, value)| ((*name).parse().expect("a name"), (*value).parse().expect("a value")))

@@ -1,0 +1,119 @@
+//! What becomes of one request on its whole way, hop by hop: OpenTelemetry's traces.
+//!
+//! A trace is begun by the client or by our first hop; `traceparent` hands it on, to the app too. Each hop that it passes tells one [`Span`]. The first hop decides by the
+//! share that is asked for which traces are kept, and says so in the header: whoever comes later keeps to it.
+//!
+//! Each thread has a [`Tracer`] of its own, with its own queue and its own connection to the collector: nothing is locked, and a request never waits for its trace. What
+//! the queue has no room for, or the collector does not take, is dropped and counted. Without settings, a request costs one branch.
+
+mod context;
+mod counts;
+mod delivery;
+mod otlp;
+mod queue;
+mod span;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use http::Request;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use runtime::{Clock, SampleRate, TraceEndpoint, TracePlan, new_seed};
+use tokio_util::sync::CancellationToken;
+use vocabulary::Timestamp;
+
+use crate::body::Body;
+use crate::server::Connection;
+use crate::upstream::{UpstreamLimits, Upstreams};
+use context::TraceContext;
+use otlp::{KeyValue, Resource, SpanRecord, Value};
+use queue::SpanQueue;
+
+pub use counts::SpanCounts;
+pub use span::{Attribute, Span};
+
+/// How many connections one thread has to the collector: batches are sent one after another.
+const CONNECTIONS_MAX: usize = 2;
+
+/// Traces the requests of one thread. Clones share everything.
+#[derive(Clone)]
+pub struct Tracer(Rc<Shared>);
+
+struct Shared {
+    clock: Clock,
+    /// `None` while there are no traces.
+    sampling: Cell<Option<SampleRate>>,
+    endpoint: RefCell<Option<Rc<TraceEndpoint>>>,
+    random: RefCell<StdRng>,
+    program: Resource,
+    queue: SpanQueue,
+    counts: SpanCounts,
+    upstreams: Upstreams,
+    is_failing: Cell<bool>,
+    /// What cannot be sent now is not tried again.
+    ending: CancellationToken,
+}
+
+impl Tracer {
+    /// A tracer without settings. `program` is what OpenTelemetry calls the resource: attributes of everything that it tells, `service.name` among them.
+    pub fn new(clock: Clock, program: &[(&str, &str)], counts: SpanCounts) -> Self {
+        let said = program.iter().filter(|(_, value)| !value.is_empty());
+        let attributes = said.map(|(key, value)| KeyValue::new(key, Value::Text((*value).to_owned())));
+        let limits = UpstreamLimits { connections_per_address: CONNECTIONS_MAX, ..UpstreamLimits::default() };
+        Self(Rc::new(Shared {
+            clock,
+            sampling: Cell::default(),
+            endpoint: RefCell::default(),
+            random: RefCell::new(StdRng::from_seed(new_seed())),
+            program: Resource { attributes: attributes.collect() },
+            queue: SpanQueue::default(),
+            counts,
+            upstreams: Upstreams::new(clock, limits),
+            is_failing: Cell::default(),
+            ending: CancellationToken::new(),
+        }))
+    }
+
+    /// From now on this is told, and there.
+    pub fn follow(&self, plan: Option<&TracePlan>) {
+        self.0.sampling.set(plan.map(|plan| plan.sampling));
+        *self.0.endpoint.borrow_mut() = plan.map(|plan| Rc::new(plan.endpoint.clone()));
+    }
+
+    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its headers.
+    pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
+        let sampling = self.0.sampling.get()?;
+        let (context, parent) = match TraceContext::read(request.headers()) {
+            // The client has decided, and what it says is said to the app as well.
+            Some(context) if !context.is_sampled() => return None,
+            Some(context) => (context.behind(self.new_span()), Some(context.span)),
+            None => {
+                let trace = self.0.random.borrow_mut().random_range(1..=u128::MAX);
+                context::forget_state(request.headers_mut());
+                (TraceContext::new(trace, self.new_span(), sampling.takes(trace)), None)
+            }
+        };
+        context.write(request.headers_mut());
+        // Whoever comes later does not decide again.
+        context.is_sampled().then(|| Box::new(Span::begin(self, request, connection, context, parent)))
+    }
+
+    fn new_span(&self) -> u64 {
+        self.0.random.borrow_mut().random_range(1..=u64::MAX)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// A span is over.
+    fn keep(&self, record: SpanRecord) {
+        if !self.0.queue.push(record) {
+            self.0.counts.without_room();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
