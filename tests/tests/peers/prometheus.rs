@@ -54,9 +54,9 @@ impl Exporter {
 }
 
 /// A running Prometheus; ends when it is dropped.
-struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
-    url: String,
+    pub(crate) address: SocketAddr,
 }
 
 impl Drop for Prometheus {
@@ -68,9 +68,9 @@ impl Drop for Prometheus {
 
 impl Prometheus {
     /// Scrapes `target` every second.
-    fn start(folder: &Path, target: SocketAddr) -> Self {
-        let port =
-            TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("bound").port();
+    pub(crate) fn start(folder: &Path, target: SocketAddr) -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = address.expect("a port is free");
         let config = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: jobs\n  honor_labels: true\n  static_configs:\n  \
              - targets: ['{target}']\n"
@@ -80,13 +80,13 @@ impl Prometheus {
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg(format!("--web.listen-address={address}"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("`prometheus` is there; install it with: apt-get install -y prometheus");
-        Self { child, url: format!("http://127.0.0.1:{port}") }
+        Self { child, address }
     }
 }
 
@@ -116,7 +116,7 @@ async fn a_queue_in_prometheus_brings_pods_to_zero_and_back_and_says_when_it_say
     let config = ConfigMap::short()
         .set("hpa-sync-period", "1s")
         .set("hpa-downscale-stabilization", "3s")
-        .set("prometheus-url", &prometheus.url);
+        .set("prometheus-url", &format!("http://{}", prometheus.address));
     let ebb = Ebb::up(&[Service::new("worker").annotation("ebb.dev/hpa", DOCUMENT)], &config).await;
     ebb.until_within("worker", "three pods", LONG, |revision| {
         revision.wanted() == 3 && revision.ready() == 3
