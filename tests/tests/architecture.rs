@@ -55,6 +55,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("autoscaler", &["vocabulary", "scaling", "orchestration", "link", "runtime", "platform"]),
+    // Runs cargo, and packs what that makes.
+    ("xtask", &[]),
     ("ebb", EVERYTHING),
     // Whatever the product is made of: `harnessed-ebb` is the product.
     ("tests", EVERYTHING),

@@ -350,7 +350,7 @@ pub(crate) struct InstallOptions {
     #[command(flatten)]
     pub(crate) whose: WhoseManager,
     /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with --uninstall.
-    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "uninstall", num_args = 1..)]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
     /// Where requests are taken.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
@@ -370,6 +370,9 @@ pub(crate) struct InstallOptions {
     /// Remove what an earlier `ebb install` wrote.
     #[arg(long)]
     pub(crate) uninstall: bool,
+    /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist` does.
+    #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall"])]
+    pub(crate) for_package: bool,
 }
 
 /// Whose systemd is meant.

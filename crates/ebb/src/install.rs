@@ -15,10 +15,14 @@ use platform_local::{ForeignKinds, ManifestSource};
 
 use crate::cli::InstallOptions;
 use crate::{lint, output};
-use units::{MARK, Unit, UnitFacts};
+use units::{MARK, Starts, Unit, UnitFacts};
 
 /// Where systemd looks for what a machine's administrator writes.
 const SYSTEM_UNITS: &str = "/etc/systemd/system";
+/// Where a package puts the executable.
+const PACKAGED_EXECUTABLE: &str = "/usr/bin/ebb";
+/// Where its service looks for manifests.
+const PACKAGED_MANIFESTS: &str = "/etc/ebb";
 
 /// Whose services these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,11 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     };
     if options.uninstall {
         return uninstall(options, manager, &directory);
+    }
+    if options.for_package {
+        let units = units::all(&facts_of_package(options));
+        units.iter().try_for_each(|unit| write(&directory.join(unit.name), unit))?;
+        return Ok(ExitCode::SUCCESS);
     }
     // What `ebb up` would refuse must not be found out by a service that does not start.
     let source = ManifestSource::new(options.files.clone(), "example.com", ForeignKinds::Refused)?;
@@ -89,7 +98,21 @@ fn facts(options: &InstallOptions, manager: Manager) -> anyhow::Result<UnitFacts
         listen: options.listen,
         api: options.api,
         run_as: options.run_as.clone(),
+        starts: Starts::Always,
     })
+}
+
+/// Of units that stand in a package, on machines of which nothing is known.
+fn facts_of_package(options: &InstallOptions) -> UnitFacts {
+    UnitFacts {
+        manager: Manager::System,
+        executable: PACKAGED_EXECUTABLE.into(),
+        files: vec![PACKAGED_MANIFESTS.into()],
+        listen: options.listen,
+        api: options.api,
+        run_as: None,
+        starts: Starts::OnceThereAreManifests,
+    }
 }
 
 fn unit_directory(manager: Manager) -> anyhow::Result<PathBuf> {

@@ -30,6 +30,15 @@ pub(super) struct UnitFacts {
     pub(super) listen: SocketAddr,
     pub(super) api: SocketAddr,
     pub(super) run_as: Option<String>,
+    pub(super) starts: Starts,
+}
+
+/// When the service can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Starts {
+    Always,
+    /// `ebb up` refuses a directory without a manifest, which is what a package brings.
+    OnceThereAreManifests,
 }
 
 /// Both units.
@@ -72,6 +81,10 @@ fn service(facts: &UnitFacts) -> String {
     for file in &facts.files {
         let _ = write!(start, " -f {}", quoted(file));
     }
+    let conditions = match facts.starts {
+        Starts::Always => String::new(),
+        Starts::OnceThereAreManifests => conditions(&facts.files),
+    };
     let (rights, target) = match facts.manager {
         Manager::User => (String::new(), "default.target"),
         Manager::System => (rights_of(facts.run_as.as_deref()), "multi-user.target"),
@@ -83,7 +96,7 @@ Description=ebb: Services that are scaled with their traffic
 Documentation=https://github.com/ebb-dev/ebb
 Requires={SOCKET}
 After={SOCKET} network.target
-
+{conditions}
 [Service]
 Type=notify
 # Whoever takes over says so itself.
@@ -115,6 +128,16 @@ LockPersonality=yes
 WantedBy={target}
 "
     )
+}
+
+/// One of them is enough.
+fn conditions(directories: &[PathBuf]) -> String {
+    let of_one = |directory: &PathBuf| {
+        ["yaml", "yml", "json"]
+            .map(|kind| format!("ConditionPathExistsGlob=|{}/*.{kind}\n", directory.display()))
+            .concat()
+    };
+    directories.iter().map(of_one).collect::<Vec<_>>().concat()
 }
 
 /// Of a service of the machine.

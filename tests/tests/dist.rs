@@ -1,0 +1,136 @@
+//! What `cargo xtask dist` makes: a static executable that serves, and a Debian package that dpkg takes.
+//!
+//! `cargo test -p tests --features dist --test dist`. It builds for musl, in the profile `dev` unless `$DIST_PROFILE` says otherwise, and needs
+//! `rustup target add x86_64-unknown-linux-musl`, Debian's `musl-tools`, `dpkg` and `file`.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tests::client::whole_answer;
+use tests::eventually;
+
+/// Ends when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// What a command prints.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} is missing: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+/// Builds everything into a folder.
+fn dist(folder: &Path) -> PathBuf {
+    let profile = std::env::var("DIST_PROFILE").unwrap_or_else(|_| "dev".to_owned());
+    let folder_name = folder.to_str().expect("UTF-8");
+    let made = said(env!("CARGO"), &["xtask", "dist", "--profile", &profile, "--output", folder_name]);
+    println!("{made}");
+    let files = made.lines().filter_map(|line| line.split(' ').next()).map(PathBuf::from);
+    let package = files.into_iter().find(|file| file.extension().is_some_and(|kind| kind == "deb"));
+    package.expect("it says what it made")
+}
+
+#[tokio::test]
+async fn one_command_makes_a_static_executable_and_a_package_that_dpkg_installs() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let package = dist(folder.path());
+    let package = package.to_str().expect("UTF-8");
+    for executable in ["ebb", "ebb-queue-proxy"] {
+        let file = folder.path().join(executable);
+        let kind = said("file", &[file.to_str().expect("UTF-8")]);
+        let is_static = kind.contains("statically linked") || kind.contains("static-pie linked");
+        assert!(is_static && kind.contains("stripped"), "{kind}");
+    }
+    // What stands in it, by dpkg's own reader.
+    let about = said("dpkg-deb", &["--info", package]);
+    assert!(about.contains("Package: ebb") && about.contains("Architecture: "), "{about}");
+    let listed = said("dpkg-deb", &["-c", package]);
+    for (path, mode) in [
+        ("./usr/bin/ebb", "-rwxr-xr-x root/root"),
+        ("./usr/share/man/man1/ebb.1.gz", "-rw-r--r-- root/root"),
+        ("./usr/share/man/man1/ebb-up.1.gz", "-rw-r--r--"),
+        ("./usr/share/bash-completion/completions/ebb", "-rw-r--r--"),
+        ("./usr/share/zsh/vendor-completions/_ebb", "-rw-r--r--"),
+        ("./usr/share/fish/vendor_completions.d/ebb.fish", "-rw-r--r--"),
+        ("./usr/lib/systemd/system/ebb.service", "-rw-r--r--"),
+        ("./usr/lib/systemd/system/ebb.socket", "-rw-r--r--"),
+        ("./usr/share/doc/ebb/copyright", "-rw-r--r--"),
+        ("./etc/ebb/", "drwxr-xr-x"),
+    ] {
+        let is_there = listed.lines().any(|line| line.starts_with(mode) && line.ends_with(path));
+        assert!(is_there, "{path} ({mode}) is not in\n{listed}");
+    }
+    // Installed below a root of its own, which needs nobody's rights but those of its files.
+    let place = folder.path().join("root");
+    let database = place.join("var/lib/dpkg");
+    for part in ["info", "updates", "triggers"] {
+        std::fs::create_dir_all(database.join(part)).expect("a folder");
+    }
+    for file in ["status", "available"] {
+        std::fs::write(database.join(file), "").expect("a file");
+    }
+    let place_name = place.to_str().expect("UTF-8");
+    // Without a shell in that root its scripts cannot run; they are read by one here.
+    said("dpkg-deb", &["-x", package, place_name]);
+    let root_option = format!("--root={place_name}");
+    said(
+        "dpkg",
+        &[&root_option, "--force-not-root", "--force-script-chrootless", "--force-depends", "-i", package],
+    );
+    let state = said("dpkg", &[&root_option, "-s", "ebb"]);
+    assert!(state.contains("Status: install ok installed"), "{state}");
+    let unit =
+        std::fs::read_to_string(place.join("usr/lib/systemd/system/ebb.service")).expect("it is there");
+    for line in [
+        "ExecStart=\"/usr/bin/ebb\" up --listen 127.0.0.1:8080 --api 127.0.0.1:9000 -f \"/etc/ebb\"",
+        "ConditionPathExistsGlob=|/etc/ebb/*.yaml",
+    ] {
+        assert!(unit.lines().any(|written| written == line), "{line} is not in\n{unit}");
+    }
+    serves(&place.join("usr/bin/ebb")).await;
+    said("dpkg", &[&root_option, "--force-not-root", "--force-script-chrootless", "-r", "ebb"]);
+    assert!(!place.join("usr/bin/ebb").exists(), "it is removed");
+}
+
+/// The executable takes requests from zero, with an app that is in it.
+async fn serves(ebb: &Path) {
+    let sample = root().join("config/samples/autoscale-go.yaml");
+    let mut running = Command::new(ebb)
+        .args(["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f"])
+        .arg(sample)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(Running)
+        .expect("it starts");
+    let mut lines = BufReader::new(running.0.stdout.take().expect("it was piped")).lines();
+    let first = lines.next().expect("it says where it listens").expect("text");
+    let address = first.strip_prefix("requests: http://").and_then(|address| address.parse().ok());
+    let address = address.unwrap_or_else(|| panic!("{first}"));
+    let host = "autoscale-go.default.example.com";
+    eventually("an answer", Duration::from_secs(60), || async {
+        let answer = whole_answer(address, host, "/?sleep=5").await.map_err(|error| error.to_string())?;
+        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer) }
+    })
+    .await;
+}
