@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::Timestamp;
 
 use crate::body::Body;
-use crate::server::Connection;
+use crate::connection::Connection;
 use crate::upstream::{UpstreamLimits, Upstreams};
 use context::TraceContext;
 use otlp::{KeyValue, Resource, SpanRecord, Value};
