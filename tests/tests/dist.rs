@@ -65,16 +65,16 @@ async fn one_command_makes_a_static_executable_and_a_package_that_dpkg_installs(
     assert!(about.contains("Package: ebb") && about.contains("Architecture: "), "{about}");
     let listed = said("dpkg-deb", &["-c", package]);
     for (path, mode) in [
-        ("./usr/bin/ebb", "-rwxr-xr-x root/root"),
-        ("./usr/share/man/man1/ebb.1.gz", "-rw-r--r-- root/root"),
-        ("./usr/share/man/man1/ebb-up.1.gz", "-rw-r--r--"),
-        ("./usr/share/bash-completion/completions/ebb", "-rw-r--r--"),
-        ("./usr/share/zsh/vendor-completions/_ebb", "-rw-r--r--"),
-        ("./usr/share/fish/vendor_completions.d/ebb.fish", "-rw-r--r--"),
-        ("./usr/lib/systemd/system/ebb.service", "-rw-r--r--"),
-        ("./usr/lib/systemd/system/ebb.socket", "-rw-r--r--"),
-        ("./usr/share/doc/ebb/copyright", "-rw-r--r--"),
-        ("./etc/ebb/", "drwxr-xr-x"),
+        ("usr/bin/ebb", "-rwxr-xr-x root/root"),
+        ("usr/share/man/man1/ebb.1.gz", "-rw-r--r-- root/root"),
+        ("usr/share/man/man1/ebb-up.1.gz", "-rw-r--r--"),
+        ("usr/share/bash-completion/completions/ebb", "-rw-r--r--"),
+        ("usr/share/zsh/vendor-completions/_ebb", "-rw-r--r--"),
+        ("usr/share/fish/vendor_completions.d/ebb.fish", "-rw-r--r--"),
+        ("usr/lib/systemd/system/ebb.service", "-rw-r--r--"),
+        ("usr/lib/systemd/system/ebb.socket", "-rw-r--r--"),
+        ("usr/share/doc/ebb/copyright", "-rw-r--r--"),
+        ("etc/ebb/", "drwxr-xr-x"),
     ] {
         let is_there = listed.lines().any(|line| line.starts_with(mode) && line.ends_with(path));
         assert!(is_there, "{path} ({mode}) is not in\n{listed}");

@@ -126,5 +126,8 @@ fn head(kind: EntryType, mode: u32) -> Header {
     head.set_mode(mode);
     head.set_size(0);
     head.set_mtime(0);
+    for set in [Header::set_username, Header::set_groupname] {
+        set(&mut head, "root").expect("the name is short");
+    }
     head
 }

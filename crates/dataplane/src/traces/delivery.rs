@@ -53,6 +53,7 @@ impl Tracer {
         let queue = &self.0.queue;
         loop {
             queue.begun.notified().await;
+            // Cancel-safe: neither a wait nor a notice holds a span.
             tokio::select! {
                 () = tokio::time::sleep(BATCH_PATIENCE) => {}
                 () = queue.full.notified() => {}
@@ -101,6 +102,7 @@ impl Tracer {
             if !failure.is_passing || self.0.ending.is_cancelled() || attempt == ATTEMPTS {
                 break;
             }
+            // Cancel-safe: both are waits, and the batch is held outside.
             tokio::select! {
                 () = tokio::time::sleep(BACKOFF * attempt) => {}
                 () = self.0.ending.cancelled() => {}

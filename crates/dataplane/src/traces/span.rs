@@ -11,8 +11,8 @@ use super::Tracer;
 use super::context::{self, TraceContext};
 use super::otlp::{self, KeyValue, SpanKind, SpanRecord, Status, Value};
 use crate::body::Body;
-use crate::refusal::Refusal;
 use crate::connection::Connection;
+use crate::refusal::Refusal;
 
 /// How many bytes of a text a span keeps: clients write some of them, and a queue full of spans must stay small.
 const TEXT_MAX: usize = 512;

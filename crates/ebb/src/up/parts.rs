@@ -389,7 +389,7 @@ fn log_options(options: &UpOptions) -> LogOptions {
     }
 }
 
-/// Those of each activator; what HTTP/2 connections hold is bounded for all of the process.
+/// Those of each activator; what connections hold unread is bounded for all of the process.
 fn limits() -> Limits {
     Limits { unread_memory: MemoryBudget::of_process(runtime::memory_limit()), ..Limits::default() }
 }

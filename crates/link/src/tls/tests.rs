@@ -165,7 +165,7 @@ async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
             Listening::<ActivatorOrder, ActivatorWord>::behind(door, LinkChannel::TlsOfActivator).await;
         let dial = crate::dial_with::<ActivatorWord, ActivatorOrder>(&dialler, impostor.address);
         tokio::select! {
-            dialled = dial => assert!(matches!(dialled.err(), Some(LinkError::Connect(_)))),
+            outcome = dial => assert!(matches!(outcome.err(), Some(LinkError::Connect(_)))),
             _ = impostor.acceptor.accept() => panic!("it was told something"),
         }
     }

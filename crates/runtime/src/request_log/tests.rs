@@ -82,3 +82,10 @@ fn what_is_not_understood_is_refused_with_its_column() {
         assert_eq!(problem.column, column, "{template}: {problem}");
     }
 }
+
+#[test]
+fn where_every_line_is_json_a_line_stands_in_an_object() {
+    let text = within_json("activator-1", "{\"a\": \"b\"}\n");
+    let (_, rest) = text.split_once("\"source\":").expect("a source");
+    assert_eq!(rest, "\"activator-1\",\"stream\":\"request-log\",\"line\":\"{\\\"a\\\": \\\"b\\\"}\"}\n");
+}
