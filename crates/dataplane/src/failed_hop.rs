@@ -72,9 +72,10 @@ impl NextHop {
                 Refusal::new(reason, format!("the {} did not answer: {kind}", self.name()))
             }
         };
-        HopFailure::Refused(match error.started {
-            Started::No => refusal.never_started(),
-            Started::Perhaps => refusal,
+        // Every pod of the revision has the same app: one that does not speak the protocol is not to be asked again elsewhere.
+        HopFailure::Refused(match (error.started, &error.kind) {
+            (Started::No, kind) if *kind != SendErrorKind::NotHttp2 => refusal.never_started(),
+            (Started::No | Started::Perhaps, _) => refusal,
         })
     }
 
@@ -213,11 +214,11 @@ mod tests {
 
     #[test]
     fn an_app_that_speaks_another_protocol_than_its_ports_name_is_told_how_to_name_it() {
-        let error = SendError { kind: SendErrorKind::NotHttp2, started: Started::Perhaps, request: None };
-        assert_eq!(
-            heard(NextHop::App, &error),
-            Some((502, "upstream-reset".to_owned(), false, NOT_HTTP2.replace("app", "hop")))
-        );
+        for started in [Started::No, Started::Perhaps] {
+            let error = SendError { kind: SendErrorKind::NotHttp2, started, request: None };
+            let expected = (502, "upstream-reset".to_owned(), false, NOT_HTTP2.replace("app", "hop"));
+            assert_eq!(heard(NextHop::App, &error), Some(expected), "no other pod is asked: {started:?}");
+        }
     }
 
     #[test]

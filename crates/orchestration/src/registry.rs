@@ -47,6 +47,8 @@ pub(crate) struct RevisionRecord {
     pub(crate) settings: Option<Arc<PodSettings>>,
     /// What activators were last told, undivided.
     pub(crate) assignment: Option<Arc<Assignment>>,
+    /// The version with which an activator was last told to forget it.
+    pub(crate) forgotten: Option<Version>,
     /// How many activators should serve it; all if fewer exist, and before that is known.
     pub(crate) activator_count: Option<PodCount>,
     /// Those that do, in the order of their names.
@@ -166,6 +168,7 @@ impl RevisionRecord {
             assignment: None,
             activator_count: None,
             members: Vec::new(),
+            forgotten: None,
             through_since: None,
             is_path_acknowledged: false,
             route: RouteRecord::default(),

@@ -137,7 +137,12 @@ impl Settlement<'_> {
             })
         });
         let standing = (standing && previous.is_some()).then_some(Urgency::Soon);
-        [content, division, standing].into_iter().flatten().min()
+        // What one hears that forgot the revision must be newer than the word to do so.
+        let is_overtaken = previous.is_some_and(|previous| record.forgotten > Some(previous.version))
+            && (members.iter().filter_map(|&member| self.state.activators.get(member)))
+                .any(|known| !known.holdings.contains_key(&id));
+        let renewal = is_overtaken.then_some(Urgency::AtOnce);
+        [content, division, standing, renewal].into_iter().flatten().min()
     }
 
     /// Tells one activator of a revision, if it is to know it and does not.
@@ -345,7 +350,7 @@ impl Settlement<'_> {
     }
 
     fn forget(&mut self, id: RevisionId, activator: ReplicaId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
         let (name, epoch) = (revision.facts.name.clone(), revision.epoch);
         let (Some(epoch), Some(record)) = (epoch, self.state.activators.get_mut(activator)) else { return };
         let Some(holding) = record.holdings.get_mut(&id) else { return };
@@ -355,6 +360,7 @@ impl Settlement<'_> {
         }
         let version = self.state.versions.next(epoch);
         holding.standing = HoldingState::Forgetting { version };
+        revision.forgotten = Some(version);
         let (activator, how) = (record.link, Unassignment::Forgotten);
         self.state.commands.push_back(Command::Unassign { activator, revision: name, version, how });
     }

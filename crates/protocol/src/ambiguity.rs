@@ -73,6 +73,12 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     }
 }
 
+/// Whether this is a scheme (RFC 3986 §3.1); `http::Uri` takes more for one.
+pub(crate) fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
 /// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
 pub(crate) const fn may_be_in_host(byte: u8) -> bool {
     byte.is_ascii_graphic()

@@ -13,7 +13,7 @@ use super::HeadLimits;
 use super::framing::{Framing, Said, TransferCoding};
 use super::headers::read_headers;
 use super::response_writing::ResponseForm;
-use crate::ambiguity::may_be_in_host;
+use crate::ambiguity::{is_scheme, may_be_in_host};
 
 /// As long as the target of a request may be; `http::Uri` can hold no more.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
@@ -177,12 +177,6 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableR
         (_, None) | ([], _) => false,
     };
     if is_legal { Ok(uri) } else { Err(UnreadableRequest::Target) }
-}
-
-/// Whether this is a scheme (RFC 3986 §3.1); `http::Uri` takes more for one.
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, UnreadableRequest> {

@@ -310,7 +310,7 @@ impl Session {
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
         state.receiving.read_at = core.reads;
         let accepted = state.receiving.accepted;
-        if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended {
+        if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended && state.error.is_none() {
             // More from the second time on: what a reader takes should not wait for it, and what it takes no more is hardly more than it took. The first time may
             // be no reader's: as much as this goes into the next one's room, which is of the same size where that is one of our own hops.
             if std::mem::replace(&mut state.receiving.is_growing, true) {

@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 
 use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, TABLE_BYTES};
 use super::{CompressionError, Field, huffman};
+use crate::ambiguity::is_scheme;
 
 /// No number in a head needs to be larger, and four further bytes can say it.
 const NUMBER_MAX: usize = 1 << 28;
@@ -136,10 +137,14 @@ fn name_of(text: &[u8]) -> Name {
     }
 }
 
+fn scheme_of(value: &[u8]) -> Option<Scheme> {
+    Scheme::try_from(value).ok().filter(|scheme| is_scheme(scheme.as_str()))
+}
+
 fn field_of(name: &Name, value: &[u8]) -> Field {
     let understood = match name {
         Name::Method => Method::from_bytes(value).ok().map(Field::Method),
-        Name::Scheme => Scheme::try_from(value).ok().map(Field::Scheme),
+        Name::Scheme => scheme_of(value).map(Field::Scheme),
         Name::Authority => authority_of(value).map(Field::Authority),
         Name::Path => path_of(value).map(Field::Path),
         Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
