@@ -19,6 +19,8 @@ use crate::metrics_apis;
 
 /// Samples of 10 s, and pods that start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Until another autoscaler decides after one was killed (16 s), and a margin.
+const OWNER_CHANGE_MAX: Duration = Duration::from_secs(30);
 /// Of 100 m that each pod requests.
 const TARGET_PERCENT: u32 = 50;
 
@@ -106,29 +108,35 @@ async fn create_burner(namespace: &TestNamespace) -> SocketAddr {
     SocketAddr::new(address.parse().expect("an address"), 80)
 }
 
-/// Where the autoscaler that decides answers.
-async fn api_of_ebb(namespace: &TestNamespace) -> String {
+/// Where the autoscaler that decides answers; it may just be changing, for another suite ends it.
+async fn api_of_ebb(namespace: &TestNamespace) -> Result<String, String> {
     let leases: Api<Lease> = Api::namespaced(namespace.client.clone(), SYSTEM);
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), SYSTEM);
     let lease = leases.get("ebb-autoscaler").await.expect("somebody decides");
-    let holder = lease.spec.and_then(|spec| spec.holder_identity).expect("it is held");
-    let pod = pods.get(&holder).await.expect("the holder is there");
-    let address = pod.status.and_then(|status| status.pod_ip).expect("it has an address");
-    format!("http://{address}:8080")
+    let holder = lease.spec.and_then(|spec| spec.holder_identity).ok_or("nobody holds the lease")?;
+    let pod = pods.get(&holder).await.map_err(|error| error.to_string())?;
+    let address = pod.status.and_then(|status| status.pod_ip).ok_or("the holder has no address")?;
+    Ok(format!("http://{address}:8080"))
 }
 
 /// What `ebb` says to a person.
-async fn ebb(arguments: &[&str]) -> String {
-    let ended = tokio::process::Command::new(tests::ebb::executable()).args(arguments).output().await;
-    let ended = ended.expect("ebb is built: cargo build -p ebb");
-    assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
-    String::from_utf8_lossy(&ended.stdout).into_owned()
+async fn ebb(namespace: &TestNamespace, arguments: &[&str]) -> String {
+    eventually("ebb is answered", OWNER_CHANGE_MAX, || async {
+        let api = api_of_ebb(namespace).await?;
+        let mut command = tokio::process::Command::new(tests::ebb::executable());
+        let ended = command.args(arguments).args(["--api", &api]).output().await;
+        let ended = ended.expect("ebb is built: cargo build -p ebb");
+        if !ended.status.success() {
+            return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr)));
+        }
+        Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
+    })
+    .await
 }
 
 /// Ours, as the API shows it.
 async fn ours(namespace: &TestNamespace) -> Value {
-    let api = api_of_ebb(namespace).await;
-    let list: Value = serde_json::from_str(&ebb(&["get", "--api", &api, "-o", "json"]).await).expect("JSON");
+    let list: Value = serde_json::from_str(&ebb(namespace, &["get", "-o", "json"]).await).expect("JSON");
     let name = format!("{}/deployment/burner", namespace.name);
     let mut revisions = list["revisions"].as_array().cloned().unwrap_or_default();
     revisions.retain(|revision| revision["name"] == json!(name));
@@ -175,10 +183,9 @@ fn ours_in_shadow_and_kubernetes_own_autoscaler_agree_on_what_the_real_metrics_s
         assert!(count >= 2, "the one that acts has acted: {count}");
         burning.abort();
 
-        let api = api_of_ebb(&namespace).await;
-        let shown = ebb(&["get", "--api", &api, "-o", "wide"]).await;
+        let shown = ebb(&namespace, &["get", "-o", "wide"]).await;
         assert!(shown.contains("in shadow: ") && shown.contains("burner-hpa wants"), "{shown}");
-        let report = ebb(&["shadow", "report", "--api", &api]).await;
+        let report = ebb(&namespace, &["shadow", "report"]).await;
         assert!(
             report.contains("burner-hpa wants") && report.contains("ScalingActive: ValidMetricFound"),
             "{report}"

@@ -45,6 +45,11 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
+/// As our programs listen: hundreds may connect at once, and what a short backlog drops is tried again after seconds.
+fn listen() -> std::net::TcpListener {
+    runtime::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
+}
+
 fn link_address(listener: &std::net::TcpListener) -> LinkAddress {
     LinkAddress { token: Some(LinkToken::new([7; 16])), ..listener.local_addr().unwrap().into() }
 }
@@ -64,7 +69,7 @@ impl World {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
-        let requests = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let requests = listen();
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, link_address) = (requests.local_addr().unwrap(), link_address(&link));
         let metrics = MetricsRegistry::default();
@@ -305,7 +310,7 @@ impl Pod {
 
     /// A pod that answers one request for each permit that is added.
     pub(crate) async fn held() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::from_std(listen()).unwrap();
         let pod = Self {
             address: listener.local_addr().unwrap(),
             seen: Arc::default(),

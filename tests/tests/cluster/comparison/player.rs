@@ -241,7 +241,17 @@ impl Player {
     /// Holds the former pass against ours.
     fn judge(&mut self, status: &Value, count: PodCount) {
         let Some(pass) = self.pass.take() else { return };
-        let theirs = Verdict::of_status(status, count.value());
+        let mut theirs = Verdict::of_status(status, count.value());
+        if pass.scale.status_replicas == PodCount::ZERO {
+            let said = theirs.clone();
+            theirs = theirs.with_quotients_of_no_pods_as_ours();
+            if said != theirs {
+                println!(
+                    "{} pass {}: a value divided by no pods is shown differently",
+                    self.plan.name, self.number
+                );
+            }
+        }
         self.record.reasons.extend(theirs.reasons());
         self.record.passes += 1;
         let mut first = None;

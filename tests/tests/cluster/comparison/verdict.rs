@@ -43,6 +43,15 @@ impl Verdict {
         }
     }
 
+    /// The same with `0` for a value divided by no pods, as ours has it: the quotient is infinite, and what Go makes of that as a whole number depends on the
+    /// processor (the least one on this). It is shown and decides nothing.
+    pub(crate) fn with_quotients_of_no_pods_as_ours(mut self) -> Self {
+        for line in self.metrics.iter_mut().filter(|line| **line == format!("averageValue {}", i64::MIN)) {
+            "averageValue 0".clone_into(line);
+        }
+        self
+    }
+
     /// The reasons of all conditions.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = String> {
         self.conditions.iter().filter_map(|line| Some(line.split_once('/')?.1.to_owned()))
