@@ -9,7 +9,7 @@ use crate::world::{Autoscaler, Caller, Pod, World, assignment, until, with_concu
 
 #[tokio::test]
 async fn the_first_word_says_who_answers_and_what_is_in_force() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let running = Caller::http1(&world).start("/");
     until("it runs", || pod.running() == 1).await;
@@ -41,9 +41,9 @@ async fn the_first_word_says_who_answers_and_what_is_in_force() {
 /// Versions only grow, so one assignment of the greatest epoch would keep every later word of the autoscaler's out.
 #[tokio::test]
 async fn a_stranger_cannot_take_over_a_host() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
-    let robber = Pod::start().await;
+    let robber = Pod::start();
     let mut robbery = assignment(1, &[("robber", robber.address, PodState::Ready)]);
     robbery.version = Version { epoch: Epoch(u64::MAX), counter: u64::MAX };
     for token in [None, Some(LinkToken::new([8; 16]))] {
@@ -78,7 +78,7 @@ async fn the_first_request_of_an_idle_revision_is_reported_at_once_and_growth_af
 
 #[tokio::test]
 async fn every_second_is_reported_once_and_an_idle_revision_falls_silent() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     assert_eq!(Caller::http1(&world).get("/").await.status, 200);
     let busy = autoscaler
@@ -99,7 +99,7 @@ async fn every_second_is_reported_once_and_an_idle_revision_falls_silent() {
 
 #[tokio::test]
 async fn a_draining_pod_is_left_before_the_acknowledgement() {
-    let (world, leaving, staying) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, leaving, staying) = (World::start(), Pod::start(), Pod::start());
     let states = |state| [("a", leaving.address, state), ("b", staying.address, PodState::Ready)];
     let mut autoscaler = world.synced(&[with_concurrency(assignment(1, &states(PodState::Ready)), 1)]).await;
     let caller = Caller::http1(&world);
@@ -117,7 +117,7 @@ async fn a_draining_pod_is_left_before_the_acknowledgement() {
 
 #[tokio::test]
 async fn a_request_in_a_leaving_pod_ends_there_and_takes_its_connection_along() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let running = Caller::http1(&world).start("/");
     until("it runs", || pod.running() == 1).await;
@@ -129,7 +129,7 @@ async fn a_request_in_a_leaving_pod_ends_there_and_takes_its_connection_along() 
 
 #[tokio::test]
 async fn only_greater_versions_are_accepted_and_a_repeat_is_acknowledged_again() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let ready = assignment(5, &[("a", pod.address, PodState::Ready)]);
     let mut autoscaler = world.synced(std::slice::from_ref(&ready)).await;
     autoscaler.acknowledged(&ready.revision, ready.version).await;
@@ -148,7 +148,7 @@ async fn only_greater_versions_are_accepted_and_a_repeat_is_acknowledged_again()
 
 #[tokio::test]
 async fn a_removal_counts_only_if_it_is_newer() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let ready = assignment(5, &[("a", pod.address, PodState::Ready)]);
     let mut autoscaler = world.synced(std::slice::from_ref(&ready)).await;
     let caller = Caller::http1(&world);
@@ -162,7 +162,7 @@ async fn a_removal_counts_only_if_it_is_newer() {
 
 #[tokio::test]
 async fn traffic_goes_on_without_a_link() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     drop(autoscaler);
     until("the link is gone", || world.metric("activator_link_connected") == 0.0).await;
@@ -172,7 +172,7 @@ async fn traffic_goes_on_without_a_link() {
 
 #[tokio::test]
 async fn a_host_moves_with_its_assignment() {
-    let (world, first, second) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, first, second) = (World::start(), Pod::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", first.address, PodState::Ready)])]).await;
     let mut other = assignment(1, &[("b", second.address, PodState::Ready)]);
     other.revision = "default/service/other".to_owned().try_into().unwrap();

@@ -40,7 +40,7 @@ struct Two {
 
 impl Two {
     async fn start() -> Self {
-        let (world, pods) = (World::start(), [Pod::start().await, Pod::start().await]);
+        let (world, pods) = (World::start(), [Pod::start(), Pod::start()]);
         let mut owners =
             [Autoscaler::dial(world.link_address).await, Autoscaler::dial(world.link_address).await];
         let told = [hello(5, 1, &pods[0]), other(3, 1, &pods[1])];
@@ -160,7 +160,7 @@ async fn what_a_lost_owner_said_stays_in_force_until_the_next_one_says_otherwise
 
 #[tokio::test]
 async fn a_host_is_unknown_only_once_every_bucket_was_told() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut one = Autoscaler::dial(world.link_address).await;
     let (hello, bucket) = hello(5, 1, &pod);
     one.sync_of("one", owns(bucket, 5), std::slice::from_ref(&hello)).await;

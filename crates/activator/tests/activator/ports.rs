@@ -57,8 +57,8 @@ async fn is_refused(port: u16) -> bool {
 
 #[tokio::test]
 async fn a_port_is_its_revisions_whatever_host_is_named() {
-    let (world, pod) = (World::start(), Pod::start().await);
-    let (port, other) = (free_port(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
+    let (port, other) = (free_port(), Pod::start());
     let mut autoscaler = world.synced(&[]).await;
     let mut assigned = with_ports(1, &pod, &[port]);
     autoscaler.assign(&assigned).await;
@@ -79,7 +79,7 @@ async fn a_port_is_its_revisions_whatever_host_is_named() {
 
 #[tokio::test]
 async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_served() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let port = free_port();
     let mut autoscaler = world.synced(&[with_ports(1, &pod, &[port])]).await;
     autoscaler.acknowledged(&with_ports(1, &pod, &[]).revision, with_ports(1, &pod, &[]).version).await;
@@ -95,7 +95,7 @@ async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_s
 
 #[tokio::test]
 async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
-    let (world, pod, other) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, pod, other) = (World::start(), Pod::start(), Pod::start());
     let port = free_port();
     let first = with_ports(1, &pod, &[port]);
     let mut autoscaler = world.synced(std::slice::from_ref(&first)).await;
@@ -120,7 +120,7 @@ async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
 
 #[tokio::test]
 async fn who_came_in_at_a_port_is_told_to_go_when_the_activator_drains() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let port = free_port();
     let first = with_ports(1, &pod, &[port]);
     let autoscaler = world.synced(std::slice::from_ref(&first)).await;

@@ -15,7 +15,7 @@ use crate::world::{Caller, HOP_KEY, HOST, Pod, World, assignment, until, with_co
 
 #[tokio::test]
 async fn a_request_waits_for_its_pod_and_is_served_when_that_is_ready() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
     let waiting = Caller::http1(&world).start("/wake?x=%20y");
     until("the request waits", || world.metric("activator_waiting_requests") > 0.0).await;
@@ -31,7 +31,7 @@ async fn a_request_waits_for_its_pod_and_is_served_when_that_is_ready() {
 
 #[tokio::test]
 async fn the_pod_sees_who_sent_the_request_and_nothing_a_client_made_up() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let request = Request::get("/%2e%2e/x//y")
         .header("ebb-hop-key", "guessed")
@@ -56,7 +56,7 @@ async fn the_pod_sees_who_sent_the_request_and_nothing_a_client_made_up() {
 
 #[tokio::test]
 async fn a_hold_refuses_who_waits_and_who_comes_until_a_pod_is_ready() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
     let waiting = Caller::http1(&world).start("/");
     until("the request waits", || world.metric("activator_waiting_requests") > 0.0).await;
@@ -77,7 +77,7 @@ async fn a_hold_refuses_who_waits_and_who_comes_until_a_pod_is_ready() {
 
 #[tokio::test]
 async fn with_one_slot_two_never_run_at_once_and_order_is_kept() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let ready = with_concurrency(assignment(1, &[("a", pod.address, PodState::Ready)]), 1);
     let _autoscaler = world.synced(&[ready]).await;
     let caller = Caller::http1(&world);
@@ -98,7 +98,7 @@ async fn with_one_slot_two_never_run_at_once_and_order_is_kept() {
 
 #[tokio::test]
 async fn a_client_that_leaves_gives_back_its_slot_and_its_place() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let ready = with_concurrency(assignment(1, &[("a", pod.address, PodState::Ready)]), 1);
     let _autoscaler = world.synced(&[ready]).await;
     let caller = Caller::http1(&world);
@@ -120,7 +120,7 @@ async fn a_client_that_leaves_gives_back_its_slot_and_its_place() {
 
 #[tokio::test]
 async fn an_unknown_host_is_unknown_only_after_the_first_sync() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let caller = Caller::http1(&world);
     let (early, unknown) = (caller.start("/early"), caller.to("nobody.example.com").start("/"));
     until("both wait", || world.metric("activator_waiting_requests") > 1.0).await;
@@ -135,7 +135,7 @@ async fn an_unknown_host_is_unknown_only_after_the_first_sync() {
 
 #[tokio::test]
 async fn direct_requests_bypass_queue_slots_and_load() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let mut direct = with_concurrency(assignment(1, &[("a", pod.address, PodState::Ready)]), 1);
     direct.routing = Routing::Direct;
     let autoscaler = world.synced(&[direct]).await;
@@ -158,7 +158,7 @@ async fn direct_requests_bypass_queue_slots_and_load() {
 
 #[tokio::test]
 async fn direct_without_a_ready_pod_waits_in_the_queue() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut direct = assignment(1, &[]);
     direct.routing = Routing::Direct;
     let mut autoscaler = world.synced(&[direct.clone()]).await;
@@ -191,7 +191,7 @@ async fn v11_no_pod_within_the_timeout_says_what_it_waited_for() {
 
 #[tokio::test]
 async fn a_pod_that_does_not_answer_in_time_is_named_by_the_timer() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let mut assigned = assignment(1, &[("a", pod.address, PodState::Ready)]);
     assigned.timeouts =
         RequestTimeouts { response_start: Some(Duration::from_millis(100)), ..Default::default() };
@@ -230,7 +230,7 @@ async fn more_than_a_limit_of_waiting_requests_are_refused() {
 async fn the_whole_activator_has_a_limit_too() {
     let limits = Limits { waiting_in_all: 1, ..Limits::default() };
     let world = World::with_limits(limits);
-    let (busy, idle) = (assignment(1, &[]), Pod::start().await);
+    let (busy, idle) = (assignment(1, &[]), Pod::start());
     let mut other = assignment(1, &[("b", idle.address, PodState::Ready)]);
     other.revision = "default/service/other".to_owned().try_into().unwrap();
     other.hosts = vec!["other.example.com".to_owned()];
@@ -251,7 +251,7 @@ async fn the_whole_activator_has_a_limit_too() {
 
 #[tokio::test]
 async fn http2_stays_http2_and_http1_stays_http1() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let body = Bytes::from(vec![b'x'; 300_000]);
     for caller in [Caller::http2(&world), Caller::http1(&world)] {
@@ -264,7 +264,7 @@ async fn http2_stays_http2_and_http1_stays_http1() {
 
 #[tokio::test]
 async fn what_is_ambiguous_is_refused_and_the_connection_closed() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     let request = format!("GET / HTTP/1.1\r\nhost: {HOST}\r\nhost: other\r\n\r\n");
@@ -308,7 +308,7 @@ async fn a_websocket_is_carried_and_holds_its_slot() {
 
 #[tokio::test]
 async fn what_is_held_is_answered_before_an_activator_ends() {
-    let (world, held, open) = (World::start(), Pod::held().await, Pod::start().await);
+    let (world, held, open) = (World::start(), Pod::held(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", held.address, PodState::Ready)])]).await;
     let caller = Caller::http1(&world);
     let mut requests = vec![caller.start("/old")];
@@ -336,7 +336,7 @@ async fn what_is_held_is_answered_before_an_activator_ends() {
 
 #[tokio::test]
 async fn an_activator_that_is_dropped_cuts_off_what_it_holds() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let socket = TcpStream::connect(world.address).await.unwrap();
     let mut socket = socket;
@@ -352,7 +352,7 @@ async fn an_activator_that_is_dropped_cuts_off_what_it_holds() {
 /// As at a queue-proxy: the refusals of a program are what it did to clients, and not what those did to themselves.
 #[tokio::test]
 async fn a_client_that_breaks_its_body_off_is_told_nothing_and_counts_as_no_refusal() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let mut client = TcpStream::connect(world.address).await.unwrap();
     let head = format!("POST / HTTP/1.1\r\nhost: {HOST}\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n");

@@ -40,7 +40,7 @@ fn forget(counter: u64) -> ActivatorOrder {
 
 #[tokio::test]
 async fn none_of_500_that_wait_where_the_subset_is_left_is_refused() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
     let requests = waiting(&world, 500).await;
     autoscaler.assign(&retired(assignment(2, &[]))).await;
@@ -60,7 +60,7 @@ async fn none_of_500_that_wait_where_the_subset_is_left_is_refused() {
 /// The new owner neither names the revision here at first, nor chooses this activator when it does.
 #[tokio::test]
 async fn none_of_500_that_wait_across_a_change_of_owner_to_another_subset_is_refused() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let former = world.synced(&[assignment(1, &[])]).await;
     let requests = waiting(&world, 500).await;
     let mut next = Autoscaler::dial(world.link_address).await;
@@ -80,7 +80,7 @@ async fn none_of_500_that_wait_across_a_change_of_owner_to_another_subset_is_ref
 
 #[tokio::test]
 async fn what_still_comes_is_served_and_its_end_told_each_time() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     autoscaler.assign(&retired(assignment(2, &[("a", pod.address, PodState::Ready)]))).await;
     until("it holds nothing from the beginning", || emptied(&autoscaler) == 1).await;
@@ -105,7 +105,7 @@ async fn what_still_comes_is_served_and_its_end_told_each_time() {
 
 #[tokio::test]
 async fn what_holds_requests_is_forgotten_when_they_are_answered_and_no_sooner() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let ready = [("a", pod.address, PodState::Ready)];
     let mut autoscaler = world.synced(&[assignment(1, &ready)]).await;
     let running = Caller::http1(&world).start("/");
@@ -121,7 +121,7 @@ async fn what_holds_requests_is_forgotten_when_they_are_answered_and_no_sooner()
 
 #[tokio::test]
 async fn a_newer_assignment_takes_back_that_a_revision_may_be_forgotten() {
-    let (world, pod) = (World::start(), Pod::held().await);
+    let (world, pod) = (World::start(), Pod::held());
     let ready = [("a", pod.address, PodState::Ready)];
     let mut autoscaler = world.synced(&[assignment(1, &ready)]).await;
     let caller = Caller::http1(&world);
@@ -158,7 +158,7 @@ async fn only_a_removal_refuses_what_waits() {
 
 #[tokio::test]
 async fn one_on_its_way_out_says_so_on_every_link_and_serves_on_until_no_route_names_it() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     world.activator.leave();
     let says_so = |word: &ActivatorWord| matches!(word, ActivatorWord::Draining).then_some(());

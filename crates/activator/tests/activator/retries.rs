@@ -30,7 +30,7 @@ impl DeadAddress {
 
 #[tokio::test]
 async fn a_request_whose_pod_is_gone_goes_to_another_with_its_body() {
-    let (world, alive, dead) = (World::start(), Pod::start().await, DeadAddress::take());
+    let (world, alive, dead) = (World::start(), Pod::start(), DeadAddress::take());
     let pods = [("a", dead.get(), PodState::Ready), ("b", alive.address, PodState::Ready)];
     let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
     for caller in [Caller::http1(&world), Caller::http2(&world)] {
@@ -43,7 +43,7 @@ async fn a_request_whose_pod_is_gone_goes_to_another_with_its_body() {
 
 #[tokio::test]
 async fn a_refusal_before_the_start_moves_a_request_and_no_body_byte_was_sent_there() {
-    let (world, refusing, taking) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, refusing, taking) = (World::start(), Pod::start(), Pod::start());
     refusing.refusals.store(1, Ordering::SeqCst);
     let pods = [("a", refusing.address, PodState::Ready), ("b", taking.address, PodState::Ready)];
     let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
@@ -58,7 +58,7 @@ async fn a_refusal_before_the_start_moves_a_request_and_no_body_byte_was_sent_th
 #[tokio::test]
 async fn a_body_that_can_be_kept_leaves_with_its_head_and_is_sent_again() {
     let limits = Limits::default();
-    let (world, refusing, taking) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, refusing, taking) = (World::start(), Pod::start(), Pod::start());
     refusing.refusals.store(1, Ordering::SeqCst);
     let pods = [("a", refusing.address, PodState::Ready), ("b", taking.address, PodState::Ready)];
     let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
@@ -74,7 +74,7 @@ async fn a_body_that_can_be_kept_leaves_with_its_head_and_is_sent_again() {
 
 #[tokio::test]
 async fn a_body_that_there_is_no_room_for_waits_until_it_is_asked_for() {
-    let (pod, limits) = (Pod::start().await, Limits { replay_bytes_in_all: 100, ..Limits::default() });
+    let (pod, limits) = (Pod::start(), Limits { replay_bytes_in_all: 100, ..Limits::default() });
     let world = World::with_limits(limits);
     pod.refusals.store(1, Ordering::SeqCst);
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
@@ -88,7 +88,7 @@ async fn a_body_that_there_is_no_room_for_waits_until_it_is_asked_for() {
 
 #[tokio::test]
 async fn over_http2_the_body_that_was_kept_is_sent_again() {
-    let (world, refusing, taking) = (World::start(), Pod::start().await, Pod::start().await);
+    let (world, refusing, taking) = (World::start(), Pod::start(), Pod::start());
     refusing.refusals.store(1, Ordering::SeqCst);
     let pods = [("a", refusing.address, PodState::Ready), ("b", taking.address, PodState::Ready)];
     let _autoscaler = world.synced(&[with_concurrency(assignment(1, &pods), 1)]).await;
@@ -99,7 +99,7 @@ async fn over_http2_the_body_that_was_kept_is_sent_again() {
 
 #[tokio::test]
 async fn a_clients_own_expectation_travels_under_another_name() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
@@ -123,7 +123,7 @@ async fn a_clients_own_expectation_travels_under_another_name() {
 
 #[tokio::test]
 async fn a_direct_request_that_was_not_started_waits_in_the_queue() {
-    let (world, pod) = (World::start(), Pod::start().await);
+    let (world, pod) = (World::start(), Pod::start());
     let dead = DeadAddress::take();
     let mut direct = assignment(1, &[("a", dead.get(), PodState::Ready)]);
     direct.routing = Routing::Direct;
@@ -179,7 +179,7 @@ fn sliced(own: &Pod, other: &Pod) -> vocabulary::Assignment {
 
 #[tokio::test]
 async fn what_finds_its_slice_full_is_tried_at_the_pods_of_other_activators() {
-    let (world, own, other) = (World::start(), Pod::held().await, Pod::start().await);
+    let (world, own, other) = (World::start(), Pod::held(), Pod::start());
     other.full.store(3, Ordering::SeqCst);
     let _autoscaler = world.synced(&[sliced(&own, &other)]).await;
     for (number, caller) in [Caller::http1(&world), Caller::http2(&world)].into_iter().enumerate() {
@@ -200,7 +200,7 @@ async fn what_finds_its_slice_full_is_tried_at_the_pods_of_other_activators() {
 
 #[tokio::test]
 async fn a_pod_of_its_own_slice_that_others_filled_is_asked_again_soon() {
-    let (world, own) = (World::start(), Pod::start().await);
+    let (world, own) = (World::start(), Pod::start());
     own.full.store(4, Ordering::SeqCst);
     let mut assigned = with_concurrency(assignment(1, &[("a", own.address, PodState::Ready)]), 1);
     assigned.pods[0].slice = Slice::Inside;

@@ -302,14 +302,14 @@ pub(crate) struct Pod {
 
 impl Pod {
     /// A pod that answers at once.
-    pub(crate) async fn start() -> Self {
-        let pod = Self::held().await;
+    pub(crate) fn start() -> Self {
+        let pod = Self::held();
         pod.permits.add_permits(Semaphore::MAX_PERMITS / 2);
         pod
     }
 
     /// A pod that answers one request for each permit that is added.
-    pub(crate) async fn held() -> Self {
+    pub(crate) fn held() -> Self {
         let listener = TcpListener::from_std(listen()).unwrap();
         let pod = Self {
             address: listener.local_addr().unwrap(),
