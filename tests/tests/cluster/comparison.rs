@@ -64,7 +64,6 @@ const SAID_BY_SOME: [&str; 20] = [
 
 #[test]
 fn counts_conditions_and_reasons_are_those_of_kubernetes_own_autoscaler() {
-    let _turn = crate::metrics_apis::turn();
     in_namespace("hpa-compared", compare);
 }
 

@@ -3,8 +3,6 @@
 //! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run side by side.
 
 mod comparison;
-mod metrics_apis;
-mod metrics_server;
 mod owners;
 mod ports;
 mod story;
