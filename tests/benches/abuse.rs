@@ -1,8 +1,10 @@
-//! What hostile peers cost: memory, CPU time, and what honest clients beside them notice; before HAProxy under the same attack.
+//! What hostile peers cost: memory, CPU time, and what honest clients beside them notice; before HAProxy
+//! under the same attack.
 //!
-//! `cargo bench -p tests --bench abuse`. Each attack meets each contestant as a fresh process that has the first core for itself. The attacker is this
-//! program once more, on the other cores and with the lowest priority, so that honest clients and the app do not have to wait for it; every attack is
-//! limited in count and ends by itself. `--only cancels` or `--only activator` measure a part.
+//! `cargo bench -p tests --bench abuse`. Each attack meets each contestant as a fresh process that has the
+//! first core for itself. The attacker is this program once more, on the other cores and with the lowest
+//! priority, so that honest clients and the app do not have to wait for it; every attack is limited in count
+//! and ends by itself. `--only cancels` or `--only activator` measure a part.
 
 mod abuse {
     pub(super) mod attacker;

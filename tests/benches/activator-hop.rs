@@ -1,8 +1,10 @@
-//! What the activator costs as a hop before the queue-proxies, beside HAProxy in its place, with one revision and with a hundred.
+//! What the activator costs as a hop before the queue-proxies, beside HAProxy in its place, with one revision
+//! and with a hundred.
 //!
-//! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb up`. HAProxy chooses by Host too, and
-//! takes part twice; each has one core and finds no other, so each has one thread. Behind it each app has a second queue-proxy: those of the
-//! pods tell strangers to reconnect while the activator is in the path.
+//! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb
+//! up`. HAProxy chooses by Host too, and takes part twice; each has one core and finds no other, so each has
+//! one thread. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect
+//! while the activator is in the path.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -155,7 +157,8 @@ impl<'a> Field<'a> {
         wrk.path(cell.path).connections(cell.connections).cores(&self.cores.load).run(port, time)
     }
 
-    /// Microseconds of CPU time per request that the apps answer, without the beginning, in which connections are made, and the end.
+    /// Microseconds of CPU time per request that the apps answer, without the beginning, in which connections
+    /// are made, and the end.
     fn cpu_of_the_middle(&self, proxy: Option<&Server>, time: Duration) -> anyhow::Result<f64> {
         let cpu = || match proxy {
             Some(proxy) => cpu_time(proxy.process.pid()),

@@ -1,8 +1,9 @@
 //! What one decision, one report and one tick of the multiscaler cost: time, instructions, allocations.
 //!
-//! `cargo bench -p tests --bench decide`. Time is the median of rounds. Instructions and allocations are counted by valgrind on this executable, in the
-//! difference between few and many repetitions, so they are the same on every run and show a change of one in a hundred from commit to commit.
-//! `cargo bench -p scaling` takes the parts apart.
+//! `cargo bench -p tests --bench decide`. Time is the median of rounds. Instructions and allocations are
+//! counted by valgrind on this executable, in the difference between few and many repetitions, so they are
+//! the same on every run and show a change of one in a hundred from commit to commit. `cargo bench -p
+//! scaling` takes the parts apart.
 
 mod decide {
     pub(super) mod counted;

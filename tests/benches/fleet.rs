@@ -1,7 +1,9 @@
-//! What the control loop costs at the size that we promise: thousands of revisions over real links, and a restart among them.
+//! What the control loop costs at the size that we promise: thousands of revisions over real links, and a
+//! restart among them.
 //!
-//! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts; another plays all queue-proxies and an
-//! activator, each pod on a loopback address of its own. Both are this executable again.
+//! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts;
+//! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
+//! executable again.
 
 mod fleet {
     pub(super) mod autoscaler;

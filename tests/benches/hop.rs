@@ -1,7 +1,8 @@
-//! What the queue-proxy costs as a hop, beside HAProxy, nginx and the smallest proxy of hyper: CPU time per request, latency, memory.
+//! What the queue-proxy costs as a hop, beside HAProxy, nginx and the smallest proxy of hyper: CPU time per
+//! request, latency, memory.
 //!
-//! `cargo bench -p tests --bench hop`. In each round each contestant forwards the same load to the same app; HAProxy takes part twice.
-//! `--only h2c`, `--only 64x12B` or `--only memory` measure a part.
+//! `cargo bench -p tests --bench hop`. In each round each contestant forwards the same load to the same app;
+//! HAProxy takes part twice. `--only h2c`, `--only 64x12B` or `--only memory` measure a part.
 
 mod hop {
     pub(super) mod cells;

@@ -1,6 +1,8 @@
-//! What does it cost to know what pods use? Once a second `ebb pod` reads CPU time and memory of its app and of everything below it.
+//! What does it cost to know what pods use? Once a second `ebb pod` reads CPU time and memory of its app and
+//! of everything below it.
 //!
-//! `cargo bench -p tests --bench sampling`. Ten pods whose apps do nothing; `ebb pod` does nothing else meanwhile, so its CPU time is that of the sampling.
+//! `cargo bench -p tests --bench sampling`. Ten pods whose apps do nothing; `ebb pod` does nothing else
+//! meanwhile, so its CPU time is that of the sampling.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! A burst at an app whose start keeps a core busy: does the machine answer, or does it only start pods?
 //!
-//! `cargo bench -p tests --bench slow-starters`. A start takes 0.7 s of a core, a pod one request at a time, and 60 clients ask again as soon as they are
-//! answered. Left alone, the revision wants a pod for each of them. The controls are the same with a `max-scale` that somebody set by hand; the best of
-//! them is the goal. Once requests keep a core busy themselves (then a few pods answer as much as any number), and once they only wait (then more pods
-//! answer more, as soon as they have started).
+//! `cargo bench -p tests --bench slow-starters`. A start takes 0.7 s of a core, a pod one request at a time,
+//! and 60 clients ask again as soon as they are answered. Left alone, the revision wants a pod for each of
+//! them. The controls are the same with a `max-scale` that somebody set by hand; the best of them is the
+//! goal. Once requests keep a core busy themselves (then a few pods answer as much as any number), and once
+//! they only wait (then more pods answer more, as soon as they have started).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Ten minutes of everything at once: does anything grow, and is anything lost?
 //!
-//! `cargo bench -p tests --bench soak`. Steady load, bursts, services that wake and fall asleep, apps that are killed, templates that are edited. Each
-//! second the memory, open files, threads and tasks of `ebb up` and of a queue-proxy that lives throughout are noted.
+//! `cargo bench -p tests --bench soak`. Steady load, bursts, services that wake and fall asleep, apps that
+//! are killed, templates that are edited. Each second the memory, open files, threads and tasks of `ebb up`
+//! and of a queue-proxy that lives throughout are noted.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! A hundred sleeping services get one request each at the same instant.
 //!
-//! `cargo bench -p tests --bench stampede`. The control: the supervisor starts the same hundred pods because it is told to, and waits for
-//! their probes. Both on a fresh `ebb up` each round.
+//! `cargo bench -p tests --bench stampede`. The control: the supervisor starts the same hundred pods because
+//! it is told to, and waits for their probes. Both on a fresh `ebb up` each round.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

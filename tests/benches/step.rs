@@ -1,8 +1,8 @@
 //! What the autoscaler asks for when the number of clients jumps: how soon, and never too much.
 //!
-//! `cargo bench -p tests --bench step`. Requests of 100 ms, 10 at most in a pod (so 7 aimed at), and clients that send their next request when
-//! the former is answered: from none to 50, and from 10 to 200; in the first round also back. Beside it the same with
-//! `surge-evaluation: "false"`, which waits for ticks.
+//! `cargo bench -p tests --bench step`. Requests of 100 ms, 10 at most in a pod (so 7 aimed at), and clients
+//! that send their next request when the former is answered: from none to 50, and from 10 to 200; in the
+//! first round also back. Beside it the same with `surge-evaluation: "false"`, which waits for ticks.
 
 use std::thread;
 use std::time::Duration;

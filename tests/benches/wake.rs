@@ -1,7 +1,7 @@
 //! How long it takes from a request for a sleeping service to its answer, and where each millisecond goes.
 //!
-//! `cargo bench -p tests --bench wake`. Services wake one after the other, on an idle machine and with one core busy. After each wake
-//! comes its control: the same two processes, started and asked by hand.
+//! `cargo bench -p tests --bench wake`. Services wake one after the other, on an idle machine and with one
+//! core busy. After each wake comes its control: the same two processes, started and asked by hand.
 
 mod wake {
     pub(super) mod control;

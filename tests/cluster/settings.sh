@@ -31,6 +31,8 @@ within() {
         if "$@" >/dev/null 2>&1; then return; fi
         sleep 0.05
     done
+    # Here too, for whoever sees this may take everything down next.
+    tail -n 15 "$run"/n*/log/{cell,containerd}.log >&2 || true
     echo "$what did not happen within $seconds s; the logs are in $run/log and $run/n*/log" >&2
     exit 1
 }

@@ -1,12 +1,14 @@
 //! An open-loop client that accounts for every request.
 //!
-//! Requests leave at their planned instants whether or not earlier ones were answered, because a client that waits for answers hides exactly
-//! the stalls that a test looks for. Every request ends in one [`Outcome`]; [`Tally`] adds them up, and what is neither an
-//! answer, nor a refusal that names its reason, nor one of the product's three stated exceptions is *lost*.
+//! Requests leave at their planned instants whether or not earlier ones were answered, because a client that
+//! waits for answers hides exactly the stalls that a test looks for. Every request ends in one [`Outcome`];
+//! [`Tally`] adds them up, and what is neither an answer, nor a refusal that names its reason, nor one of the
+//! product's three stated exceptions is *lost*.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +20,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+
+use crate::bench::clock;
 
 /// A request without an answer after this long is lost, unless the test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,6 +48,8 @@ pub struct Tally {
     pub sent: usize,
     /// How each ended.
     pub outcomes: BTreeMap<Outcome, usize>,
+    /// When each was begun that was not answered, as [`clock::now`] counts.
+    pub unanswered: Vec<(Duration, Outcome)>,
     /// The largest number of requests that any app process reported to have held at once.
     pub most_in_one_pod: usize,
     /// Requests answered by each app process.
@@ -94,7 +100,10 @@ impl Tally {
         assert_eq!(self.answered(), self.sent, "{:?}", self.outcomes);
     }
 
-    fn add(&mut self, result: RequestResult) {
+    fn add(&mut self, (begun, result): (Duration, RequestResult)) {
+        if result.outcome != Outcome::Answered {
+            self.unanswered.push((begun, result.outcome.clone()));
+        }
         *self.outcomes.entry(result.outcome).or_default() += 1;
         self.most_in_one_pod = self.most_in_one_pod.max(result.in_flight);
         if let Some(process) = result.process {
@@ -108,6 +117,7 @@ impl Tally {
         for (outcome, count) in other.outcomes {
             *self.outcomes.entry(outcome).or_default() += count;
         }
+        self.unanswered.extend(other.unanswered);
         self.most_in_one_pod = self.most_in_one_pod.max(other.most_in_one_pod);
         for (process, count) in other.by_process {
             *self.by_process.entry(process).or_default() += count;
@@ -169,7 +179,8 @@ impl Load {
         self
     }
 
-    /// Shares no connection with other clones: for a runtime of its own, whose end is the end of the connections that it drives.
+    /// Shares no connection with other clones: for a runtime of its own, whose end is the end of the
+    /// connections that it drives.
     #[must_use]
     pub fn with_own_connections(mut self) -> Self {
         self.pool = Arc::default();
@@ -200,6 +211,15 @@ impl Load {
         self.paced(count, gap).await
     }
 
+    /// The same until `is_over` is set, looked at once a second.
+    pub async fn steady_until(&self, per_second: u32, is_over: &AtomicBool) -> Tally {
+        let mut tally = Tally::default();
+        while !is_over.load(Ordering::Relaxed) {
+            tally.merge(self.steady(per_second, Duration::from_secs(1)).await);
+        }
+        tally
+    }
+
     /// `count` requests, one each `gap`.
     pub async fn paced(&self, count: usize, gap: Duration) -> Tally {
         let mut running = JoinSet::new();
@@ -221,7 +241,8 @@ impl Load {
         tally
     }
 
-    /// `clients` that each send their next request when the former is answered, for `duration` (what `hey` does).
+    /// `clients` that each send their next request when the former is answered, for `duration` (what `hey`
+    /// does).
     pub async fn closed_loop(&self, clients: usize, duration: Duration) -> Tally {
         let mut running = JoinSet::new();
         for _ in 0..clients {
@@ -243,10 +264,12 @@ impl Load {
         tally
     }
 
-    async fn request(&self) -> RequestResult {
-        tokio::time::timeout(self.patience, self.attempt()).await.unwrap_or_else(|_| {
+    async fn request(&self) -> (Duration, RequestResult) {
+        let begun = clock::now();
+        let result = tokio::time::timeout(self.patience, self.attempt()).await.unwrap_or_else(|_| {
             RequestResult::from(Outcome::Lost(format!("no answer within {:?}", self.patience)))
-        })
+        });
+        (begun, result)
     }
 
     async fn attempt(&self) -> RequestResult {
@@ -259,7 +282,8 @@ impl Load {
         loop {
             let (mut sender, reused) = match self.pool.sender(self.target).await {
                 Ok(sender) => sender,
-                // Nothing was sent: the server does not listen (any more), which is not ours to count as lost.
+                // Nothing was sent: the server does not listen (any more), which is not ours to count as
+                // lost.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                     return RequestResult::from(Outcome::ClosedWhileIdle);
                 }
@@ -268,7 +292,8 @@ impl Load {
             match sender.try_send_request(request).await {
                 Ok(response) => return self.read(response, sender).await,
                 Err(mut error) => match error.take_message() {
-                    // The connection was found closed before a byte of the request was written: send it on another.
+                    // The connection was found closed before a byte of the request was written: send it on
+                    // another.
                     Some(unsent) if reused => request = unsent,
                     _ if reused => return RequestResult::from(Outcome::ClosedWhileIdle),
                     _ => {

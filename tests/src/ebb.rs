@@ -59,8 +59,8 @@ fn built(name: &str, variable: &str) -> PathBuf {
     path
 }
 
-/// A source file that is newer than the executable, by the list of them that cargo keeps beside it. `cargo test -p tests` alone does not build the
-/// executable, and a test of an old one proves nothing.
+/// A source file that is newer than the executable, by the list of them that cargo keeps beside it. `cargo
+/// test -p tests` alone does not build the executable, and a test of an old one proves nothing.
 fn newer_source(executable: &Path) -> Option<String> {
     let modified = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let built = modified(executable)?;
@@ -172,7 +172,8 @@ impl Ebb {
         Self::spawn(command, Arc::clone(&self.files), Stdio::piped()).await
     }
 
-    /// The same on files of its own, which this one does not know. They stand in the same folder, where apps start.
+    /// The same on files of its own, which this one does not know. They stand in the same folder, where apps
+    /// start.
     pub async fn successor_on(&self, services: &[Service]) -> Self {
         let place = format!("--take-over={}", self.api);
         let mut command = Command::new(executable());

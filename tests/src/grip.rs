@@ -1,26 +1,42 @@
-//! A test's grip on the autoscalers of an `ebb up`: it holds one still in the middle of an order, lets it go, or kills it.
+//! A test's grip on the autoscalers of an `ebb up`: it holds one still in the middle of an order, lets it go,
+//! or kills it.
 //!
-//! In `harnessed-ebb` each autoscaler has a thread of its own, as it has a process on a cluster, and gives its orders through a `GrippedPlatform`, which
-//! stops that thread and so everything that the autoscaler does. The test and the program speak over a connection, a line each way at a time:
-//! `hold autoscaler-1` is answered with `held autoscaler-1` once the next order to scale stands still.
+//! In `harnessed-ebb` each autoscaler has a thread of its own, as it has a process on a cluster, and gives
+//! its orders through a `GrippedPlatform`, which stops that thread and so everything that the autoscaler
+//! does. The test and the program speak over a connection, a line each way at a time: `hold autoscaler-1` is
+//! answered with `held autoscaler-1` once the next order to scale stands still.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use autoscaler::{Autoscaler, AutoscalerConfig};
+use futures_util::future::BoxFuture;
+use link::{ByteStream, Dial};
 use orchestration::{Order, PlatformOrder};
 use platform::{Platform, Seat, Subscription};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use vocabulary::ReplicaName;
+use vocabulary::{LinkAddress, ReplicaName};
 
 use crate::world::within;
 
 /// Names the test's end to `harnessed-ebb`.
 pub const VARIABLE: &str = "TEST_GRIP";
+
+/// Where a bug shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanickingPart {
+    /// At the next order that it gives.
+    EventLoop,
+    /// At the next attempt to link somebody.
+    Link,
+}
+
+/// What such a bug says.
+pub const PANIC_TEXT: &str = "a bug that a test has put here";
 
 /// The test's end.
 #[derive(Debug)]
@@ -56,6 +72,15 @@ impl Grip {
     /// The order goes through, and whatever comes after it.
     pub async fn let_go(&mut self, autoscaler: &str) {
         self.say(&format!("go {autoscaler}\n")).await;
+    }
+
+    /// A bug shows in this part of an autoscaler, as soon as there is something to do for it.
+    pub async fn panic_in(&mut self, part: PanickingPart, autoscaler: &str) {
+        let order = match part {
+            PanickingPart::EventLoop => "panic-in-loop",
+            PanickingPart::Link => "panic-in-link",
+        };
+        self.say(&format!("{order} {autoscaler}\n")).await;
     }
 
     /// This autoscaler is gone, without a word to anybody.
@@ -105,6 +130,7 @@ enum HoldState {
     Held,
     /// It is to say no more.
     Dead,
+    Panicking(PanickingPart),
 }
 
 impl GrippedAutoscalers {
@@ -123,11 +149,12 @@ impl GrippedAutoscalers {
     }
 
     /// Starts one on a thread of its own.
-    pub fn start(self: &Arc<Self>, config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Autoscaler {
+    pub fn start(self: &Arc<Self>, mut config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Autoscaler {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a thread can be started");
         let hold = Arc::<Hold>::default();
         let name = config.name.as_str().to_owned();
+        config.dialler = Arc::new(GrippedDialler { inner: config.dialler, hold: Arc::clone(&hold) });
         let platform = GrippedPlatform {
             inner: platform,
             hold: Arc::clone(&hold),
@@ -148,6 +175,8 @@ impl GrippedAutoscalers {
         match order {
             "hold" => gripped.hold.set(HoldState::Due),
             "go" => gripped.hold.set(HoldState::Free),
+            "panic-in-loop" => gripped.hold.set(HoldState::Panicking(PanickingPart::EventLoop)),
+            "panic-in-link" => gripped.hold.set(HoldState::Panicking(PanickingPart::Link)),
             "kill" => {
                 gripped.hold.set(HoldState::Dead);
                 let gripped = autoscalers.remove(name).expect("just found");
@@ -166,6 +195,7 @@ impl Hold {
 
     /// Returns when the order may go through.
     fn pass(&self, order: &Order, say_held: impl FnOnce()) {
+        self.panic_in(PanickingPart::EventLoop);
         let mut state = lock(&self.state);
         if *state == HoldState::Due && matches!(order, Order::ScaleTo { .. }) {
             *state = HoldState::Held;
@@ -174,6 +204,11 @@ impl Hold {
         while *state == HoldState::Held {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn panic_in(&self, part: PanickingPart) {
+        let state = *lock(&self.state);
+        assert!(state != HoldState::Panicking(part), "{PANIC_TEXT}");
     }
 
     fn is_dead(&self) -> bool {
@@ -199,6 +234,20 @@ impl Platform for GrippedPlatform {
             name: self.name.clone(),
         };
         Subscription { facts, seat: Box::new(seat), renew_every }
+    }
+}
+
+/// Whoever dials for one autoscaler's links.
+#[derive(Debug)]
+struct GrippedDialler {
+    inner: Arc<dyn Dial>,
+    hold: Arc<Hold>,
+}
+
+impl Dial for GrippedDialler {
+    fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
+        self.hold.panic_in(PanickingPart::Link);
+        self.inner.connect(address)
     }
 }
 

@@ -1,5 +1,6 @@
-//! The harness of the suites that run the real executable: starting `ebb up` on made-up manifests, asking it questions, an open-loop
-//! client that accounts for every request, and patience with a deadline instead of sleeps.
+//! The harness of the suites that run the real executable: starting `ebb up` on made-up manifests, asking it
+//! questions, an open-loop client that accounts for every request, and patience with a deadline instead of
+//! sleeps.
 
 pub mod bench;
 pub mod client;

@@ -1,4 +1,5 @@
-//! A TCP relay that a test can cut or stall, between an autoscaler and whom it links, and the dialler that leads links through it.
+//! A TCP relay that a test can cut or stall, between an autoscaler and whom it links, and the dialler that
+//! leads links through it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,8 +1,9 @@
-//! Where does a request end? The strictest possible answer: a reader of HTTP/1.1 requests that refuses everything of which another reader could think
-//! differently. What a proxy sends to an app is judged by it.
+//! Where does a request end? The strictest possible answer: a reader of HTTP/1.1 requests that refuses
+//! everything of which another reader could think differently. What a proxy sends to an app is judged by it.
 //!
-//! It takes what RFC 9112 lets a sender write and none of what it lets a recipient tolerate: no bare line feeds, no folded lines, no blanks around
-//! names, one length or one `Transfer-Encoding: chunked`, chunks without extensions.
+//! It takes what RFC 9112 lets a sender write and none of what it lets a recipient tolerate: no bare line
+//! feeds, no folded lines, no blanks around names, one length or one `Transfer-Encoding: chunked`, chunks
+//! without extensions.
 
 use std::ops::Range;
 
@@ -30,11 +31,11 @@ pub fn read(bytes: &[u8]) -> Result<Option<(StrictRequest, usize)>, Ambiguity> {
     let Some(headers) = cursor.fields()? else { return Ok(None) };
     let mut request = StrictRequest { target, headers, ..StrictRequest::default() };
     match framing(&request.headers)? {
-        Framing::Length(length) => {
+        BodyFraming::Length(length) => {
             let Some(body) = cursor.exactly(length) else { return Ok(None) };
             request.body = body.to_vec();
         }
-        Framing::Chunks => {
+        BodyFraming::Chunks => {
             let Some(body) = cursor.chunks()? else { return Ok(None) };
             request.body = body;
             let Some(trailers) = cursor.fields()? else { return Ok(None) };
@@ -44,12 +45,12 @@ pub fn read(bytes: &[u8]) -> Result<Option<(StrictRequest, usize)>, Ambiguity> {
     Ok(Some((request, cursor.at)))
 }
 
-enum Framing {
+enum BodyFraming {
     Length(usize),
     Chunks,
 }
 
-fn framing(headers: &[(String, String)]) -> Result<Framing, Ambiguity> {
+fn framing(headers: &[(String, String)]) -> Result<BodyFraming, Ambiguity> {
     let values = |name: &str| -> Vec<&str> {
         let of_name = headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
         of_name.map(|(_, value)| value.as_str()).collect()
@@ -58,11 +59,11 @@ fn framing(headers: &[(String, String)]) -> Result<Framing, Ambiguity> {
         return Err(format!("{} Host fields", values("host").len()));
     }
     match (&values("content-length")[..], &values("transfer-encoding")[..]) {
-        ([], []) => Ok(Framing::Length(0)),
+        ([], []) => Ok(BodyFraming::Length(0)),
         ([length], []) if !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit()) => {
-            length.parse().map(Framing::Length).map_err(|error| format!("length {length:?}: {error}"))
+            length.parse().map(BodyFraming::Length).map_err(|error| format!("length {length:?}: {error}"))
         }
-        ([], ["chunked"]) => Ok(Framing::Chunks),
+        ([], ["chunked"]) => Ok(BodyFraming::Chunks),
         (lengths, codings) => Err(format!("lengths {lengths:?} and transfer codings {codings:?}")),
     }
 }

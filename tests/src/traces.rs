@@ -1,6 +1,7 @@
 //! A collector of traces, and what it has seen.
 //!
-//! It reads OpenTelemetry's messages by an own idea of them, which the suite `peers` compares with that of the field's own decoder.
+//! It reads OpenTelemetry's messages by an own idea of them, which the suite `peers` compares with that of
+//! the field's own decoder.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Asks until the answer is `Ok`, every 50 ms; panics with the last `Err` when `limit` has passed. Deadlines are generous: they only bound
-/// how long a failing test takes, and prove nothing about speed.
+/// Asks until the answer is `Ok`, every 50 ms; panics with the last `Err` when `limit` has passed. Deadlines
+/// are generous: they only bound how long a failing test takes, and prove nothing about speed.
 pub async fn eventually<Answer, Ask, Asking>(what: &str, limit: Duration, mut ask: Ask) -> Answer
 where
     Ask: FnMut() -> Asking,

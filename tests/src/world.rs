@@ -50,7 +50,8 @@ impl Routing {
     }
 }
 
-/// Starts one service for each routing, made by `shape`, and waits until each has its one pod and its routing.
+/// Starts one service for each routing, made by `shape`, and waits until each has its one pod and its
+/// routing.
 pub async fn warm(shape: impl Fn(Service) -> Service) -> Ebb {
     let services = ROUTINGS.map(|routing| shape(service(routing)).scaling("min-scale", "1"));
     let ebb = Ebb::up(&services, &ConfigMap::short().set("routing-dwell", "0s")).await;

@@ -25,7 +25,8 @@ const EVERYTHING: &[&str] = &[
     "ebb",
 ];
 
-/// Each crate, and which of ours it may use, itself aside. A crate that is missing here fails the test, so that the table stays whole.
+/// Each crate, and which of ours it may use, itself aside. A crate that is missing here fails the test, so
+/// that the table stays whole.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
     ("scaling", &["vocabulary"]),
@@ -39,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("platform-local", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
-    ("injector", &["vocabulary"]),
+    ("injector", &["vocabulary", "scaling"]),
     ("platform-kubernetes", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
     (
         "control-plane",
@@ -52,6 +53,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "platform",
             "platform-kubernetes",
             "autoscaler",
+            "injector",
+            // The programs of a cluster are one executable; a test below keeps its parts apart.
+            "activator",
+            "throttling",
+            "protocol",
+            "dataplane",
         ],
     ),
     ("autoscaler", &["vocabulary", "scaling", "orchestration", "link", "runtime", "platform"]),
@@ -138,7 +145,8 @@ fn each_crate_uses_only_what_the_table_allows() {
     }
 }
 
-/// Dependencies that one crate of ours asks for, because there is one answer to the question that they help with.
+/// Dependencies that one crate of ours asks for, because there is one answer to the question that they help
+/// with.
 const OF_ONE: &[(&str, &str, &str)] =
     &[("strsim", "vocabulary", "one measure says which name somebody probably meant")];
 
@@ -194,6 +202,25 @@ fn pure_crates_do_not_mention_the_world() {
         }
         assert!(seen > 0, "{} has no sources", sources.display());
     }
+}
+
+/// What decides shares a file with what takes requests, and nothing else: one line starts it by its name.
+#[test]
+fn only_the_executable_of_a_cluster_names_the_activator() {
+    const EXECUTABLE: &str = "bin/ebb-autoscaler.rs";
+    let sources = root().join("crates/control-plane/src");
+    let mut naming = Vec::new();
+    for file in rust_files(&sources) {
+        let text = std::fs::read_to_string(&file).expect("a source file can be read");
+        let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let proxies = ["activator::", "dataplane::", "throttling::", "protocol::"];
+        for line in code.filter(|line| proxies.iter().any(|name| line.contains(name))) {
+            let file = file.strip_prefix(&sources).expect("it lies there").display();
+            naming.push(format!("{file}: {line}"));
+        }
+    }
+    let started = format!("{EXECUTABLE}: Some(\"ebb-activator\") => activator::main_from_env(),");
+    assert_eq!(naming, [started], "the autoscaler and the injector take no requests of clients");
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
@@ -281,7 +308,8 @@ fn heavy_crates_are_there_once_and_banned_ones_not_at_all() {
     }
 }
 
-/// Cargo builds one package with the features that it asks for itself, which the metadata of a whole workspace do not show.
+/// Cargo builds one package with the features that it asks for itself, which the metadata of a whole
+/// workspace do not show.
 #[test]
 fn requests_come_to_the_queue_proxy_without_tls() {
     let output = Command::new(env!("CARGO"))
@@ -303,7 +331,8 @@ fn requests_come_to_the_queue_proxy_without_tls() {
     let tree = String::from_utf8_lossy(&output.stdout);
     let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
     assert!(names.contains("dataplane"), "{names:?}");
-    // Links speak TLS on a cluster, requests never: those of clients with TLS are ended before they come here.
+    // Links speak TLS on a cluster, requests never: those of clients with TLS are ended before they come
+    // here.
     for banned in ["x509-cert", "kube", "hyper"] {
         assert!(!names.contains(banned), "{banned} has no place beside every pod");
     }
@@ -332,7 +361,8 @@ fn every_dependency_has_a_licence_that_fits_apache_2() {
         "Unlicense",
         "BSL-1.0",
         "MIT-0",
-        // A list of certificate authorities that TLS of Kubernetes' client has in wasm; no program of ours links it.
+        // A list of certificate authorities that TLS of Kubernetes' client has in wasm; no program of ours
+        // links it.
         "CDLA-Permissive-2.0",
     ];
     let metadata = metadata();

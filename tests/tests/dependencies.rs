@@ -1,17 +1,21 @@
 //! What is linked, and by whom: the sidecar stays small, and nobody asks for what nobody uses.
 //!
-//! Sources are read as text. A dependency is used where its name stands before `::`, ends an import or is renamed by it; that finds every way in which
-//! these crates use theirs.
+//! Sources are read as text. A dependency is used where its name stands before `::`, ends an import or is
+//! renamed by it; that finds every way in which these crates use theirs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Dependency, DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// What runs beside each pod and before all of them, and what these are made of.
+/// What runs beside each pod and before all of them, and what these are made of. The queue-proxy is an
+/// executable of its own, so that file holds nothing else. The activator is a crate: the file that a cluster
+/// starts holds the autoscaler and the injector too, with Kubernetes' client and its stack. Kept here is that
+/// no code that takes requests can call those.
 const PROXIES: &[&str] = &["queue-proxy", "activator", "dataplane", "link", "runtime"];
 
-/// Other stacks for HTTP, and what comes with them. Ours is `dataplane`; a second one costs every pod memory for nothing, and reads heads in its own way.
+/// Other stacks for HTTP, and what comes with them. Ours is `dataplane`; a second one costs every pod memory
+/// for nothing, and reads heads in its own way.
 const NEVER_IN_A_PROXY: &[&str] = &[
     "hyper",
     "hyper-util",
@@ -74,7 +78,8 @@ fn the_proxies_link_one_http_stack_which_is_ours() {
     assert!(way(&metadata, &ebb.id, "h2").is_some(), "the API is served by hyper, which links h2");
 }
 
-/// The sources of a package, without comments, in two: what is built into it, and what is built for its tests alone.
+/// The sources of a package, without comments, in two: what is built into it, and what is built for its tests
+/// alone.
 struct Sources {
     product: String,
     tests: String,

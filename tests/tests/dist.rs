@@ -1,7 +1,9 @@
-//! What `cargo xtask dist` makes: a static executable that serves, and a Debian package that dpkg takes.
+//! What `cargo xtask dist` and `cargo xtask images` make: a static executable that serves, a Debian package
+//! that dpkg takes, and images that hold what a cluster runs and nothing else.
 //!
-//! `cargo test -p tests --features dist --test dist`. It builds for musl, in the profile `dev` unless `$DIST_PROFILE` says otherwise, and needs
-//! `rustup target add x86_64-unknown-linux-musl`, Debian's `musl-tools`, `dpkg` and `file`.
+//! `cargo test -p tests --features dist --test dist`. It builds for musl, in the profile `dev` unless
+//! `$DIST_PROFILE` says otherwise, and needs `rustup target add x86_64-unknown-linux-musl`, Debian's
+//! `musl-tools`, `dpkg` and `file`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -38,11 +40,16 @@ fn said(program: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// Builds everything into a folder.
-fn dist(folder: &Path) -> PathBuf {
+/// Builds everything of a task into a folder, and says which files it made.
+fn made_by(task: &str, folder: &Path) -> String {
     let profile = std::env::var("DIST_PROFILE").unwrap_or_else(|_| "dev".to_owned());
     let folder_name = folder.to_str().expect("UTF-8");
-    let made = said(env!("CARGO"), &["xtask", "dist", "--profile", &profile, "--output", folder_name]);
+    said(env!("CARGO"), &["xtask", task, "--profile", &profile, "--output", folder_name])
+}
+
+/// Builds everything into a folder.
+fn dist(folder: &Path) -> PathBuf {
+    let made = made_by("dist", folder);
     println!("{made}");
     let files = made.lines().filter_map(|line| line.split(' ').next()).map(PathBuf::from);
     let package = files.into_iter().find(|file| file.extension().is_some_and(|kind| kind == "deb"));
@@ -133,4 +140,49 @@ async fn serves(ebb: &Path) {
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer) }
     })
     .await;
+}
+
+#[test]
+fn images_hold_static_executables_and_run_as_nobody() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    println!("{}", made_by("images", folder.path()));
+    for (name, executables, most_megabytes) in [
+        ("ebb", &["ebb-autoscaler", "ebb-activator", "ebb-injector"] as &[_], 20),
+        ("ebb-queue-proxy", &["ebb-queue-proxy"], 8),
+    ] {
+        let file = folder.path().join(format!("{name}-image.tar"));
+        let bytes = std::fs::metadata(&file).expect("it was made").len();
+        // In the profile `dev` they are several times as large.
+        if std::env::var("DIST_PROFILE").is_ok_and(|profile| profile == "release") {
+            assert!(bytes <= most_megabytes * 1_000_000, "{name} has {bytes} bytes");
+        }
+        let parts = folder.path().join(name).with_extension("parts");
+        let layer = parts.join("layer");
+        std::fs::create_dir_all(&layer).expect("a folder");
+        let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+        said("tar", &["-C", &text(&parts), "-xf", &text(&file)]);
+        said("tar", &["-C", &text(&layer), "-xf", &text(&parts.join("layer.tar"))]);
+        let read = |part| std::fs::read_to_string(parts.join(part)).expect("it is there");
+        let config: serde_json::Value = serde_json::from_str(&read("config.json")).expect("JSON");
+        assert_eq!(config["config"]["User"], "65532");
+        let digest = said("sha256sum", &[&text(&parts.join("layer.tar"))]);
+        let digest = format!("sha256:{}", digest.split(' ').next().unwrap_or_default());
+        assert_eq!(config["rootfs"]["diff_ids"][0], digest.as_str());
+        assert!(read("manifest.json").contains(&format!("\"{name}:")), "it is called by its name");
+        let mut held: Vec<String> = std::fs::read_dir(layer.join("bin"))
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .collect();
+        held.sort();
+        let mut expected = executables.to_vec();
+        expected.sort_unstable();
+        assert_eq!(held, expected);
+        for executable in executables {
+            // Without its settings each names the first that is missing, and starts nothing.
+            let output = Command::new(layer.join("bin").join(executable)).env_clear().output();
+            let output = output.expect("it is static, so it starts here as well");
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && !complaint.is_empty(), "{executable}: {complaint}");
+        }
+    }
 }

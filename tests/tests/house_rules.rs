@@ -1,5 +1,6 @@
 //! Rules about the code that no compiler knows.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -32,7 +33,8 @@ fn comment_above<'t>(lines: &[&'t str], at: usize) -> Vec<&'t str> {
     lines[..at].iter().rev().map(|line| line.trim()).take_while(|line| line.starts_with("//")).collect()
 }
 
-/// `select!` drops every branch but one, wherever that stands. Whether that loses anything is the first question of whoever reads it.
+/// `select!` drops every branch but one, wherever that stands. Whether that loses anything is the first
+/// question of whoever reads it.
 #[test]
 fn every_select_says_why_its_branches_may_be_cancelled() {
     let (mut silent, mut seen) = (Vec::new(), 0);
@@ -59,7 +61,39 @@ fn every_select_says_why_its_branches_may_be_cancelled() {
     assert!(silent.is_empty(), "no comment right above says what is cancelled there:\n{}", silent.join("\n"));
 }
 
-/// A property that failed once is tried with the same input again, on every machine: the seeds stand in `proptest-regressions`, beside the sources.
+/// What a panic in a task or thread of its own leaves behind is the first question at night. Either it is
+/// vital, and the process ends loudly with an exit code of its own, or a comment says who notices.
+#[test]
+fn every_task_is_vital_or_says_who_notices_its_panic() {
+    const STARTS: [&str; 6] =
+        ["tokio::spawn(", "spawn_local(", "thread::spawn(", "spawn_blocking(", ".spawn(async", ".spawn(move"];
+    let (mut silent, mut seen) = (Vec::new(), 0);
+    for (name, text) in sources(&["crates"]) {
+        if name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("/vital.rs") {
+            continue;
+        }
+        let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+        let lines: Vec<&str> = text[..end].lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            if line.trim_start().starts_with("//") || !STARTS.iter().any(|start| line.contains(start)) {
+                continue;
+            }
+            seen += 1;
+            // What is started may stand on the next lines.
+            let call = lines[at..].iter().take(3).copied().collect::<String>();
+            let is_vital = ["vital(", "vital_thread(", "relied_on("].iter().any(|name| call.contains(name));
+            let is_said = comment_above(&lines, at).iter().any(|line| line.contains("panic"));
+            if !is_vital && !is_said {
+                silent.push(format!("{name}:{}", at + 1));
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} are hardly all");
+    assert!(silent.is_empty(), "neither vital nor a comment about a panic:\n{}", silent.join("\n"));
+}
+
+/// A property that failed once is tried with the same input again, on every machine: the seeds stand in
+/// `proptest-regressions`, beside the sources.
 #[test]
 fn seeds_of_failed_properties_are_kept() {
     let mut seen = 0;
@@ -73,4 +107,92 @@ fn seeds_of_failed_properties_are_kept() {
     assert!(seen > 15, "{seen} files with properties are hardly all");
     let ignored = std::fs::read_to_string(root().join(".gitignore")).expect("there is one");
     assert!(!ignored.contains("proptest"), "seeds that are ignored are kept by nobody");
+}
+
+fn all_sources() -> Vec<(String, String)> {
+    sources(&["crates", "tests/src", "tests/tests", "tests/benches"])
+}
+
+/// One right margin for code, which rustfmt keeps, and comments, which nobody did. Pictures, tables and words
+/// that are longer by themselves may cross it.
+#[test]
+fn comments_keep_the_right_margin() {
+    const MARGIN: usize = 110;
+    let mut long = Vec::new();
+    for (name, text) in all_sources() {
+        let mut is_picture = false;
+        for (at, line) in text.lines().enumerate() {
+            let comment = line.trim_start();
+            is_picture = comment.starts_with("//") && (is_picture != comment.contains("```"));
+            let is_table = comment.starts_with("/// |") || comment.starts_with("//! |");
+            if comment.starts_with("//")
+                && !is_table
+                && !is_picture
+                && line.chars().count() > MARGIN
+                && comment.matches(' ').count() > 1
+            {
+                long.push(format!("{name}:{}", at + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "longer than {MARGIN} columns:\n{}", long.join("\n"));
+}
+
+/// Words that look like participles and are nouns of the field, or of English.
+const NOUNS: [&str; 9] =
+    ["Embed", "Greeting", "Need", "Nothing", "Reading", "Ring", "Routing", "Spelling", "Standing"];
+
+/// A type is a thing. A bare participle or verb (`Held`, `Said`, `Asking`) tells a mood:
+/// whose, and of what?
+#[test]
+fn no_type_is_a_bare_participle() {
+    const IRREGULAR: [&str; 12] =
+        ["Begun", "Bound", "Found", "Gone", "Held", "Kept", "Known", "Left", "Said", "Seen", "Sent", "Taken"];
+    let mut moods = Vec::new();
+    for (name, text) in all_sources() {
+        for type_name in text.lines().filter_map(|line| type_in(line, &["struct", "enum", "trait"])) {
+            let is_one_word = type_name.chars().filter(char::is_ascii_uppercase).count() == 1;
+            let is_participle = type_name.ends_with("ed") || type_name.ends_with("ing");
+            if is_one_word
+                && (is_participle || IRREGULAR.contains(&type_name))
+                && !NOUNS.contains(&type_name)
+                && !name.contains("/tests")
+                && !name.starts_with("tests/")
+            {
+                moods.push(format!("{name}: {type_name}"));
+            }
+        }
+    }
+    assert!(moods.is_empty(), "what things are these?\n{}", moods.join("\n"));
+}
+
+/// The name of the type that a line declares with one of these keywords.
+fn type_in<'l>(line: &'l str, keywords: &[&str]) -> Option<&'l str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    words.next().filter(|word| keywords.contains(word))?;
+    words.next()?.split(|letter: char| !letter.is_alphanumeric()).next()
+}
+
+/// One name means one thing: who searches the workspace for a type finds it, and not its namesakes. The types
+/// of the wire are the mirror of ours, by the same names on purpose; tests may call theirs as they like.
+#[test]
+fn no_two_types_have_one_name() {
+    let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, text) in all_sources() {
+        let is_test = ["tests/", "/tests.rs", "/vectors.rs"].iter().any(|part| name.contains(part));
+        if is_test || name.ends_with("/wire/proto.rs") {
+            continue;
+        }
+        // What stands behind this is a file's tests, in whole or in part.
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // What is indented is a trait's or an implementation's associated type.
+        for line in code.lines().filter(|line| !line.starts_with(' ')) {
+            if let Some(type_name) = type_in(line, &["struct", "enum", "trait", "type"]) {
+                homes.entry(type_name.to_owned()).or_default().insert(name.clone());
+            }
+        }
+    }
+    assert!(homes.len() > 500, "{} types are hardly all", homes.len());
+    homes.retain(|_, files| files.len() > 1);
+    assert!(homes.is_empty(), "which of them is meant?\n{homes:#?}");
 }

@@ -1,6 +1,7 @@
 //! Revisions that something is to be done for, at a time.
 //!
-//! Each revision remembers whether it is on an agenda, so there is at most one entry of each, and the list needs no other bound.
+//! Each revision remembers whether it is on an agenda, so there is at most one entry of each, and the list
+//! needs no other bound.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use runtime::Clock;
 use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
-use crate::revision::Revision;
+use crate::assigned_revision::AssignedRevision;
 
 /// What is due when; one task works it off.
 #[derive(Default)]
@@ -21,14 +22,14 @@ pub(crate) struct Agenda {
 
 #[derive(Default)]
 struct Entries {
-    by_time: BTreeMap<(Timestamp, u64), Arc<Revision>>,
+    by_time: BTreeMap<(Timestamp, u64), Arc<AssignedRevision>>,
     /// Tells entries of one instant apart.
     added: u64,
 }
 
 impl Agenda {
     /// Adds an entry.
-    pub(crate) fn add(&self, at: Timestamp, revision: Arc<Revision>) {
+    pub(crate) fn add(&self, at: Timestamp, revision: Arc<AssignedRevision>) {
         let mut entries = self.entries.lock();
         entries.added += 1;
         let key = (at, entries.added);
@@ -40,8 +41,9 @@ impl Agenda {
         }
     }
 
-    /// Waits for the first entry to be due and takes it. Cancel-safe: nothing is taken before the call returns.
-    pub(crate) async fn next(&self, clock: &Clock) -> Arc<Revision> {
+    /// Waits for the first entry to be due and takes it. Cancel-safe: nothing is taken before the call
+    /// returns.
+    pub(crate) async fn next(&self, clock: &Clock) -> Arc<AssignedRevision> {
         loop {
             let first_at = match self.take_due(clock.now()) {
                 Ok(revision) => return revision,
@@ -56,7 +58,7 @@ impl Agenda {
         }
     }
 
-    fn take_due(&self, now: Timestamp) -> Result<Arc<Revision>, Timestamp> {
+    fn take_due(&self, now: Timestamp) -> Result<Arc<AssignedRevision>, Timestamp> {
         let mut entries = self.entries.lock();
         match entries.by_time.first_entry() {
             Some(first) if first.key().0 <= now => Ok(first.remove()),

@@ -1,7 +1,8 @@
 //! What the autoscaler assigned to this activator: which revisions, under which hosts.
 //!
-//! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces it, and a repeat does no harm. Until every bucket
-//! was told once nobody can say that a host is unknown. Who may say what about which bucket is `link`'s affair.
+//! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces
+//! it, and a repeat does no harm. Until every bucket was told once nobody can say that a host is unknown. Who
+//! may say what about which bucket is `link`'s affair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,24 +13,24 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use vocabulary::{Assignment, Ownership, RevisionName, Routing, Version};
 
+use crate::assigned_revision::AssignedRevision;
 use crate::context::Context;
 use crate::held::HeldRequests;
-use crate::revision::Revision;
 
 /// What became of an assignment.
-pub(crate) enum Outcome {
+pub(crate) enum AssignmentOutcome {
     /// It is in force. Idle connections to these addresses are to be closed before it is acknowledged.
-    Applied { revision: Arc<Revision>, lost: Vec<SocketAddr> },
+    Applied { revision: Arc<AssignedRevision>, lost: Vec<SocketAddr> },
     /// It was in force already.
-    Repeated(Arc<Revision>),
+    Repeated(Arc<AssignedRevision>),
     /// A newer one is in force.
     Stale,
 }
 
 /// What becomes of a revision that may be forgotten.
-pub(crate) enum Forgetting {
+pub(crate) enum ForgetOutcome {
     /// It is forgotten once it holds nothing.
-    Planned(Arc<Revision>),
+    Planned(Arc<AssignedRevision>),
     /// It is not known.
     Unknown,
     /// A newer assignment is in force.
@@ -40,18 +41,18 @@ pub(crate) enum Forgetting {
 pub(crate) struct Assignments {
     context: Arc<Context>,
     /// Read by every request.
-    by_host: DashMap<String, Arc<Revision>>,
+    by_host: DashMap<String, Arc<AssignedRevision>>,
     /// Changed by the links alone.
-    known: Mutex<Known>,
+    known: Mutex<KnownRevisions>,
     /// Changes whenever a host may have become known, or unknown for certain.
-    news: watch::Sender<News>,
+    news: watch::Sender<AssignmentNews>,
 }
 
-type Known = BTreeMap<RevisionName, Arc<Revision>>;
+type KnownRevisions = BTreeMap<RevisionName, Arc<AssignedRevision>>;
 
 /// What a request for an unknown host waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct AssignmentNews {
     /// Whether everything was named at least once.
     pub(crate) is_synced: bool,
     changes: u64,
@@ -63,17 +64,17 @@ impl Assignments {
             context,
             by_host: DashMap::new(),
             known: Mutex::default(),
-            news: watch::Sender::new(News::default()),
+            news: watch::Sender::new(AssignmentNews::default()),
         }
     }
 
     /// The revision behind a host: lower case, without port.
-    pub(crate) fn find(&self, host: &str) -> Option<Arc<Revision>> {
+    pub(crate) fn find(&self, host: &str) -> Option<Arc<AssignedRevision>> {
         self.by_host.get(host).map(|entry| Arc::clone(entry.value()))
     }
 
     /// Tells of every change that may let [`Assignments::find`] answer otherwise.
-    pub(crate) fn news(&self) -> watch::Receiver<News> {
+    pub(crate) fn news(&self) -> watch::Receiver<AssignmentNews> {
         self.news.subscribe()
     }
 
@@ -92,7 +93,7 @@ impl Assignments {
     }
 
     /// The revisions in some buckets that are known here.
-    pub(crate) fn all_in(&self, ownership: &Ownership) -> Vec<Arc<Revision>> {
+    pub(crate) fn all_in(&self, ownership: &Ownership) -> Vec<Arc<AssignedRevision>> {
         let known = self.known.lock();
         known.values().filter(|revision| ownership.epoch_of(&revision.name).is_some()).cloned().collect()
     }
@@ -106,23 +107,30 @@ impl Assignments {
     }
 
     /// Takes over an assignment if it is newer than what is known.
-    pub(crate) fn assign(&self, assignment: &Assignment) -> Outcome {
+    pub(crate) fn assign(&self, assignment: &Assignment) -> AssignmentOutcome {
         let mut known = self.known.lock();
         let revision = if let Some(revision) = known.get(&assignment.revision) {
             let in_force = revision.settings().version;
+            // Two owners may speak of one revision for a moment, over links of their own. What counts is the
+            // version, which grows with each owner, and never the order in which the words arrive.
             if assignment.version < in_force {
                 self.context.metrics.stale_assignments.inc();
-                return Outcome::Stale;
+                return AssignmentOutcome::Stale;
             }
             if assignment.version == in_force {
-                return Outcome::Repeated(Arc::clone(revision));
+                return AssignmentOutcome::Repeated(Arc::clone(revision));
             }
             Arc::clone(revision)
         } else {
             self.context.metrics.assigned_revisions.inc();
-            Arc::new(Revision::new(assignment, &self.context))
+            Arc::new(AssignedRevision::new(assignment, &self.context))
         };
         let hosts_before = revision.settings().hosts.clone();
+        // Applied before any host leads to it, and former hosts are given back last:
+        //
+        //     apply ── known ── release the old hosts ── insert the new ones
+        //
+        // So a request never finds a revision under a host that has not its pods yet.
         let lost = revision.apply(assignment);
         known.insert(assignment.revision.clone(), Arc::clone(&revision));
         for host in hosts_before.iter().filter(|host| !assignment.hosts.contains(host)) {
@@ -133,21 +141,24 @@ impl Assignments {
         }
         drop(known);
         self.news.send_modify(|news| news.changes += 1);
-        Outcome::Applied { revision, lost }
+        AssignmentOutcome::Applied { revision, lost }
     }
 
     /// A revision may be forgotten, unless an assignment newer than `version` is in force.
-    pub(crate) fn forget(&self, name: &RevisionName, version: Version) -> Forgetting {
+    pub(crate) fn forget(&self, name: &RevisionName, version: Version) -> ForgetOutcome {
         let known = self.known.lock();
         match known.get(name) {
-            Some(revision) if revision.may_be_forgotten(version) => Forgetting::Planned(Arc::clone(revision)),
-            Some(_) => Forgetting::Stale,
-            None => Forgetting::Unknown,
+            Some(revision) if revision.may_be_forgotten(version) => {
+                ForgetOutcome::Planned(Arc::clone(revision))
+            }
+            Some(_) => ForgetOutcome::Stale,
+            None => ForgetOutcome::Unknown,
         }
     }
 
-    /// A retired revision is not known any more. It takes no request by now, so nobody is refused what another host's would be granted.
-    pub(crate) fn forgotten(&self, revision: &Arc<Revision>) {
+    /// A retired revision is not known any more. It takes no request by now, so nobody is refused what
+    /// another host's would be granted.
+    pub(crate) fn forgotten(&self, revision: &Arc<AssignedRevision>) {
         let mut known = self.known.lock();
         if known.get(&revision.name).is_some_and(|present| Arc::ptr_eq(present, revision)) {
             self.drop_revision(&mut known, &revision.name);
@@ -156,8 +167,9 @@ impl Assignments {
         self.news.send_modify(|news| news.changes += 1);
     }
 
-    /// Drops a revision that exists no more, and returns it, unless an assignment newer than `version` is in force.
-    pub(crate) fn remove(&self, name: &RevisionName, version: Version) -> Option<Arc<Revision>> {
+    /// Drops a revision that exists no more, and returns it, unless an assignment newer than `version` is in
+    /// force.
+    pub(crate) fn remove(&self, name: &RevisionName, version: Version) -> Option<Arc<AssignedRevision>> {
         let mut known = self.known.lock();
         let removed = known.get(name).filter(|known| known.settings().version < version).cloned();
         if removed.is_some() {
@@ -171,7 +183,9 @@ impl Assignments {
     /// What is held of each revision that holds anything.
     pub(crate) fn held(&self) -> Vec<HeldRequests> {
         let known = self.known.lock();
-        let revisions: Vec<Arc<Revision>> = known.values().cloned().collect();
+        // Each of them has a lock of its own, which is not taken while this one is held: assignments would
+        // wait for all.
+        let revisions: Vec<Arc<AssignedRevision>> = known.values().cloned().collect();
         drop(known);
         revisions.iter().map(|revision| revision.held()).filter(|held| held.requests > 0).collect()
     }
@@ -182,7 +196,7 @@ impl Assignments {
         known.iter().map(|(name, revision)| (name.clone(), revision.settings().routing)).collect()
     }
 
-    fn drop_revision(&self, known: &mut Known, name: &RevisionName) {
+    fn drop_revision(&self, known: &mut KnownRevisions, name: &RevisionName) {
         if let Some(revision) = known.remove(name) {
             self.context.metrics.assigned_revisions.dec();
             for host in &revision.settings().hosts {
@@ -193,7 +207,9 @@ impl Assignments {
     }
 
     /// A host goes back to nobody, unless another revision has taken it over.
-    fn release_host(&self, host: &str, revision: &Arc<Revision>) {
+    fn release_host(&self, host: &str, revision: &Arc<AssignedRevision>) {
+        // Two Services may exchange their hosts in two assignments. The second must not take away what the
+        // first has just given to the other.
         self.by_host.remove_if(host, |_, holder| Arc::ptr_eq(holder, revision));
     }
 }

@@ -1,5 +1,5 @@
-//! The link's way to the workers: every worker thread has its own pool of connections to pods and its own listeners, and the link tells them all which pods to let
-//! go of and where to listen.
+//! The link's way to the workers: every worker thread has its own pool of connections to pods and its own
+//! listeners, and the link tells them all which pods to let go of and where to listen.
 
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -14,10 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::doors::{Doors, RevisionPort};
 
-/// How many orders a worker may be behind. More make the link wait, which delays an acknowledgement and nothing else.
+/// How many orders a worker may be behind. More make the link wait, which delays an acknowledgement and
+/// nothing else.
 const ORDERS_MAX: usize = 64;
 
-/// How long an unused connection to a queue-proxy is kept. On this hop only the activator closes idle connections, so this races with nobody.
+/// How long an unused connection to a queue-proxy is kept. On this hop only the activator closes idle
+/// connections, so this races with nobody.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// What a worker is to do.

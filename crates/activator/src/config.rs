@@ -10,7 +10,7 @@ use runtime::{Clock, LogFormat, RequestReporting};
 use tokio::sync::watch;
 use vocabulary::ReplicaName;
 
-use crate::metrics::Metrics;
+use crate::metrics::ActivatorMetrics;
 
 /// How an activator runs. What it serves comes over its link.
 #[derive(Clone, Debug)]
@@ -21,12 +21,14 @@ pub struct ActivatorConfig {
     pub workers: usize,
     /// What it refuses rather than hold.
     pub limits: Limits,
-    /// The connections that clients may have, shared with all activators of the process; see [`Metrics::connection_budget`].
+    /// The connections that clients may have, shared with all activators of the process; see
+    /// [`ActivatorMetrics::connection_budget`].
     pub connections: Arc<ConnectionBudget>,
     /// The process's clock.
     pub clock: Clock,
-    /// What it counts. Register once per process and clone: an activator that takes over goes on with the same counters.
-    pub metrics: Metrics,
+    /// What it counts. Register once per process and clone: an activator that takes over goes on with the
+    /// same counters.
+    pub metrics: ActivatorMetrics,
     /// What is told about each request. It may change while the activator runs.
     pub reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How the lines of its request log look.
@@ -49,7 +51,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The numbers of the documentation: 10,000 as Knative means its queue to be, and what 256 MiB of replay allow.
+    /// The numbers of the documentation: 10,000 as Knative means its queue to be, and what 256 MiB of replay
+    /// allow.
     fn default() -> Self {
         Self {
             waiting_per_revision: 10_000,
@@ -64,8 +67,8 @@ impl Default for Limits {
 /// The sockets that an activator accepts on, bound by its owner.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Requests, HTTP/1.1 and HTTP/2. The owner keeps the socket and lends clones (`try_clone`), so that a new activator can accept before the old one
-    /// stops.
+    /// Requests, HTTP/1.1 and HTTP/2. The owner keeps the socket and lends clones (`try_clone`), so that a
+    /// new activator can accept before the old one stops.
     pub requests: TcpListener,
     /// The same from clients that speak TLS, if somewhere they do.
     pub tls: Option<TlsListener>,

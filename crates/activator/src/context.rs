@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 
 use crate::agenda::Agenda;
+use crate::assigned_revision::AssignedRevision;
 use crate::config::{ActivatorConfig, Limits};
-use crate::metrics::Metrics;
+use crate::metrics::ActivatorMetrics;
 use crate::quota::Quota;
-use crate::revision::Revision;
 
 /// The shared part of an activator.
 pub(crate) struct Context {
@@ -24,7 +24,7 @@ pub(crate) struct Context {
     pub(crate) boot: BootId,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: ActivatorMetrics,
     /// What is told about each request.
     pub(crate) reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How the lines of the request log look.
@@ -39,9 +39,9 @@ pub(crate) struct Context {
     /// Retired revisions that held something and do no more.
     pub(crate) emptied: Agenda,
     /// Revisions with something to report this second.
-    pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<Revision>>>,
-    /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears of what begins there.
-    /// Asked for each request, so it is no more than a flag.
+    pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<AssignedRevision>>>,
+    /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears
+    /// of what begins there. Asked for each request, so it is no more than a flag.
     is_leaving: AtomicBool,
     /// The same, for those who wait for it.
     pub(crate) leaving: CancellationToken,
@@ -63,8 +63,8 @@ impl Context {
             metrics: config.metrics,
             reporting: config.reporting,
             log_format: config.log_format,
-            // Seconds begin when the process's do: one activator that takes over from another in the same process then reports the same seconds, and
-            // no request is counted in two of them.
+            // Seconds begin when the process's do: one activator that takes over from another in the same
+            // process then reports the same seconds, and no request is counted in two of them.
             seconds: ReporterSeconds::since(Timestamp::from_secs(config.clock.now().whole_secs())),
             open_second: AtomicU64::new(0),
             is_leaving: AtomicBool::new(false),

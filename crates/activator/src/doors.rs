@@ -1,7 +1,9 @@
-//! Where a worker takes requests: by host at its usual listener, and at ports that belong to one revision each.
+//! Where a worker takes requests: by host at its usual listener, and at ports that belong to one revision
+//! each.
 //!
-//! A connection belongs to the revision that had the port when it was accepted, whatever its requests name as host. Each port drains by itself: one that is
-//! closed takes in who has connected already, and asks those that hold nothing to go elsewhere. All of them drain when the activator does.
+//! A connection belongs to the revision that had the port when it was accepted, whatever its requests name as
+//! host. Each port drains by itself: one that is closed takes in who has connected already, and asks those
+//! that hold nothing to go elsewhere. All of them drain when the activator does.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,22 +15,22 @@ use dataplane::{ConnectionBudget, Drain, ServerLimits, Upstreams, serve};
 use runtime::vital;
 use tokio::task::JoinHandle;
 
+use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
-use crate::reporting::Reporter;
-use crate::revision::Revision;
-use crate::stack::Stack;
+use crate::reporting::RequestReporter;
+use crate::stack::ActivatorStack;
 
 /// A port of a revision, and by which requests find their way in its pods.
 #[derive(Clone)]
 pub(crate) struct RevisionPort {
-    pub(crate) revision: Arc<Revision>,
+    pub(crate) revision: Arc<AssignedRevision>,
     pub(crate) port: u16,
 }
 
 /// How far a worker's end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum EndPhase {
     #[default]
     Serving,
     Leaving,
@@ -42,17 +44,17 @@ pub(crate) struct Doors {
     assignments: Arc<Assignments>,
     upstreams: Upstreams,
     connections: Arc<ConnectionBudget>,
-    reporter: Reporter,
+    reporter: RequestReporter,
     limits: ServerLimits,
-    phase: Cell<Phase>,
+    phase: Cell<EndPhase>,
     /// Of the usual listener.
     main: Drain,
-    ports: RefCell<BTreeMap<u16, Door>>,
+    ports: RefCell<BTreeMap<u16, OpenDoor>>,
     /// Of ports that are closed, as long as somebody is connected who came in there.
     closed: RefCell<Vec<Drain>>,
 }
 
-struct Door {
+struct OpenDoor {
     drain: Drain,
     serving: JoinHandle<()>,
 }
@@ -63,7 +65,7 @@ impl Doors {
         assignments: Arc<Assignments>,
         upstreams: Upstreams,
         connections: Arc<ConnectionBudget>,
-        reporter: Reporter,
+        reporter: RequestReporter,
     ) -> Self {
         let limits = ServerLimits { memory: context.limits.unread_memory, ..ServerLimits::default() };
         let main = Drain::within(Arc::clone(&connections));
@@ -91,8 +93,8 @@ impl Doors {
     }
 
     /// The way of requests that come in at the usual listener, or at a port.
-    pub(crate) fn stack(&self, drain: &Drain, port: Option<RevisionPort>) -> Rc<Stack> {
-        Rc::new(Stack {
+    pub(crate) fn stack(&self, drain: &Drain, port: Option<RevisionPort>) -> Rc<ActivatorStack> {
+        Rc::new(ActivatorStack {
             context: Arc::clone(&self.context),
             assignments: Arc::clone(&self.assignments),
             upstreams: self.upstreams.clone(),
@@ -113,15 +115,18 @@ impl Doors {
                 tracing::error!(%error, port = number, "the activator could not accept requests at a revision's port");
             }
         }));
+        // It may be opened while the activator is leaving, by an assignment that was under way.
         enter(&drain, self.phase.get());
-        self.ports.borrow_mut().insert(number, Door { drain, serving });
+        self.ports.borrow_mut().insert(number, OpenDoor { drain, serving });
     }
 
     /// Returns once the port is closed.
     pub(crate) async fn close(&self, port: u16) {
-        let Some(Door { drain, serving }) = self.ports.borrow_mut().remove(&port) else { return };
-        enter(&drain, Phase::Closing);
+        let Some(OpenDoor { drain, serving }) = self.ports.borrow_mut().remove(&port) else { return };
+        // Idle connections too: a client that kept one would go on to ask a revision that has no port here.
+        enter(&drain, EndPhase::Closing);
         self.closed.borrow_mut().retain(|drain| drain.connections() + drain.upgraded() > 0);
+        // Requests may still run on its connections, and the activator's own end waits for them.
         self.closed.borrow_mut().push(drain);
         // It ends by itself and is never aborted, so there is nothing to be learnt from how it does.
         let _ = serving.await;
@@ -129,17 +134,17 @@ impl Doors {
 
     /// Clients are told to go elsewhere for their next request.
     pub(crate) fn begin_drain(&self) {
-        self.advance(Phase::Leaving);
+        self.advance(EndPhase::Leaving);
     }
 
     /// No more connections are accepted.
     pub(crate) fn stop_accepting(&self) {
-        self.advance(Phase::Closed);
+        self.advance(EndPhase::Closed);
     }
 
     /// Connections that hold nothing are closed.
     pub(crate) fn close_idle(&self) {
-        self.advance(Phase::Closing);
+        self.advance(EndPhase::Closing);
     }
 
     /// Returns once nobody is connected any more, after [`Doors::stop_accepting`].
@@ -149,7 +154,7 @@ impl Doors {
         }
     }
 
-    fn advance(&self, phase: Phase) {
+    fn advance(&self, phase: EndPhase) {
         self.phase.set(phase);
         for drain in self.drains() {
             enter(&drain, phase);
@@ -163,14 +168,14 @@ impl Doors {
     }
 }
 
-fn enter(drain: &Drain, phase: Phase) {
-    if phase >= Phase::Leaving {
+fn enter(drain: &Drain, phase: EndPhase) {
+    if phase >= EndPhase::Leaving {
         drain.begin();
     }
-    if phase >= Phase::Closed {
+    if phase >= EndPhase::Closed {
         drain.stop_accepting();
     }
-    if phase >= Phase::Closing {
+    if phase >= EndPhase::Closing {
         drain.close_idle();
     }
 }

@@ -1,36 +1,55 @@
 //! Finds a pod for a request, sends it there, and begins again while no pod has started it.
+//!
+//! Health checks and scrapes, which come for ever, are to keep no pod awake. So nothing of them may be seen
+//! by those who decide about pods: they join neither queue nor load. While a pod is ready they go there past
+//! both, to wait in the pod's own queue if need be, which is short, so that a long queue here does not make a
+//! load balancer give up on all of it. While none is ready they are answered here.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, Expired, Hop, HopFailure, NextHop, Reason, Refusal, Span,
-    Started, Timers, Upstreams, limit_reached, names, text_of_refusals,
+    AppRefusals, Body, BodyGuard, ClientUpgrade, ExceededLimit, GuardedBody, Hop, HopFailure, NextHop,
+    PeerStart, Refusal, RefusalReason, RequestKind, Span, Timers, Upstreams, limit_reached, names,
+    text_of_refusals,
 };
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
 use vocabulary::{Routing, Slice, Timestamp};
 
-use crate::outgoing::{Outgoing, Sending, Way};
-use crate::revision::{Counted, Direct, Grant, Refused, Revision, Turn};
-use crate::stack::{AnswerBody, Stack};
+use crate::assigned_revision::{
+    AssignedRevision, Direct, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
+};
+use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
+use crate::stack::{ActivatorStack, AnswerBody};
 
 /// One request on its way to a pod.
-pub(crate) struct Forwarding<'a> {
-    pub(crate) stack: &'a Stack,
-    pub(crate) revision: Arc<Revision>,
-    pub(crate) outgoing: Outgoing,
+pub(crate) struct RequestForwarder<'a> {
+    pub(crate) stack: &'a ActivatorStack,
+    pub(crate) revision: Arc<AssignedRevision>,
+    pub(crate) outgoing: RepeatableRequest,
     pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
+    pub(crate) measure: RequestMeasure,
     /// What is told of it, until its answer begins; `None` for nearly all.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
     pub(crate) app_refusals: AppRefusals,
 }
 
+/// What a request counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestMeasure {
+    /// Load.
+    Load,
+    /// Nothing; where no pod is ready it is answered in the way in which its client reads answers.
+    Unmeasured(RequestKind),
+}
+
 /// A pod that takes the next attempt.
-enum Seat {
-    Queue(Grant, Counted),
+enum PodSeat {
+    Queue(Grant, LoadPart),
     Direct(Direct),
 }
 
@@ -50,12 +69,14 @@ enum AttemptOutcome {
 }
 
 /// Where a request stands before an attempt.
-enum Place {
-    Seated(Seat),
-    Waits(Turn, Counted),
+enum RequestPlace {
+    Seated(PodSeat),
+    Waits(QueueTurn, LoadPart),
+    /// Nobody measures it, so it has no place here: it goes where a pod is ready.
+    Unmeasured(RequestKind),
 }
 
-impl Seat {
+impl PodSeat {
     fn address(&self) -> SocketAddr {
         match self {
             Self::Queue(grant, _) => grant.address(),
@@ -82,17 +103,22 @@ impl Seat {
     }
 }
 
-impl Forwarding<'_> {
+impl RequestForwarder<'_> {
     pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, HopFailure> {
         let mut place = self.first_place()?;
         loop {
             let seat = match place {
-                Place::Seated(seat) => seat,
-                Place::Waits(turn, counted) => Seat::Queue(self.await_turn(turn).await?, counted),
+                RequestPlace::Seated(seat) => seat,
+                RequestPlace::Waits(turn, counted) => PodSeat::Queue(self.await_turn(turn).await?, counted),
+                // Boxed, because hardly any request comes here, and each would have room for it.
+                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_that_takes_it()).await? {
+                    Some(direct) => PodSeat::Direct(direct),
+                    None => return Ok(self.answer_without_pod(kind)),
+                },
             };
-            let (address, way) = (self.exit(seat.address()), seat.way());
+            let address = self.exit(seat.address());
             let guard = Guard::new(seat, address, &self.revision, &self.stack.upstreams);
-            let outcome = self.attempt(address, way, &guard).await?;
+            let outcome = self.attempt(address, &guard).await?;
             self.tell(&outcome, address);
             place = match outcome {
                 AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
@@ -114,52 +140,78 @@ impl Forwarding<'_> {
     }
 
     /// Past the queue while a pod is ready and the routing says so, else into it.
-    fn first_place(&self) -> Result<Place, Refusal> {
+    fn first_place(&self) -> Result<RequestPlace, Refusal> {
+        if let RequestMeasure::Unmeasured(kind) = self.measure {
+            return Ok(RequestPlace::Unmeasured(kind));
+        }
         if self.revision.settings().routing == Routing::Direct
             && let Some(direct) = self.revision.pick_direct()
         {
-            return Ok(Place::Seated(Seat::Direct(direct)));
+            return Ok(RequestPlace::Seated(PodSeat::Direct(direct)));
         }
         let (counted, turn) = self.revision.enter().map_err(|refused| self.refusal(refused))?;
-        Ok(Place::Waits(turn, counted))
+        Ok(RequestPlace::Waits(turn, counted))
     }
 
     /// What no pod started waits again, at the head of the queue, whichever way it went before.
-    fn next_place(&self, seat: Seat) -> Result<Place, Refusal> {
-        let again = match seat {
-            Seat::Queue(grant, counted) => grant.requeue().map(|turn| (counted, turn)),
-            Seat::Direct(direct) => {
-                direct.not_started();
-                self.revision.rejoin(self.arrived)
-            }
-        };
-        let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
-        Ok(Place::Waits(turn, counted))
-    }
-
-    /// What found no room waits again where it was. Requests past the queue are not asked to go at once, so they find room or wait there.
-    fn place_after_no_room(&self, seat: Seat) -> Result<Place, Refusal> {
+    fn next_place(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         match seat {
-            Seat::Queue(grant, counted) => {
-                let turn = grant.requeue_for_want_of_room().map_err(|refused| self.refusal(refused))?;
-                Ok(Place::Waits(turn, counted))
+            PodSeat::Queue(grant, counted) => {
+                let turn = grant.requeue().map_err(|refused| self.refusal(refused))?;
+                Ok(RequestPlace::Waits(turn, counted))
             }
-            Seat::Direct(_) => self.next_place(seat),
+            PodSeat::Direct(direct) => {
+                direct.not_started();
+                self.place_after_direct()
+            }
         }
     }
 
-    /// What an app refused leaves its slot to others while it waits, and then takes its turn again. It stays part of the load.
-    async fn place_after_app_refusal(&mut self, seat: Seat) -> Result<Place, Refusal> {
+    /// What went past the queue and was not started joins those that wait, if it is load.
+    fn place_after_direct(&self) -> Result<RequestPlace, Refusal> {
+        match self.measure {
+            RequestMeasure::Load => {
+                let again = self.revision.rejoin(self.arrived);
+                let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
+                Ok(RequestPlace::Waits(turn, counted))
+            }
+            RequestMeasure::Unmeasured(kind) => {
+                self.revision.repeats_unmeasured();
+                Ok(RequestPlace::Unmeasured(kind))
+            }
+        }
+    }
+
+    /// What found no room waits again where it was. Requests past the queue are not asked to go at once, so
+    /// they find room or wait there; where not even that is possible, one that nobody measures is refused: it
+    /// cannot wait here, and asking again and again would be more load, not less.
+    fn place_after_no_room(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
+        if matches!(self.measure, RequestMeasure::Unmeasured(_)) {
+            let detail = "as many requests wait in the pod as may; a health check waits nowhere else";
+            return Err(Refusal::new(RefusalReason::QueueFull, detail));
+        }
+        match seat {
+            PodSeat::Queue(grant, counted) => {
+                let turn = grant.requeue_for_want_of_room().map_err(|refused| self.refusal(refused))?;
+                Ok(RequestPlace::Waits(turn, counted))
+            }
+            PodSeat::Direct(_) => self.next_place(seat),
+        }
+    }
+
+    /// What an app refused leaves its slot to others while it waits, and then takes its turn again. It stays
+    /// part of the load.
+    async fn place_after_app_refusal(&mut self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         let wait = self.app_refusals.next_wait()?;
         if wait.is_zero() {
             return self.next_place(seat);
         }
         let held = match seat {
-            Seat::Queue(grant, counted) => {
+            PodSeat::Queue(grant, counted) => {
                 grant.not_started();
                 Ok(counted)
             }
-            Seat::Direct(direct) => {
+            PodSeat::Direct(direct) => {
                 direct.not_started();
                 Err(direct)
             }
@@ -167,18 +219,55 @@ impl Forwarding<'_> {
         let clock = self.stack.context.clock;
         let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
         resting.map_err(|expired| self.no_ready_pod(expired))?;
-        let again = match held {
-            Ok(counted) => self.revision.wait_again(self.arrived).map(|turn| (counted, turn)),
-            Err(_direct) => self.revision.rejoin(self.arrived),
-        };
-        let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
-        Ok(Place::Waits(turn, counted))
+        match held {
+            Ok(counted) => {
+                let again = self.revision.wait_again(self.arrived);
+                Ok(RequestPlace::Waits(again.map_err(|refused| self.refusal(refused))?, counted))
+            }
+            Err(_direct) => self.place_after_direct(),
+        }
     }
 
-    async fn await_turn(&mut self, turn: Turn) -> Result<Grant, Refusal> {
+    /// A pod for a request that nobody measures; `None` if none is ready.
+    async fn find_pod_that_takes_it(&mut self) -> Result<Option<Direct>, Refusal> {
+        let clock = self.stack.context.clock;
+        loop {
+            let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {
+                UnmeasuredPick::Pod(direct) => return Ok(Some(direct)),
+                UnmeasuredPick::NoPod => return Ok(None),
+                UnmeasuredPick::AllRest { until } => until,
+            };
+            // Half a second at most, after which one may be tried, or is not ready any more.
+            let resting = self.timers.limit(clock.sleep_until(until)).await;
+            resting.map_err(|expired| self.no_ready_pod(expired))?;
+        }
+    }
+
+    /// No pod is ready, and none is brought for this one: it is answered that all is well, for the next
+    /// ordinary request will be served. Without a body, which to a scrape is a page without any metric.
+    fn answer_without_pod(self, kind: RequestKind) -> Response<AnswerBody> {
+        self.revision.answered_health_check();
+        if let Some(mut span) = self.span.take() {
+            span.answered(StatusCode::OK);
+        }
+        let mut response = Response::new(GuardedBody::new(Body::empty(), None));
+        let headers = response.headers_mut();
+        match kind {
+            RequestKind::Plain => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+            }
+            RequestKind::Grpc => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+                headers.insert(names::GRPC_STATUS, HeaderValue::from_static("0"));
+            }
+        }
+        response
+    }
+
+    async fn await_turn(&mut self, turn: QueueTurn) -> Result<Grant, Refusal> {
         let waiting = match turn {
-            Turn::Now(grant) => return Ok(grant),
-            Turn::Later(waiting) => waiting,
+            QueueTurn::Now(grant) => return Ok(grant),
+            QueueTurn::Later(waiting) => waiting,
         };
         self.has_waited = true;
         if let Some(span) = self.span {
@@ -194,6 +283,13 @@ impl Forwarding<'_> {
             span.note("ebb.wait_seconds", waited);
         }
         Ok(grant)
+    }
+
+    fn way(&self, seat: &PodSeat) -> Way {
+        match self.measure {
+            RequestMeasure::Load => seat.way(),
+            RequestMeasure::Unmeasured(_) => Way::Unmeasured,
+        }
     }
 
     /// Notes what became of an attempt.
@@ -212,31 +308,30 @@ impl Forwarding<'_> {
     }
 
     /// Sends the request once.
-    async fn attempt(
-        &mut self,
-        address: SocketAddr,
-        way: Way,
-        guard: &Guard,
-    ) -> Result<AttemptOutcome, HopFailure> {
-        let settings = self.revision.settings();
-        let Some(Sending { request, gate }) = self.outgoing.attempt(way, settings.hop_key.as_ref()) else {
+    async fn attempt(&mut self, address: SocketAddr, guard: &Guard) -> Result<AttemptOutcome, HopFailure> {
+        let (settings, seat) = (self.revision.settings(), guard.seat());
+        let (way, hop) = (self.way(seat), settings.hop(seat.address()));
+        let Some(PodAttempt { request, gate }) = self.outgoing.attempt(way, hop) else {
             let detail = "the pod did not take the request, and its body is too long to be sent again";
-            return Err(Refusal::new(Reason::UpstreamClosed, detail).into());
+            return Err(Refusal::new(RefusalReason::UpstreamClosed, detail).into());
         };
         let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
             Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
-                Ok(if way == Way::QueueAtOnce && names_reason(&response, Reason::QueueFull) {
+                let may_find_no_room = matches!(way, Way::QueueAtOnce | Way::Unmeasured);
+                Ok(if may_find_no_room && names_reason(&response, RefusalReason::QueueFull) {
                     AttemptOutcome::NoRoom
-                } else if names_reason(&response, Reason::UpstreamReset) {
+                } else if names_reason(&response, RefusalReason::UpstreamReset) {
                     AttemptOutcome::RefusedByApp
                 } else {
                     AttemptOutcome::NotStarted
                 })
             }
             Ok(response) => {
-                guard.started();
+                // The pod has admitted it, so there will be no other attempt. Slot and kept body hear of that
+                // before the client gets a byte.
+                guard.seat().started();
                 self.outgoing.started();
                 // A pod that answers early may still read on.
                 if let Some(gate) = gate {
@@ -244,7 +339,7 @@ impl Forwarding<'_> {
                 }
                 Ok(AttemptOutcome::Answer(response))
             }
-            Err(error) if error.started == Started::No => {
+            Err(error) if error.started == PeerStart::No => {
                 tracing::debug!(revision = %self.revision.name, %address, %error, "a pod did not start a request");
                 Ok(AttemptOutcome::NotStarted)
             }
@@ -274,57 +369,62 @@ impl Forwarding<'_> {
         hop.respond(response, guard)
     }
 
-    fn refusal(&self, refused: Refused) -> Refusal {
+    fn refusal(&self, refused: QueueRefusal) -> Refusal {
         let name = &self.revision.name;
         match refused {
-            Refused::RevisionQueueFull { limit } => Refusal::new(
-                Reason::QueueFull,
+            QueueRefusal::RevisionQueueFull { limit } => Refusal::new(
+                RefusalReason::QueueFull,
                 format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
             ),
-            Refused::ActivatorQueueFull { .. } => self.stack.queue_full(),
-            Refused::Held => Refusal::new(Reason::NoReadyPod, self.revision.held_because()),
-            Refused::Gone => Refusal::new(Reason::NoSuchRevision, format!("{name} was removed")),
+            QueueRefusal::ActivatorQueueFull { .. } => self.stack.queue_full(),
+            QueueRefusal::Held => Refusal::new(RefusalReason::NoReadyPod, self.revision.held_because()),
+            QueueRefusal::Gone => Refusal::new(RefusalReason::NoSuchRevision, format!("{name} was removed")),
         }
     }
 
     /// No pod took the request in time.
-    fn no_ready_pod(&self, expired: Expired) -> Refusal {
+    fn no_ready_pod(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         let limit = limit_reached(expired, timeouts, &self.revision.name);
         let refusals = text_of_refusals(self.app_refusals.count());
         let detail = format!("{limit}; {}{refusals}", self.revision.waits_for());
-        Refusal::new(Reason::NoReadyPod, detail).with_body(NextHop::Pod.timeout_body(expired))
+        Refusal::new(RefusalReason::NoReadyPod, detail).with_body(NextHop::Pod.timeout_body(expired))
     }
 
     /// A pod has it and does not answer.
-    fn timed_out(&self, expired: Expired) -> Refusal {
+    fn timed_out(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         NextHop::Pod.timed_out(expired, timeouts, &self.revision.name, self.app_refusals.count())
     }
 }
 
 /// Whether a refusal of one of our own hops is for that reason.
-fn names_reason(response: &Response<Body>, reason: Reason) -> bool {
+fn names_reason(response: &Response<Body>, reason: RefusalReason) -> bool {
     let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
 }
 
-/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the activator was told to leave, the connection
-/// is closed too: nobody else will.
+/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
+/// activator was told to leave, the connection is closed too: nobody else will.
 pub(crate) struct Guard {
-    seat: Option<Seat>,
+    seat: Option<PodSeat>,
     address: SocketAddr,
     granted_at: Timestamp,
     /// The status of its answer, and when the request arrived.
     answer: Option<(StatusCode, Timestamp)>,
     /// Over with the last byte of the answer.
     span: Option<Box<Span>>,
-    revision: Arc<Revision>,
+    revision: Arc<AssignedRevision>,
     upstreams: Upstreams,
 }
 
 impl Guard {
-    fn new(seat: Seat, address: SocketAddr, revision: &Arc<Revision>, upstreams: &Upstreams) -> Self {
+    fn new(
+        seat: PodSeat,
+        address: SocketAddr,
+        revision: &Arc<AssignedRevision>,
+        upstreams: &Upstreams,
+    ) -> Self {
         Self {
             address,
             granted_at: revision.now(),
@@ -336,17 +436,15 @@ impl Guard {
         }
     }
 
-    fn started(&self) {
-        if let Some(seat) = &self.seat {
-            seat.started();
-        }
+    fn seat(&self) -> &PodSeat {
+        self.seat.as_ref().expect("a guard holds its seat until it ends")
     }
 
     fn granted_at(&self) -> Timestamp {
         self.granted_at
     }
 
-    fn into_seat(mut self) -> Seat {
+    fn into_seat(mut self) -> PodSeat {
         self.seat.take().expect("a guard holds its seat until it ends")
     }
 }

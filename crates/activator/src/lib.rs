@@ -1,10 +1,12 @@
 //! The proxy before the pods: which pod takes this request, or how long does it wait.
 //!
-//! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of a request by its Host or by the port on which it came, holds the request
-//! until a pod has a free slot (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when a link is
-//! gone.
+//! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of
+//! a request by its Host or by the port on which it came, holds the request until a pod has a free slot
+//! (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when
+//! a link is gone.
 
 mod agenda;
+mod assigned_revision;
 mod assignments;
 mod backends;
 mod config;
@@ -22,7 +24,6 @@ mod program;
 mod quota;
 mod replay;
 mod reporting;
-mod revision;
 mod revision_ports;
 mod stack;
 mod sync;
@@ -48,19 +49,20 @@ use assignments::Assignments;
 use backends::{Backends, WorkerOrder};
 use context::Context;
 use doors::Doors;
-use link::LinkEnd;
-use metering::Metering;
-use reporting::Reporter;
+use link::LinkContext;
+use metering::PastSeconds;
+use reporting::RequestReporter;
 use revision_ports::RevisionPorts;
 use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners, TlsListener};
 pub use held::{HeldRequests, Holdings};
-pub use metrics::Metrics;
+pub use metrics::ActivatorMetrics;
 pub use program::main_from_env;
 pub use workers::Pulse;
 
-/// How long idle connections of clients are left open in a drain: who uses one in that time is told to reconnect instead of meeting a closed socket.
+/// How long idle connections of clients are left open in a drain: who uses one in that time is told to
+/// reconnect instead of meeting a closed socket.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the end of a thread waits for a collector that does not take the last traces.
@@ -68,7 +70,7 @@ const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
 /// How an activator ends, step by step.
 #[derive(Clone)]
-struct Ending {
+struct EndSteps {
     /// Clients are told to go elsewhere for their next request.
     leaving: CancellationToken,
     /// No more connections are accepted.
@@ -81,7 +83,7 @@ struct Ending {
     link: CancellationToken,
 }
 
-impl Ending {
+impl EndSteps {
     /// Everything at once when `abandoned` is cancelled.
     fn under(abandoned: &CancellationToken) -> Self {
         let [leaving, accepting, closing, given_up, link] = [(); 5].map(|()| abandoned.child_token());
@@ -91,7 +93,7 @@ impl Ending {
 
 /// A running activator. Dropping it cuts off what it holds; [`Activator::drained`] is the polite way.
 pub struct Activator {
-    ending: Ending,
+    ending: EndSteps,
     _abandon: DropGuard,
     context: Arc<Context>,
     assignments: Arc<Assignments>,
@@ -100,18 +102,18 @@ pub struct Activator {
 }
 
 impl Activator {
-    /// Starts the threads: workers that accept requests, and one for the links, so that neither waits for the other. Fails if a thread cannot be started
-    /// or a listener cannot be used.
+    /// Starts the threads: workers that accept requests, and one for the links, so that neither waits for the
+    /// other. Fails if a thread cannot be started or a listener cannot be used.
     pub fn start(config: ActivatorConfig, listeners: Listeners) -> io::Result<Self> {
         let count = config.workers.max(1);
         let connections = Arc::clone(&config.connections);
         let context = Arc::new(Context::new(config));
         let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
         let abandoned = CancellationToken::new();
-        let ending = Ending::under(&abandoned);
+        let ending = EndSteps::under(&abandoned);
         // If one thread cannot be started, those before it end.
         let abandon = abandoned.drop_guard();
-        let tls = listeners.tls.map(|listener| TlsDoor::new(listener, &context));
+        let tls = listeners.tls.map(|listener| ClientTlsDoor::new(listener, &context));
         let (backends, orders) = Backends::new(count);
         let mut workers = Threads::default();
         for (number, orders) in orders.into_iter().enumerate() {
@@ -119,7 +121,7 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
-                tls: tls.as_ref().map(TlsDoor::try_clone).transpose()?,
+                tls: tls.as_ref().map(ClientTlsDoor::try_clone).transpose()?,
                 connections: Arc::clone(&connections),
                 orders,
                 ending: ending.clone(),
@@ -158,26 +160,28 @@ impl Activator {
         self.workers.pulse().with(self.control.pulse())
     }
 
-    /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go elsewhere for their next request.
+    /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go
+    /// elsewhere for their next request.
     pub fn leave(&self) {
         self.context.leave();
         self.ending.leaving.cancel();
     }
 
-    /// Returns once the owners of all buckets have said that no route names it, after [`Activator::leave`]. Never, if no owner ever said which buckets are
-    /// its own.
+    /// Returns once the owners of all buckets have said that no route names it, after [`Activator::leave`].
+    /// Never, if no owner ever said which buckets are its own.
     pub async fn released(&self) {
         self.context.released.cancelled().await;
     }
 
-    /// Accepts no more connections. What is held is served with `Connection: close`; the links stay. Calls [`Activator::leave`].
+    /// Accepts no more connections. What is held is served with `Connection: close`; the links stay. Calls
+    /// [`Activator::leave`].
     pub fn stop_accepting(&self) {
         self.leave();
         self.ending.accepting.cancel();
     }
 
-    /// Waits until everything that is held has been answered, at most `patience`, and ends all threads, the link's last. Calls
-    /// [`Activator::stop_accepting`].
+    /// Waits until everything that is held has been answered, at most `patience`, and ends all threads, the
+    /// link's last. Calls [`Activator::stop_accepting`].
     pub async fn drained(self, patience: Duration) {
         self.stop_accepting();
         self.ending.closing.cancel();
@@ -197,26 +201,26 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
-    tls: Option<TlsDoor>,
+    tls: Option<ClientTlsDoor>,
     connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<WorkerOrder>,
-    ending: Ending,
+    ending: EndSteps,
 }
 
 impl Worker {
     async fn run(self) {
-        let reporter = Reporter::new(&self.context);
+        let reporter = RequestReporter::new(&self.context);
         let tracer = reporter.tracer.clone();
         let telling = reporter.clone().keep(Arc::clone(&self.context));
         let telling = tokio::task::spawn_local(vital("the settings of an activator's thread", telling));
-        let tracing = vital("the traces of the activator", tracer.clone().deliver());
-        let tracing = tokio::task::spawn_local(tracing);
+        let tracing =
+            tokio::task::spawn_local(vital("the traces of the activator", tracer.clone().deliver()));
         let upstreams = backends::pool(self.context.clock, self.context.limits.unread_memory);
         let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections, reporter);
         let drain = doors.main().clone();
         let doors = Rc::new(doors);
         let (stack, limits) = (doors.stack(&drain, None), doors.limits());
-        let tls_serving = self.tls.map(|TlsDoor { listener, tls }| {
+        let tls_serving = self.tls.map(|ClientTlsDoor { listener, tls }| {
             let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
             tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
         });
@@ -253,12 +257,12 @@ impl Worker {
 }
 
 /// Where clients speak TLS. All workers accept there, and share what sessions are resumed from.
-struct TlsDoor {
+struct ClientTlsDoor {
     listener: std::net::TcpListener,
     tls: Tls,
 }
 
-impl TlsDoor {
+impl ClientTlsDoor {
     fn new(listener: TlsListener, context: &Context) -> Self {
         let tls = Tls::new(listener.certificates, context.metrics.failed_handshakes.clone());
         Self { listener: listener.socket, tls }
@@ -278,7 +282,7 @@ struct Control {
     backends: Backends,
     listener: std::net::TcpListener,
     access: LinkAccess,
-    ending: Ending,
+    ending: EndSteps,
     workers: Vec<RuntimeMetrics>,
 }
 
@@ -295,11 +299,11 @@ impl Control {
                 return;
             }
         };
-        let metering = Rc::new(Metering::new(Arc::clone(&self.context), self.workers));
+        let metering = Rc::new(PastSeconds::new(Arc::clone(&self.context), self.workers));
         let (context, assignments) = (Arc::clone(&self.context), self.assignments);
         let count = context.metrics.revision_ports.clone();
         let ports = RevisionPorts::new(self.ports_at, self.backends.clone(), count);
-        let link = LinkEnd::new(context, assignments, Rc::clone(&metering), self.backends, ports);
+        let link = LinkContext::new(context, assignments, Rc::clone(&metering), self.backends, ports);
         let link = Rc::new(link);
         let pacing = async {
             loop {

@@ -1,8 +1,10 @@
-//! The activator's end of its links: what the owners say is acted upon, and what the activator holds is told to whom it concerns.
+//! The activator's end of its links: what the owners say is acted upon, and what the activator holds is told
+//! to whom it concerns.
 //!
-//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`), and hears of the revisions in them. The writer of a
-//! link never queues messages. It asks what is true when it may write (which seconds were closed, which versions are acted upon, how much is held), so a
-//! slow peer gets fewer and newer words. A link that ends changes nothing about what is served.
+//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`),
+//! and hears of the revisions in them. The writer of a link never queues messages. It asks what is true when
+//! it may write (which seconds were closed, which versions are acted upon, how much is held), so a slow peer
+//! gets fewer and newer words. A link that ends changes nothing about what is served.
 
 mod claims;
 mod mailbox;
@@ -14,7 +16,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use link::{Accepted, Acceptor, ActivatorOrder, LinkAccess, LinkError, Reader, Writer};
+use link::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Reader, Writer};
 use runtime::vital;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -24,32 +26,33 @@ use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, LinkVersion, Ownership, ReplicaName, RevisionName, Version,
 };
 
-use crate::assignments::{Assignments, Forgetting, Outcome};
+use crate::assigned_revision::{AssignedRevision, Remains};
+use crate::assignments::{AssignmentOutcome, Assignments, ForgetOutcome};
 use crate::backends::Backends;
 use crate::context::Context;
-use crate::metering::Metering;
-use crate::revision::{Remains, Revision};
+use crate::metering::PastSeconds;
 use crate::revision_ports::{PortChanges, RevisionPorts};
 
 use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
 
-/// Links that may stand at once, each of somebody who knows the token: as many autoscalers as anybody runs, and for each a link that is about to replace
-/// another. One more ends the oldest, those first that have not said whose they are.
+/// Links that may stand at once, each of somebody who knows the token: as many autoscalers as anybody runs,
+/// and for each a link that is about to replace another. One more ends the oldest, those first that have not
+/// said whose they are.
 const LINKS_MAX: usize = 32;
 
 /// What links need to know and to reach.
-pub(crate) struct LinkEnd {
+pub(crate) struct LinkContext {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
-    metering: Rc<Metering>,
+    metering: Rc<PastSeconds>,
     backends: Backends,
     ports: RevisionPorts,
     claims: RefCell<Claims>,
     standing: RefCell<BTreeMap<LinkNumber, StandingLink>>,
 }
 
-/// A link that stands, for those who write on it. Only [`LinkEnd::close`] ends its conversation.
+/// A link that stands, for those who write on it. Only [`LinkContext::close`] ends its conversation.
 #[derive(Clone)]
 struct StandingLink {
     mailbox: Rc<Mailbox>,
@@ -70,11 +73,11 @@ struct SyncUnderWay {
     unnamed: BTreeSet<RevisionName>,
 }
 
-impl LinkEnd {
+impl LinkContext {
     pub(crate) fn new(
         context: Arc<Context>,
         assignments: Arc<Assignments>,
-        metering: Rc<Metering>,
+        metering: Rc<PastSeconds>,
         backends: Backends,
         ports: RevisionPorts,
     ) -> Self {
@@ -105,8 +108,12 @@ impl LinkEnd {
         }
     }
 
-    async fn converse(self: Rc<Self>, link: LinkNumber, accepted: Accepted<ActivatorOrder, ActivatorWord>) {
-        let Accepted { first, reader, writer } = accepted;
+    async fn converse(
+        self: Rc<Self>,
+        link: LinkNumber,
+        accepted: AcceptedLink<ActivatorOrder, ActivatorWord>,
+    ) {
+        let AcceptedLink { first, reader, writer } = accepted;
         info!(link = link.0, "an autoscaler's link is up");
         let (standing, _up) = self.open(link);
         let conversation = Conversation { link, sync: None };
@@ -128,7 +135,7 @@ impl LinkEnd {
     }
 
     /// From now on the link hears of what happens, so what its hello says is never older than what follows.
-    fn open(self: &Rc<Self>, link: LinkNumber) -> (StandingLink, Up) {
+    fn open(self: &Rc<Self>, link: LinkNumber) -> (StandingLink, UpLink) {
         let too_many = {
             let claims = self.claims.borrow();
             let nameless = claims.links().find(|(_, is_named)| !is_named);
@@ -142,7 +149,7 @@ impl LinkEnd {
         self.claims.borrow_mut().opened(link);
         self.standing.borrow_mut().insert(link, standing.clone());
         self.context.metrics.link_connected.inc();
-        (standing, Up { links: Rc::clone(self), link })
+        (standing, UpLink { links: Rc::clone(self), link })
     }
 
     /// Ends a link, if it stands.
@@ -218,7 +225,8 @@ impl LinkEnd {
         SyncUnderWay { claimed, unnamed }
     }
 
-    /// What an owner did not name others serve, as far as it is still the one to say so. What is retired and holds nothing it hears of (again).
+    /// What an owner did not name others serve, as far as it is still the one to say so. What is retired and
+    /// holds nothing it hears of (again).
     fn sync_end(self: &Rc<Self>, link: LinkNumber, sync: SyncUnderWay) {
         let mut claims = self.claims.borrow_mut();
         let told = claims.told_all(link, sync.claimed);
@@ -236,14 +244,14 @@ impl LinkEnd {
 
     fn forget(self: &Rc<Self>, name: &RevisionName, version: Version) {
         match self.assignments.forget(name, version) {
-            Forgetting::Planned(revision) => self.see_what_remains(&revision),
-            Forgetting::Unknown => self.acknowledge(name, version),
-            Forgetting::Stale => {}
+            ForgetOutcome::Planned(revision) => self.see_what_remains(&revision),
+            ForgetOutcome::Unknown => self.acknowledge(name, version),
+            ForgetOutcome::Stale => {}
         }
     }
 
     /// A retired revision that holds nothing is told of, or forgotten.
-    fn see_what_remains(self: &Rc<Self>, revision: &Arc<Revision>) {
+    fn see_what_remains(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
         match revision.remains() {
             Remains::Something => {}
             Remains::Nothing => {
@@ -266,22 +274,22 @@ impl LinkEnd {
     }
 
     /// A revision is not known here any more, which is acknowledged once nobody listens for it.
-    fn let_go(self: &Rc<Self>, revision: Arc<Revision>, version: Version) {
+    fn let_go(self: &Rc<Self>, revision: Arc<AssignedRevision>, version: Version) {
         let ports = self.ports.of(&revision);
         if ports.is_empty() {
             return self.acknowledge(&revision.name, version);
         }
         let this = Rc::clone(self);
         // Ends when every worker has answered.
-        tokio::task::spawn_local(async move {
+        tokio::task::spawn_local(vital("an order of the activator's link", async move {
             this.ports.close(ports).await;
             this.acknowledge(&revision.name, version);
-        });
+        }));
     }
 
     fn assign(self: &Rc<Self>, assignment: &Assignment) {
         match self.assignments.assign(assignment) {
-            Outcome::Applied { revision, lost } => {
+            AssignmentOutcome::Applied { revision, lost } => {
                 let ports = self.ports.changes(&revision);
                 if lost.is_empty() && ports.is_empty() {
                     if let Some(version) = revision.acted_upon() {
@@ -292,38 +300,42 @@ impl LinkEnd {
                 }
                 self.see_what_remains(&revision);
             }
-            Outcome::Repeated(revision) => {
+            AssignmentOutcome::Repeated(revision) => {
                 revision.repeated(assignment.standing);
                 if let Some(version) = revision.acted_upon() {
                     self.acknowledge(&revision.name, version);
                 }
                 self.see_what_remains(&revision);
             }
-            Outcome::Stale => {}
+            AssignmentOutcome::Stale => {}
         }
     }
 
     /// Does what an assignment asks for, and acknowledges it then.
-    fn keep_up(self: &Rc<Self>, revision: Arc<Revision>, lost: Vec<SocketAddr>, ports: PortChanges) {
+    fn keep_up(self: &Rc<Self>, revision: Arc<AssignedRevision>, lost: Vec<SocketAddr>, ports: PortChanges) {
+        // Before the task exists: an assignment that repeats this one must not be acknowledged while the work
+        // is under way.
         revision.upkeep_begins();
         let this = Rc::clone(self);
-        // Ends when every worker has answered and each port could be had, or a newer assignment does without; at most one such task per assignment.
-        tokio::task::spawn_local(async move {
+        // Ends when every worker has answered and each port could be had, or a newer assignment does without;
+        // at most one such task per assignment.
+        tokio::task::spawn_local(vital("an order of the activator's link", async move {
             this.backends.close_idle(lost).await;
             this.ports.apply(&revision, ports).await;
             if let Some(version) = revision.upkeep_ended() {
                 this.acknowledge(&revision.name, version);
             }
-        });
+        }));
     }
 
-    /// Whoever owns the revision now hears it. If that link is down nobody does: its next sync repeats what it wants acknowledged.
+    /// Whoever owns the revision now hears it. If that link is down nobody does: its next sync repeats what
+    /// it wants acknowledged.
     fn acknowledge(&self, revision: &RevisionName, version: Version) {
         self.tell(revision, |mailbox| mailbox.acknowledged(revision, version));
     }
 
     /// Without a hearer nothing is said: the next hello tells what is held.
-    fn tell_present(&self, revision: &Arc<Revision>) {
+    fn tell_present(&self, revision: &Arc<AssignedRevision>) {
         if !self.tell(&revision.name, |mailbox| mailbox.present(revision)) {
             revision.tell();
         }
@@ -363,7 +375,8 @@ impl LinkEnd {
                         }
                     }
                 }
-                // The sender lives as long as `self`. A second without loads is said too: it shows that the link lives.
+                // The sender lives as long as `self`. A second without loads is said too: it shows that the
+                // link lives.
                 _ = closings.changed() => {
                     for (second, mut loads) in self.metering.since(next_second) {
                         next_second = second + 1;
@@ -394,12 +407,12 @@ impl LinkEnd {
 }
 
 /// A link that stands while this lives.
-struct Up {
-    links: Rc<LinkEnd>,
+struct UpLink {
+    links: Rc<LinkContext>,
     link: LinkNumber,
 }
 
-impl Drop for Up {
+impl Drop for UpLink {
     fn drop(&mut self) {
         self.links.close(self.link);
     }

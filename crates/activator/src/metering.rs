@@ -9,14 +9,14 @@ use tokio::runtime::RuntimeMetrics;
 use tokio::sync::watch;
 use vocabulary::{RevisionLoad, Timestamp};
 
+use crate::assigned_revision::RevisionSecond;
 use crate::context::Context;
-use crate::revision::Second;
 
 /// One second of the activator: all revisions with something to say.
 pub(crate) type ReportedSecond = (u64, Vec<RevisionLoad>);
 
 /// The activator's past seconds.
-pub(crate) struct Metering {
+pub(crate) struct PastSeconds {
     context: Arc<Context>,
     history: Mutex<History<ReportedSecond>>,
     /// The first second that is not closed yet.
@@ -27,13 +27,13 @@ pub(crate) struct Metering {
 }
 
 /// Its tasks end with an activator; another one of this process goes on counting.
-impl Drop for Metering {
+impl Drop for PastSeconds {
     fn drop(&mut self) {
         self.count_tasks(0);
     }
 }
 
-impl Metering {
+impl PastSeconds {
     pub(crate) fn new(context: Arc<Context>, workers: Vec<RuntimeMetrics>) -> Self {
         Self {
             context,
@@ -97,11 +97,12 @@ impl Metering {
     }
 
     fn take_loads(&self, seconds: u32, now: Timestamp) -> Vec<RevisionLoad> {
-        // Taking the list out first keeps the order of locks: a revision that becomes active holds its own, then this one.
+        // Taking the list out first keeps the order of locks: a revision that becomes active holds its own,
+        // then this one.
         let active = std::mem::take(&mut *self.context.active.lock());
         let mut loads = Vec::with_capacity(active.len());
         for (name, revision) in active {
-            if let Some(Second { load, oldest_wait }) = revision.close_seconds(seconds, now) {
+            if let Some(RevisionSecond { load, oldest_wait }) = revision.close_seconds(seconds, now) {
                 loads.push(RevisionLoad { revision: name.clone(), load, oldest_wait });
                 self.context.active.lock().insert(name, revision);
             }
@@ -116,15 +117,17 @@ mod tests {
     use std::time::Duration;
 
     use runtime::{Clock, MetricsRegistry};
-    use vocabulary::{Assignment, ReplicaName, RequestTimeouts, RevisionName, Routing, Standing, Version};
+    use vocabulary::{
+        Assignment, IgnoredUserAgents, ReplicaName, RequestTimeouts, RevisionName, Routing, Standing, Version,
+    };
 
     use super::*;
+    use crate::assigned_revision::AssignedRevision;
     use crate::config::{ActivatorConfig, Limits};
-    use crate::metrics::Metrics;
-    use crate::revision::Revision;
+    use crate::metrics::ActivatorMetrics;
 
     fn context() -> Arc<Context> {
-        let metrics = Metrics::register(&MetricsRegistry::default());
+        let metrics = ActivatorMetrics::register(&MetricsRegistry::default());
         Arc::new(Context::new(ActivatorConfig {
             name: ReplicaName::new("a"),
             workers: 1,
@@ -151,30 +154,32 @@ mod tests {
             waiting_for: String::new(),
             standing: Standing::Assigned,
             hold: None,
+            ignored_user_agents: IgnoredUserAgents::default(),
         }
     }
 
     /// Each closed second's number, and concurrency and arrivals of the only revision.
-    fn seconds_of(metering: &Metering) -> Vec<(u64, Vec<(f64, f64)>)> {
+    fn seconds_of(metering: &PastSeconds) -> Vec<(u64, Vec<(f64, f64)>)> {
         let loads = |loads: Vec<RevisionLoad>| {
             loads.iter().map(|of| (of.load.concurrency.value(), of.load.request_rate.value())).collect()
         };
         metering.history().into_iter().map(|(second, of_all)| (second, loads(of_all))).collect()
     }
 
-    /// What closes the seconds had no core from 1.5 s to 4.5 s, while other threads took requests. Seconds 1, 2 and 3 passed meanwhile: none is missing,
-    /// and the requests of all of them are not those of one. A revision that became busy in the last of them held nothing in the others.
+    /// What closes the seconds had no core from 1.5 s to 4.5 s, while other threads took requests. Seconds 1,
+    /// 2 and 3 passed meanwhile: none is missing, and the requests of all of them are not those of one. A
+    /// revision that became busy in the last of them held nothing in the others.
     #[tokio::test(start_paused = true)]
     async fn a_stall_of_three_seconds_is_shared_out_over_them() {
         for began_at in [500, 3_500] {
             let context = context();
-            let metering = Metering::new(Arc::clone(&context), Vec::new());
+            let metering = PastSeconds::new(Arc::clone(&context), Vec::new());
             let mut running = Box::pin(metering.run());
             let wait_until = async |milliseconds| {
                 let at = context.seconds.beginning_of(0) + Duration::from_millis(milliseconds);
                 tokio::time::advance(at.saturating_since(context.clock.now())).await;
             };
-            let revision = Arc::new(Revision::new(&assignment(), &context));
+            let revision = Arc::new(AssignedRevision::new(&assignment(), &context));
             let mut held = Vec::new();
             for milliseconds in [500, 1_000, 1_500, 3_500, 4_500, 5_000] {
                 wait_until(milliseconds).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ::link::RefusedLinks;
 use dataplane::{
-    ClosedIdleConnections, ConnectionBudget, FailedHandshakes, MemoryBudget, Reason, STATUS_CLASSES,
+    ClosedIdleConnections, ConnectionBudget, FailedHandshakes, MemoryBudget, RefusalReason, STATUS_CLASSES,
     SpanCounts, status_class,
 };
 use http::StatusCode;
@@ -18,7 +18,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS};
+use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS, RevisionLabels};
 use vocabulary::RevisionName;
 
 /// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
@@ -33,13 +33,6 @@ struct ResponseLabels {
     class: &'static str,
 }
 
-/// Of which revision.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-pub(crate) struct RevisionLabels {
-    namespace: String,
-    revision: String,
-}
-
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
@@ -48,7 +41,7 @@ struct ReasonLabels {
 
 /// The handles of all metrics of the activator. Cheap to clone; register once per process.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct ActivatorMetrics {
     pub(crate) waiting_requests: Gauge,
     pub(crate) replay_bytes: Gauge,
     pub(crate) link_connected: Gauge,
@@ -67,6 +60,7 @@ pub struct Metrics {
     refused: Family<ReasonLabels, Counter>,
     requests: Family<RevisionLabels, Counter>,
     direct_requests: Family<RevisionLabels, Counter>,
+    answered_health_checks: Family<RevisionLabels, Counter>,
     retries: Family<RevisionLabels, Counter>,
     full_pods: Family<RevisionLabels, Counter>,
     in_flight: Family<RevisionLabels, Gauge>,
@@ -78,7 +72,7 @@ pub struct Metrics {
     holders: Arc<Mutex<BTreeMap<RevisionLabels, usize>>>,
 }
 
-impl Metrics {
+impl ActivatorMetrics {
     /// Registers everything, once per process.
     pub fn register(registry: &MetricsRegistry) -> Self {
         let metrics = Self {
@@ -100,6 +94,7 @@ impl Metrics {
             refused: Family::default(),
             requests: Family::default(),
             direct_requests: Family::default(),
+            answered_health_checks: Family::default(),
             retries: Family::default(),
             full_pods: Family::default(),
             in_flight: Family::default(),
@@ -195,8 +190,13 @@ impl Metrics {
         );
         registry.register(
             "activator_direct_requests",
-            "Requests that went past the queue, the revision being routed directly",
+            "Requests that went past the queue, the revision being routed directly or nobody measuring them",
             self.direct_requests.clone(),
+        );
+        registry.register(
+            "activator_answered_health_checks",
+            "Requests that nobody measures and that were answered here, no pod being ready",
+            self.answered_health_checks.clone(),
         );
         registry.register(
             "activator_retries",
@@ -237,7 +237,8 @@ impl Metrics {
         );
     }
 
-    /// The connections that clients of a process with so many descriptors may have. Made once per process: all its activators share them.
+    /// The connections that clients of a process with so many descriptors may have. Made once per process:
+    /// all its activators share them.
     pub fn connection_budget(&self, descriptors: u64) -> Arc<ConnectionBudget> {
         let budget = ConnectionBudget::of_descriptors(descriptors, self.closed_idle_connections.clone());
         self.connections_max.set(i64::try_from(budget.max()).unwrap_or(i64::MAX));
@@ -245,21 +246,19 @@ impl Metrics {
     }
 
     /// Counts a refusal.
-    pub(crate) fn count_refusal(&self, reason: Reason) {
+    pub(crate) fn count_refusal(&self, reason: RefusalReason) {
         self.refused.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
     }
 
     /// The handles of one revision at one activator.
     pub(crate) fn of_revision(&self, name: &RevisionName) -> RevisionMetrics {
-        let labels = RevisionLabels {
-            namespace: name.namespace().to_owned(),
-            revision: format!("{}/{}", name.kind(), name.name()),
-        };
+        let labels = RevisionLabels::from(name);
         let mut holders = self.holders.lock();
         *holders.entry(labels.clone()).or_default() += 1;
         RevisionMetrics {
             requests: self.requests.get_or_create_owned(&labels),
             direct_requests: self.direct_requests.get_or_create_owned(&labels),
+            answered_health_checks: self.answered_health_checks.get_or_create_owned(&labels),
             retries: self.retries.get_or_create_owned(&labels),
             full_pods: self.full_pods.get_or_create_owned(&labels),
             in_flight: self.in_flight.get_or_create_owned(&labels),
@@ -278,6 +277,7 @@ impl Metrics {
 pub(crate) struct RevisionMetrics {
     pub(crate) requests: Counter,
     pub(crate) direct_requests: Counter,
+    pub(crate) answered_health_checks: Counter,
     pub(crate) retries: Counter,
     pub(crate) full_pods: Counter,
     pub(crate) in_flight: Gauge,
@@ -286,7 +286,7 @@ pub(crate) struct RevisionMetrics {
     /// In the order of [`STATUS_CLASSES`].
     responses: [Counter; STATUS_CLASSES.len()],
     durations: DurationHistogram,
-    all: Metrics,
+    all: ActivatorMetrics,
     labels: RevisionLabels,
 }
 
@@ -294,7 +294,8 @@ impl RevisionMetrics {
     /// An answer of a pod is out, or was broken off.
     pub(crate) fn answered(&self, status: StatusCode, after: Duration) {
         self.responses[status_class(status)].inc();
-        // How long somebody speaks another protocol with the app says nothing about how long it takes to answer.
+        // How long somebody speaks another protocol with the app says nothing about how long it takes to
+        // answer.
         if status != StatusCode::SWITCHING_PROTOCOLS {
             self.durations.observe(after);
         }
@@ -307,8 +308,8 @@ impl ResponseLabels {
     }
 }
 
-/// The series of a revision end when no activator of the process serves it any more. Their handles may be made anew meanwhile, so both happen under the
-/// lock.
+/// The series of a revision end when no activator of the process serves it any more. Their handles may be
+/// made anew meanwhile, so both happen under the lock.
 impl Drop for RevisionMetrics {
     fn drop(&mut self) {
         let mut holders = self.all.holders.lock();
@@ -321,10 +322,11 @@ impl Drop for RevisionMetrics {
     }
 }
 
-impl Metrics {
+impl ActivatorMetrics {
     fn forget(&self, labels: &RevisionLabels) {
         self.requests.remove(labels);
         self.direct_requests.remove(labels);
+        self.answered_health_checks.remove(labels);
         self.retries.remove(labels);
         self.full_pods.remove(labels);
         self.in_flight.remove(labels);
@@ -344,8 +346,8 @@ mod tests {
     #[test]
     fn every_metric_is_documented() {
         let registry = MetricsRegistry::default();
-        let metrics = Metrics::register(&registry);
-        metrics.count_refusal(Reason::QueueFull);
+        let metrics = ActivatorMetrics::register(&registry);
+        metrics.count_refusal(RefusalReason::QueueFull);
         let _of_one =
             metrics.of_revision(&RevisionName::parse("default/service/hello").expect("three parts"));
         let manual = include_str!("../../../docs/metrics.md");
@@ -360,13 +362,13 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 27);
+        assert_eq!(count, 28);
     }
 
     #[test]
     fn the_series_of_a_revision_end_with_the_last_activator_that_serves_it() {
         let registry = MetricsRegistry::default();
-        let metrics = Metrics::register(&registry);
+        let metrics = ActivatorMetrics::register(&registry);
         let name = RevisionName::parse("default/service/hello").expect("three parts");
         let is_shown = || registry.encode().contains("service/hello");
         let (first, second) = (metrics.of_revision(&name), metrics.of_revision(&name));

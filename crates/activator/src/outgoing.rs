@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, ClientAddress, Forwarded, Gate, Protocol, names, set_forwarded, set_host, strip_internal,
+    Body, ClientAddress, ForwardedRequest, Gate, Protocol, names, set_forwarded, set_host, strip_internal,
 };
 use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
+use crate::assigned_revision::HopHeaders;
 use crate::context::Context;
 use crate::replay::Replay;
 
@@ -17,15 +18,18 @@ use crate::replay::Replay;
 pub(crate) enum Way {
     /// Through the queue: the activator counts it.
     Queue,
-    /// Through the queue, to a pod that other activators send to as well: it takes the request at once, or not at all.
+    /// Through the queue, to a pod that other activators send to as well: it takes the request at once, or
+    /// not at all.
     QueueAtOnce,
     /// Past it, as if a Service had sent it.
     Direct,
+    /// Past it, because nobody measures it.
+    Unmeasured,
 }
 
 /// When a body leaves for a pod that has not admitted its request yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Departure {
+enum BodyDeparture {
     /// At once; HTTP/2's flow control holds it back.
     AtOnce,
     /// At once if all of it can be kept for another attempt, else when the queue-proxy asks for it.
@@ -35,7 +39,7 @@ enum Departure {
 }
 
 /// One request, ready for any number of attempts.
-pub(crate) struct Outgoing {
+pub(crate) struct RepeatableRequest {
     pub(crate) protocol: Protocol,
     method: Method,
     uri: Uri,
@@ -44,22 +48,23 @@ pub(crate) struct Outgoing {
     /// `None` if it has no body.
     body: Option<Replay>,
     /// When the body leaves.
-    departure: Departure,
+    departure: BodyDeparture,
 }
 
 /// One attempt.
-pub(crate) struct Sending {
+pub(crate) struct PodAttempt {
     pub(crate) request: Request<Body>,
     /// Opened when the pod has taken the request, if it was not opened before.
     pub(crate) gate: Option<Gate>,
 }
 
-impl Outgoing {
-    /// Ends the client's hop and begins ours: what only our own hops may say is removed, the trace of the way is extended. A client's `Expect` travels
-    /// under another name, because on this hop the header is ours. Its `100 Continue` comes when the queue-proxy asks for the body, which it does when the
-    /// app did: asking earlier would hide that the app refuses.
-    pub(crate) fn new(forwarded: Forwarded, client: IpAddr, context: &Arc<Context>) -> Self {
-        let Forwarded { mut request, protocol, .. } = forwarded;
+impl RepeatableRequest {
+    /// Ends the client's hop and begins ours: what only our own hops may say is removed, the trace of the way
+    /// is extended. A client's `Expect` travels under another name, because on this hop the header is ours.
+    /// Its `100 Continue` comes when the queue-proxy asks for the body, which it does when the app did:
+    /// asking earlier would hide that the app refuses.
+    pub(crate) fn new(forwarded: ForwardedRequest, client: IpAddr, context: &Arc<Context>) -> Self {
+        let ForwardedRequest { mut request, protocol, .. } = forwarded;
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);
@@ -76,20 +81,20 @@ impl Outgoing {
             version: head.version,
             headers: head.headers,
             departure: match protocol {
-                Protocol::Http2 => Departure::AtOnce,
-                Protocol::Http1 if is_expecting => Departure::OnDemand,
-                Protocol::Http1 => Departure::IfKept,
+                Protocol::Http2 => BodyDeparture::AtOnce,
+                Protocol::Http1 if is_expecting => BodyDeparture::OnDemand,
+                Protocol::Http1 => BodyDeparture::IfKept,
             },
             body,
         }
     }
 
     /// The next attempt. `None` if the beginning of the body was not kept.
-    pub(crate) fn attempt(&self, way: Way, hop_key: Option<&HeaderValue>) -> Option<Sending> {
+    pub(crate) fn attempt(&self, way: Way, hop: HopHeaders<'_>) -> Option<PodAttempt> {
         let is_held = self.body.as_ref().is_some_and(|body| match self.departure {
-            Departure::AtOnce => false,
-            Departure::IfKept => !body.reserve(),
-            Departure::OnDemand => true,
+            BodyDeparture::AtOnce => false,
+            BodyDeparture::IfKept => !body.reserve(),
+            BodyDeparture::OnDemand => true,
         });
         let mut request = Request::new(Body::empty());
         let gate = is_held.then(|| Gate::opened_by_continue(&mut request));
@@ -101,12 +106,19 @@ impl Outgoing {
         *request.version_mut() = self.version;
         *request.headers_mut() = self.headers.clone();
         let headers = request.headers_mut();
-        if let Some(key) = hop_key {
-            headers.insert(names::EBB_HOP_KEY, key.clone());
+        for (name, value) in [(names::EBB_HOP_KEY, hop.key), (names::EBB_POD, hop.pod)] {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
         }
         match way {
             Way::Queue | Way::QueueAtOnce => {
                 headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+            }
+            // Said, because a pod was told whose requests are not measured when it started, and the activator
+            // is told as that changes.
+            Way::Unmeasured => {
+                headers.insert(names::EBB_UNMEASURED, HeaderValue::from_static("1"));
             }
             Way::Direct => {}
         }
@@ -116,7 +128,7 @@ impl Outgoing {
         if gate.is_some() {
             headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
-        Some(Sending { request, gate })
+        Some(PodAttempt { request, gate })
     }
 
     /// A pod has taken the request: there will be no other attempt.

@@ -8,14 +8,14 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use runtime::{MetricsRegistry, TrustedHosts};
 
-/// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness waits for the first sync, before which it could
-/// not tell an unknown host from one it has not heard of.
-pub(crate) struct AdminPages {
+/// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness
+/// waits for the first sync, before which it could not tell an unknown host from one it has not heard of.
+pub(crate) struct ActivatorAdminPages {
     pub(crate) is_ready: Rc<Cell<bool>>,
     pub(crate) trusted: TrustedHosts,
 }
 
-impl Service for AdminPages {
+impl Service for ActivatorAdminPages {
     type Body = Body;
 
     async fn call(
@@ -27,7 +27,7 @@ impl Service for AdminPages {
     }
 }
 
-impl AdminPages {
+impl ActivatorAdminPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
             return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
@@ -45,9 +45,9 @@ impl AdminPages {
 }
 
 /// `GET /metrics` for Prometheus.
-pub(crate) struct MetricsPages(pub(crate) MetricsRegistry);
+pub(crate) struct ActivatorMetricsPages(pub(crate) MetricsRegistry);
 
-impl Service for MetricsPages {
+impl Service for ActivatorMetricsPages {
     type Body = Body;
 
     async fn call(
@@ -59,7 +59,7 @@ impl Service for MetricsPages {
     }
 }
 
-impl MetricsPages {
+impl ActivatorMetricsPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
         if request.uri().path() != "/metrics" {
             return text(StatusCode::NOT_FOUND, "no such page\n");
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn readiness_follows_the_sync_and_strangers_see_open_pages_only() {
         let is_ready = Rc::new(Cell::new(false));
-        let pages = AdminPages { is_ready: Rc::clone(&is_ready), trusted: TrustedHosts::default() };
+        let pages = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: TrustedHosts::default() };
         let get =
             |path| Request::get(path).header("host", "evil.example").body(Body::empty()).expect("legal");
         assert_eq!(read(pages.answer(&get("/healthz"))).await, (200, "ok\n".to_owned()));
@@ -114,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_of_metrics_has_the_form_that_is_asked_for() {
-        let pages = MetricsPages(MetricsRegistry::default());
+        let pages = ActivatorMetricsPages(MetricsRegistry::default());
         let get =
             |accept| Request::get("/metrics").header(ACCEPT, accept).body(Body::empty()).expect("legal");
         let (status, page) = read(pages.answer(&get("application/openmetrics-text"))).await;

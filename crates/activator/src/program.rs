@@ -1,7 +1,6 @@
 //! `ebb-activator`: the activator as a program of its own, configured by its environment.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,23 +14,26 @@ use dataplane::{
 };
 use link::LinkAccess;
 use runtime::{
-    Clock, Colours, LogFormat, MetricsRegistry, Observability, RequestReporting, StopRequests, TrustedHosts,
-    read_address, run_program, start_logs, vital,
+    Clock, Environment, EnvironmentReader, LogFormat, MetricsRegistry, MountedSettings,
+    OBSERVABILITY_CONFIG_MAP, Observability, RequestReporting, StopRequests, TrustedHosts, run_program,
+    vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
-use vocabulary::{DRAIN_ACCEPTS_MAX, LinkToken, ReplicaName};
+use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
 
 use crate::link_certificates;
-use crate::pages::{AdminPages, MetricsPages};
-use crate::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
+use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
+use crate::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
 
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
 
-/// How long it waits for the owners' word that no route names it any more: longer than a bucket may be without an owner.
+/// How long it waits for the owners' word that no route names it any more: longer than a bucket may be
+/// without an owner.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
-/// How long it accepts connections after that word: as long as a node may take to hear of a change of addresses.
+/// How long it accepts connections after that word: as long as a node may take to hear of a change of
+/// addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(RELEASE_MAX);
 
 /// What proves that a caller on the link is the autoscaler.
@@ -46,7 +48,7 @@ enum LinkProof {
 
 /// What the environment says.
 #[derive(Debug, PartialEq)]
-struct ProgramConfig {
+struct ActivatorEnvironment {
     name: ReplicaName,
     requests: SocketAddr,
     link: SocketAddr,
@@ -56,106 +58,93 @@ struct ProgramConfig {
     workers: usize,
     trusted: TrustedHosts,
     log: String,
-    reporting: RequestReporting,
+    reporting: ReportingSource,
 }
 
-impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`, `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`,
-    /// `ACTIVATOR_WORKERS`, `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
-    /// Returns every problem at once.
-    fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
-        let mut problems = Vec::new();
-        let name = ["POD_NAME", "HOSTNAME"]
-            .iter()
-            .find_map(|key| environment.get(*key))
-            .filter(|name| !name.is_empty());
-        if name.is_none() {
-            problems.push("POD_NAME is not set; it names this activator among the others".to_owned());
-        }
-        let mut address = |key, default| read_address(environment, key, default, &mut problems);
-        let requests = address("ACTIVATOR_REQUESTS_ADDRESS", "0.0.0.0:8012");
-        let is_set = |key: &str| environment.get(key).is_some_and(|text| !text.is_empty());
-        let has_proof = is_set("ACTIVATOR_LINK_TOKEN") || is_set("ACTIVATOR_LINK_TLS");
-        let link =
-            address("ACTIVATOR_LINK_ADDRESS", if has_proof { "0.0.0.0:8024" } else { "127.0.0.1:8024" });
-        let admin = address("ACTIVATOR_ADMIN_ADDRESS", "0.0.0.0:8022");
-        let metrics = address("ACTIVATOR_METRICS_ADDRESS", "0.0.0.0:9091");
-        let link_proof = read_link_proof(environment, link, &mut problems);
-        let workers = match environment.get("ACTIVATOR_WORKERS").map(|text| (text, text.parse::<usize>())) {
-            None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            Some((_, Ok(workers @ 1..=1024))) => workers,
-            Some((text, _)) => {
-                problems.push(format!("ACTIVATOR_WORKERS is {text:?}; write a number from 1 to 1024"));
-                1
-            }
+/// Who says what is told about each request.
+#[derive(Debug, PartialEq)]
+enum ReportingSource {
+    /// The environment, for good.
+    Fixed(Box<RequestReporting>),
+    /// The ConfigMap `config-observability`, which lies in this folder.
+    Mounted(PathBuf),
+}
+
+impl ReportingSource {
+    /// It, and whatever it says later.
+    fn follow(self) -> watch::Receiver<Arc<RequestReporting>> {
+        let folder = match self {
+            Self::Fixed(reporting) => return watch::channel(Arc::from(reporting)).1,
+            Self::Mounted(folder) => folder,
         };
-        let trusted = environment.get("EBB_TRUSTED_HOSTS").map_or("", String::as_str);
-        let trusted = trusted.parse().unwrap_or_else(|error| {
-            problems.push(format!("EBB_TRUSTED_HOSTS: {error}"));
-            TrustedHosts::default()
+        let mounted = MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
+            let checked = Observability::parse(data).map_err(|findings| findings.problems)?;
+            let reporting = checked.value.reporting();
+            Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
         });
-        let reporting = read_reporting(environment).unwrap_or_else(|problem| {
-            problems.push(format!("OBSERVABILITY_CONFIG{problem}"));
-            RequestReporting::default()
-        });
-        let log = environment.get("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
-        match name {
-            Some(name) if problems.is_empty() => Ok(Self {
-                name: ReplicaName::new(name),
-                requests,
-                link,
-                link_proof,
-                admin,
-                metrics,
-                workers,
-                trusted,
-                log,
-                reporting,
-            }),
-            Some(_) | None => Err(problems),
-        }
+        let (reporting, following) = mounted.follow();
+        tokio::task::spawn_local(vital("the settings of what is told about requests", following));
+        reporting
     }
 }
 
-/// What is told about each request: the same text that queue-proxies have.
-fn read_reporting(environment: &BTreeMap<String, String>) -> Result<RequestReporting, String> {
-    let text = environment.get("OBSERVABILITY_CONFIG").filter(|text| !text.is_empty());
-    let Some(text) = text else { return Ok(RequestReporting::default()) };
-    let settings: Observability = serde_json::from_str(text)
-        .map_err(|error| format!(" is not understood: {error}; write a JSON object"))?;
-    settings.reporting().map_err(|problem| format!(": {problem}"))
+impl ActivatorEnvironment {
+    /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`,
+    /// `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS`, `ACTIVATOR_OBSERVABILITY`,
+    /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`. Returns every problem at once.
+    fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
+        let mut reader = EnvironmentReader::new(environment);
+        let name = reader.required(&["POD_NAME", "HOSTNAME"], "it names this activator among the others");
+        let requests = reader.socket_address_or("ACTIVATOR_REQUESTS_ADDRESS", "[::]:8012");
+        let has_proof =
+            ["ACTIVATOR_LINK_TOKEN", "ACTIVATOR_LINK_TLS"].iter().any(|name| reader.text(name).is_some());
+        let link = if has_proof { "[::]:8024" } else { "127.0.0.1:8024" };
+        let link = reader.socket_address_or("ACTIVATOR_LINK_ADDRESS", link);
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let config = Self {
+            name: ReplicaName::new(name),
+            requests,
+            link,
+            admin: reader.socket_address_or("ACTIVATOR_ADMIN_ADDRESS", "[::]:8022"),
+            metrics: reader.socket_address_or("ACTIVATOR_METRICS_ADDRESS", "[::]:9091"),
+            link_proof: read_link_proof(&mut reader, link),
+            workers: reader.number("ACTIVATOR_WORKERS", 1, 1024).unwrap_or_else(cores),
+            trusted: reader.trusted_hosts(),
+            reporting: match reader.text("ACTIVATOR_OBSERVABILITY") {
+                Some(folder) => ReportingSource::Mounted(folder.into()),
+                None => ReportingSource::Fixed(reader.observability("OBSERVABILITY_CONFIG").1.into()),
+            },
+            log: reader.text_or("EBB_LOG", "info"),
+        };
+        reader.finish(config)
+    }
 }
 
 /// Without proof whoever reaches the link could take over every host, so then only this machine may.
-fn read_link_proof(
-    environment: &BTreeMap<String, String>,
-    link: SocketAddr,
-    problems: &mut Vec<String>,
-) -> LinkProof {
-    let text = |key: &str| environment.get(key).filter(|text| !text.is_empty());
-    if let Some(folder) = text("ACTIVATOR_LINK_TLS") {
+fn read_link_proof(reader: &mut EnvironmentReader<'_>, link: SocketAddr) -> LinkProof {
+    if let Some(folder) = reader.text("ACTIVATOR_LINK_TLS") {
         return LinkProof::Certificate(folder.into());
     }
-    match text("ACTIVATOR_LINK_TOKEN") {
-        Some(text) => match text.parse() {
-            Ok(token) => return LinkProof::Token(token),
-            Err(error) => problems.push(format!("ACTIVATOR_LINK_TOKEN {error}")),
-        },
-        None if !link.ip().to_canonical().is_loopback() => problems.push(format!(
-            "ACTIVATOR_LINK_ADDRESS is \"{link}\", where strangers could take the link; set ACTIVATOR_LINK_TLS or ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
-        )),
-        None => {}
+    let is_written = reader.text("ACTIVATOR_LINK_TOKEN").is_some();
+    if let Some(token) = reader.checked("ACTIVATOR_LINK_TOKEN") {
+        return LinkProof::Token(token);
+    }
+    if !is_written && !link.ip().to_canonical().is_loopback() {
+        let flaw = format!(
+            "is \"{link}\", where strangers could take the link; set ACTIVATOR_LINK_TLS or \
+             ACTIVATOR_LINK_TOKEN, or write \"127.0.0.1:8024\""
+        );
+        reader.refuse("ACTIVATOR_LINK_ADDRESS", &flaw);
     }
     LinkProof::None
 }
 
 /// What `ebb-activator` does: serve until asked to stop, then drain.
 pub fn main_from_env() -> ExitCode {
-    run_program(ProgramConfig::read, run)
+    run_program(ActivatorEnvironment::read, |config| &config.log, run)
 }
 
-fn run(config: ProgramConfig) -> anyhow::Result<()> {
-    start_logs(LogFormat::Text, &config.log, Colours::Off)?;
+fn run(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)
@@ -163,7 +152,7 @@ fn run(config: ProgramConfig) -> anyhow::Result<()> {
     runtime.block_on(serve(config))
 }
 
-async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
+async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let registry = MetricsRegistry::default();
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
@@ -173,7 +162,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         LinkProof::Certificate(folder) => LinkAccess::Tls(link_certificates::keep(folder)?),
     };
     let listeners = Listeners { requests, tls: None, link, link_access };
-    let metrics = Metrics::register(&registry);
+    let metrics = ActivatorMetrics::register(&registry);
     let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {
         name: config.name,
@@ -182,16 +171,16 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         clock: Clock::start(),
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,
-        reporting: watch::channel(Arc::new(config.reporting)).1,
+        reporting: config.reporting.follow(),
         log_format: LogFormat::Text,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));
     let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
     let beside = Drain::within(pages);
-    let admin = AdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
+    let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
     serve_pages(bind(config.admin)?, admin, &beside, memory);
-    serve_pages(bind(config.metrics)?, MetricsPages(registry), &beside, memory);
+    serve_pages(bind(config.metrics)?, ActivatorMetricsPages(registry), &beside, memory);
     // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
@@ -202,7 +191,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         // Who was never told everything is in nobody's route.
         if is_ready.get() {
             activator.leave();
-            left_alone(&activator).await;
+            unknown_to_clients(&activator).await;
         }
         is_ready.set(false);
         activator.drained(DRAIN_PATIENCE).await;
@@ -215,7 +204,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
 }
 
 /// Returns once nobody is sent here any more, as far as anybody can tell.
-async fn left_alone(activator: &Activator) {
+async fn unknown_to_clients(activator: &Activator) {
     // Whoever is cancelled only waited.
     tokio::select! {
         () = activator.released() => tokio::time::sleep(RELEASED_LINGER).await,
@@ -243,14 +232,16 @@ fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 mod tests {
     use super::*;
 
-    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
+    fn read(pairs: &[(&str, &str)]) -> Result<ActivatorEnvironment, Vec<String>> {
+        let environment = pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let read = ActivatorEnvironment::read(&environment).map(|checked| checked.value);
+        read.map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn every_problem_of_the_environment_is_named_at_once() {
         let wrong = [("ACTIVATOR_LINK_ADDRESS", "8024"), ("ACTIVATOR_WORKERS", "none")];
-        let problems = ProgramConfig::read(&environment(&wrong)).expect_err("three things are wrong");
+        let problems = read(&wrong).expect_err("three things are wrong");
         assert_eq!(
             problems,
             [
@@ -263,8 +254,7 @@ mod tests {
 
     #[test]
     fn the_ports_are_the_documented_ones() {
-        let config =
-            ProgramConfig::read(&environment(&[("HOSTNAME", "activator-0")])).expect("a name is enough");
+        let config = read(&[("HOSTNAME", "activator-0")]).expect("a name is enough");
         let ports =
             [config.requests, config.link, config.admin, config.metrics].map(|address| address.port());
         assert_eq!(ports, [8012, 8024, 8022, 9091]);
@@ -272,13 +262,11 @@ mod tests {
 
     #[test]
     fn without_a_token_the_link_is_for_this_machine_alone() {
-        let read = |pairs: &[(&str, &str)]| {
-            ProgramConfig::read(&environment(&[&[("HOSTNAME", "activator-0")], pairs].concat()))
-        };
+        let read = |pairs: &[(&str, &str)]| read(&[&[("HOSTNAME", "activator-0")], pairs].concat());
         let link = |pairs: &[(&str, &str)]| read(pairs).expect("legal").link.ip().to_string();
         let token = ("ACTIVATOR_LINK_TOKEN", "000102030405060708090a0b0c0d0e0f");
         assert_eq!(link(&[]), "127.0.0.1");
-        assert_eq!(link(&[token]), "0.0.0.0");
+        assert_eq!(link(&[token]), "::");
         assert_eq!(link(&[("ACTIVATOR_LINK_ADDRESS", "[::1]:7")]), "::1");
         assert_eq!(link(&[token, ("ACTIVATOR_LINK_ADDRESS", "10.0.0.1:7")]), "10.0.0.1");
         let problems = read(&[("ACTIVATOR_LINK_ADDRESS", "10.0.0.1:7")]).expect_err("strangers reach it");
@@ -291,5 +279,48 @@ mod tests {
         );
         let problems = read(&[("ACTIVATOR_LINK_TOKEN", "secret")]).expect_err("no token");
         assert!(problems[0].starts_with("ACTIVATOR_LINK_TOKEN is not a token; write 32"), "{problems:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_of_the_mounted_settings_is_followed_and_a_broken_one_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let write = |key: &str, value: &str| {
+            std::fs::write(folder.path().join(key), value).expect("it can be written");
+        };
+        write("tracing-endpoint", "collector");
+        let path = folder.path().display().to_string();
+        // What is mounted comes before what is fixed.
+        let config = read(&[
+            ("HOSTNAME", "activator-0"),
+            ("ACTIVATOR_OBSERVABILITY", &path),
+            ("OBSERVABILITY_CONFIG", r#"{"enableRequestLog":true}"#),
+        ]);
+        let source = config.expect("legal").reporting;
+        let following = async {
+            let mut reporting = source.follow();
+            assert_eq!(**reporting.borrow_and_update(), RequestReporting::default());
+            write("tracing-protocol", "http/protobuf");
+            reporting.changed().await.expect("it is followed");
+            assert!(reporting.borrow_and_update().traces.is_some());
+            write("logging.enable-request-log", "perhaps");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            assert_eq!(reporting.has_changed().ok(), Some(false), "the last good settings stay");
+            write("logging.enable-request-log", "true");
+            reporting.changed().await.expect("it is followed");
+            assert!(reporting.borrow().log.is_some() && reporting.borrow().traces.is_some());
+        };
+        tokio::task::LocalSet::new().run_until(following).await;
+    }
+
+    #[test]
+    fn without_mounted_settings_the_environment_says_what_is_told_about_requests() {
+        let name = ("HOSTNAME", "activator-0");
+        let fixed = |pairs: &[(&str, &str)]| match read(pairs).expect("legal").reporting {
+            ReportingSource::Fixed(reporting) => *reporting,
+            ReportingSource::Mounted(folder) => panic!("{}", folder.display()),
+        };
+        assert_eq!(fixed(&[name]), RequestReporting::default());
+        let log = ("OBSERVABILITY_CONFIG", r#"{"enableRequestLog":true}"#);
+        assert!(fixed(&[name, log]).log.is_some());
     }
 }

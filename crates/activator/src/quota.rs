@@ -1,4 +1,5 @@
-//! What all threads share in limited amount: places for waiting requests, bytes for bodies that may have to be sent again. Tried in every order by `tests/loom`.
+//! What all threads share in limited amount: places for waiting requests, bytes for bodies that may have to
+//! be sent again. Tried in every order by `tests/loom`.
 
 use crate::sync::{AtomicUsize, Ordering};
 

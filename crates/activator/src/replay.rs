@@ -1,7 +1,8 @@
 //! A request body that can be sent again: a pod may refuse a request after its body has begun to flow.
 //!
-//! What has been read from the client is kept until the request is known to have started, up to a limit. On HTTP/1.1 a body that fits the limit goes out
-//! with its head, because it can be sent again whatever happens; of any other nothing leaves until the queue-proxy has admitted the request ([`Gate`]).
+//! What has been read from the client is kept until the request is known to have started, up to a limit. On
+//! HTTP/1.1 a body that fits the limit goes out with its head, because it can be sent again whatever happens;
+//! of any other nothing leaves until the queue-proxy has admitted the request ([`Gate`]).
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,9 +18,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use crate::context::Context;
 
 /// The body of one request, for as many attempts as it takes.
-pub(crate) struct Replay(Rc<RefCell<State>>);
+pub(crate) struct Replay(Rc<RefCell<ReplayState>>);
 
-struct State {
+struct ReplayState {
     source: Body,
     size: SizeHint,
     /// What was read, while it may be needed again.
@@ -30,14 +31,14 @@ struct State {
     rest: Option<Bytes>,
     trailers: Option<HeaderMap>,
     is_read: bool,
-    keeping: Keeping,
+    keeping: KeptBeginning,
     /// Only the latest attempt may read.
     attempt: u64,
     context: Arc<Context>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeping {
+enum KeptBeginning {
     /// Everything that was read is there.
     Everything,
     /// The request has started: what was sent is forgotten.
@@ -49,7 +50,7 @@ enum Keeping {
 impl Replay {
     pub(crate) fn new(source: Body, context: &Arc<Context>) -> Self {
         let size = source.size_hint();
-        Self(Rc::new(RefCell::new(State {
+        Self(Rc::new(RefCell::new(ReplayState {
             source,
             size,
             kept: BodyPieces::default(),
@@ -57,13 +58,14 @@ impl Replay {
             rest: None,
             trailers: None,
             is_read: false,
-            keeping: Keeping::Everything,
+            keeping: KeptBeginning::Everything,
             attempt: 0,
             context: Arc::clone(context),
         })))
     }
 
-    /// Sets room aside for the whole body. `false` if it is longer than what may be kept, if its length is not known, or if there is no room.
+    /// Sets room aside for the whole body. `false` if it is longer than what may be kept, if its length is
+    /// not known, or if there is no room.
     pub(crate) fn reserve(&self) -> bool {
         let mut state = self.0.borrow_mut();
         let limit = state.context.limits.replay_bytes_per_request;
@@ -71,10 +73,11 @@ impl Replay {
         length.filter(|length| *length <= limit).is_some_and(|length| state.reserve(length))
     }
 
-    /// The body from its beginning; earlier attempts' bodies fail from now on. `None` if its beginning is no longer there.
+    /// The body from its beginning; earlier attempts' bodies fail from now on. `None` if its beginning is no
+    /// longer there.
     pub(crate) fn attempt(&self, gate: Option<Gate>) -> Option<Body> {
         let mut state = self.0.borrow_mut();
-        if state.keeping != Keeping::Everything {
+        if state.keeping != KeptBeginning::Everything {
             return None;
         }
         state.attempt += 1;
@@ -93,17 +96,18 @@ impl Replay {
     /// The request has started: there will be no other attempt.
     pub(crate) fn started(&self) {
         let mut state = self.0.borrow_mut();
-        if state.keeping == Keeping::Everything {
-            state.keeping = Keeping::NoLonger;
+        if state.keeping == KeptBeginning::Everything {
+            state.keeping = KeptBeginning::NoLonger;
         }
     }
 }
 
-impl State {
-    /// Keeps what was read, and returns what of it is to be sent now. On HTTP/2 a queue-proxy that has not admitted a request takes exactly as much as may
-    /// be kept, so a piece that reaches across the limit is divided there: its end is asked for only by a pod that has begun.
+impl ReplayState {
+    /// Keeps what was read, and returns what of it is to be sent now. On HTTP/2 a queue-proxy that has not
+    /// admitted a request takes exactly as much as may be kept, so a piece that reaches across the limit is
+    /// divided there: its end is asked for only by a pod that has begun.
     fn keep(&mut self, mut piece: Bytes) -> Bytes {
-        if self.keeping != Keeping::Everything {
+        if self.keeping != KeptBeginning::Everything {
             return piece;
         }
         let room = self.context.limits.replay_bytes_per_request - self.kept.bytes();
@@ -132,7 +136,7 @@ impl State {
 
     /// More goes out than may be kept.
     fn exceed(&mut self) {
-        self.keeping = Keeping::TooMuch;
+        self.keeping = KeptBeginning::TooMuch;
         self.forget();
     }
 
@@ -142,7 +146,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for ReplayState {
     fn drop(&mut self) {
         self.forget();
     }
@@ -150,7 +154,7 @@ impl Drop for State {
 
 /// One attempt's body: first what is kept, then what the client sends.
 struct Attempt {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<ReplayState>>,
     number: u64,
     /// How many of the pieces that were kept when it began were sent.
     position: usize,
@@ -171,6 +175,8 @@ impl HttpBody for Attempt {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let mut state = this.state.borrow_mut();
+        // An attempt that was given up may still be read for a moment, by the task that sends its rest. Two
+        // readers of one source would each get a part.
         if state.attempt != this.number {
             return Poll::Ready(Some(Err(BodyError::Source("another attempt has begun".to_owned()))));
         }
@@ -186,12 +192,15 @@ impl HttpBody for Attempt {
             this.has_begun = true;
             return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
         }
-        if state.keeping != Keeping::Everything && state.reserved_bytes > 0 {
+        // Some pod has begun, and what was kept for others is of no use any more. Dropped here and not when
+        // that was known, because this attempt may have had some of it still to send.
+        if state.keeping != KeptBeginning::Everything && state.reserved_bytes > 0 {
             state.forget();
             this.to_repeat = 0;
         }
+        // Behind what may be kept. Whoever asks for it has begun, and from now on there is no other attempt.
         if let Some(rest) = state.rest.take() {
-            if state.keeping == Keeping::Everything {
+            if state.keeping == KeptBeginning::Everything {
                 state.exceed();
             }
             return Poll::Ready(Some(Ok(Frame::data(rest))));

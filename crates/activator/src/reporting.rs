@@ -1,5 +1,5 @@
-//! What does a worker tell about each request? What the settings say at the moment: a span of its trace, and a line in the request log where the activator itself
-//! answers. What reaches a pod has its line there.
+//! What does a worker tell about each request? What the settings say at the moment: a span of its trace, and
+//! a line in the request log where the activator itself answers. What reaches a pod has its line there.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::context::Context;
 
 /// Tells about the requests of one worker. Clones share everything.
 #[derive(Clone)]
-pub(crate) struct Reporter {
+pub(crate) struct RequestReporter {
     pub(crate) tracer: Tracer,
     /// `None` where there is no request log.
     log: Rc<RefCell<Option<RequestLog>>>,
@@ -29,7 +29,7 @@ pub(crate) struct RefusalLine {
     arrived: Timestamp,
 }
 
-impl Reporter {
+impl RequestReporter {
     pub(crate) fn new(context: &Context) -> Self {
         let program = [
             ("service.name", "activator"),

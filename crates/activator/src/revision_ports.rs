@@ -1,7 +1,8 @@
 //! Which ports are open, and for which revision?
 //!
-//! The link's thread binds each port once and lends every worker a handle. What an assignment adds is open before it is acknowledged, and what it takes away
-//! is closed: then, and not before, the port may be given to another revision.
+//! The link's thread binds each port once and lends every worker a handle. What an assignment adds is open
+//! before it is acknowledged, and what it takes away is closed: then, and not before, the port may be given
+//! to another revision.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,9 +12,9 @@ use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::assigned_revision::AssignedRevision;
 use crate::backends::Backends;
 use crate::doors::RevisionPort;
-use crate::revision::Revision;
 
 /// The wait before a port is tried again that could not be had: somebody else may be about to leave it.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -23,7 +24,7 @@ pub(crate) struct RevisionPorts {
     /// Where they are bound.
     address: IpAddr,
     backends: Backends,
-    open: RefCell<BTreeMap<u16, Arc<Revision>>>,
+    open: RefCell<BTreeMap<u16, Arc<AssignedRevision>>>,
     count: Gauge,
 }
 
@@ -46,7 +47,7 @@ impl RevisionPorts {
     }
 
     /// What is missing, and what there is too much.
-    pub(crate) fn changes(&self, revision: &Arc<Revision>) -> PortChanges {
+    pub(crate) fn changes(&self, revision: &Arc<AssignedRevision>) -> PortChanges {
         let settings = revision.settings();
         let open = self.of(revision);
         PortChanges {
@@ -56,14 +57,14 @@ impl RevisionPorts {
     }
 
     /// The ports that are open for a revision.
-    pub(crate) fn of(&self, revision: &Arc<Revision>) -> Vec<u16> {
+    pub(crate) fn of(&self, revision: &Arc<AssignedRevision>) -> Vec<u16> {
         let open = self.open.borrow();
         let own = open.iter().filter(|(_, holder)| Arc::ptr_eq(holder, revision));
         own.map(|(&port, _)| port).collect()
     }
 
     /// Returns once all is as the revision's assignment has it, whichever that is by then.
-    pub(crate) async fn apply(&self, revision: &Arc<Revision>, changes: PortChanges) {
+    pub(crate) async fn apply(&self, revision: &Arc<AssignedRevision>, changes: PortChanges) {
         self.close(changes.close).await;
         for port in changes.open {
             self.open(RevisionPort { revision: Arc::clone(revision), port }).await;

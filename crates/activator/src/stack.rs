@@ -6,39 +6,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{
-    Abort, AppRefusals, Body, Connection, Drain, Forwarded, Held, HopFailure, Reason, Refusal, RequestKind,
-    SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams, effective_host, note_tls,
+    Abort, AppRefusals, Body, Connection, Drain, ForwardedRequest, GuardedBody, HopFailure, Refusal,
+    RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams,
+    effective_host, note_tls,
 };
 use http::{Request, Response};
 use vocabulary::Timestamp;
 
+use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::doors::RevisionPort;
-use crate::forward::{Forwarding, Guard};
-use crate::outgoing::Outgoing;
-use crate::reporting::Reporter;
-use crate::revision::Revision;
+use crate::forward::{Guard, RequestForwarder, RequestMeasure};
+use crate::outgoing::RepeatableRequest;
+use crate::reporting::RequestReporter;
 
-/// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's default request timeout, since nobody knows
-/// the revision's own.
+/// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
+/// default request timeout, since nobody knows the revision's own.
 const UNKNOWN_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// One worker's service.
-pub(crate) struct Stack {
+pub(crate) struct ActivatorStack {
     pub(crate) context: Arc<Context>,
     pub(crate) assignments: Arc<Assignments>,
     pub(crate) upstreams: Upstreams,
     pub(crate) drain: Drain,
     /// Where it takes requests of one revision alone.
     pub(crate) port: Option<RevisionPort>,
-    pub(crate) reporter: Reporter,
+    pub(crate) reporter: RequestReporter,
 }
 
 /// What a response carries: its body, and what the request holds until that is sent.
-pub(crate) type AnswerBody = Held<Option<Guard>>;
+pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 
-impl Service for Stack {
+impl Service for ActivatorStack {
     type Body = AnswerBody;
 
     /// Boxed, because a connection that waits for its next request has room for this future too.
@@ -63,7 +64,7 @@ impl Service for Stack {
             let line = self.reporter.begin(&request, &connection, name, arrived);
             let answer = match revision {
                 Ok(revision) => {
-                    let arrival = Arrival { at: arrived, span: &mut span };
+                    let arrival = RequestArrival { at: arrived, kind, span: &mut span };
                     self.forwarding(request, revision, &connection, arrival).run().await
                 }
                 Err(refusal) => Err(HopFailure::Refused(refusal)),
@@ -92,19 +93,20 @@ impl Service for Stack {
 }
 
 /// When a request arrived, and what is told of it.
-struct Arrival<'s> {
+struct RequestArrival<'s> {
     at: Timestamp,
+    kind: RequestKind,
     span: &'s mut Option<Box<Span>>,
 }
 
 /// Where a request goes.
 enum Destination {
-    Known(Arc<Revision>),
+    Known(Arc<AssignedRevision>),
     /// A host of which nothing has been heard so far.
     Unknown(String),
 }
 
-impl Stack {
+impl ActivatorStack {
     fn destination(&self, request: &Request<Body>) -> Destination {
         if let Some(port) = &self.port {
             return Destination::Known(Arc::clone(&port.revision));
@@ -120,27 +122,34 @@ impl Stack {
     fn forwarding<'s>(
         &'s self,
         request: Request<Body>,
-        revision: Arc<Revision>,
+        revision: Arc<AssignedRevision>,
         connection: &Connection,
-        arrival: Arrival<'s>,
-    ) -> Forwarding<'s> {
-        let Arrival { at: arrived, span } = arrival;
+        arrival: RequestArrival<'s>,
+    ) -> RequestForwarder<'s> {
+        let RequestArrival { at: arrived, kind, span } = arrival;
+        let settings = revision.settings();
+        let measure = if settings.ignores(request.headers()) {
+            RequestMeasure::Unmeasured(kind)
+        } else {
+            RequestMeasure::Load
+        };
         // The timers run from arrival: time in a queue counts.
-        let timers = Timers::start_at(revision.settings().timeouts, arrived, self.context.clock);
+        let timers = Timers::start_at(settings.timeouts, arrived, self.context.clock);
         if let Some(span) = span {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }
-        let mut forwarded = Forwarded::new(request);
+        let mut forwarded = ForwardedRequest::new(request);
         let upgrade = forwarded.upgrade.take();
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
-        let outgoing = Outgoing::new(forwarded, connection.peer().ip(), &self.context);
-        Forwarding {
+        let outgoing = RepeatableRequest::new(forwarded, connection.peer().ip(), &self.context);
+        RequestForwarder {
             stack: self,
             revision,
             outgoing,
             upgrade,
             timers,
             arrived,
+            measure,
             span,
             has_waited: false,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
@@ -148,10 +157,15 @@ impl Stack {
     }
 
     /// A host that nobody knows is unknown only once the autoscaler has named everything.
-    async fn await_revision(&self, host: &str) -> Result<Arc<Revision>, Refusal> {
+    async fn await_revision(&self, host: &str) -> Result<Arc<AssignedRevision>, Refusal> {
+        // Subscribed before the look: what is assigned between the two would be missed otherwise.
         let mut news = self.assignments.news();
-        let unknown =
-            || Refusal::new(Reason::NoSuchRevision, format!("no revision is known under the host {host:?}"));
+        let unknown = || {
+            Refusal::new(
+                RefusalReason::NoSuchRevision,
+                format!("no revision is known under the host {host:?}"),
+            )
+        };
         if news.borrow().is_synced {
             return self.assignments.find(host).ok_or_else(unknown);
         }
@@ -160,6 +174,8 @@ impl Stack {
         };
         let waiting = async {
             loop {
+                // Read before the host is looked up. The other way round a sync that ends in between would
+                // make an assignment that it brought look unknown.
                 let is_synced = news.borrow_and_update().is_synced;
                 if let Some(revision) = self.assignments.find(host) {
                     return Ok(revision);
@@ -171,7 +187,7 @@ impl Stack {
         };
         tokio::time::timeout(UNKNOWN_WAIT_MAX, waiting).await.unwrap_or_else(|_| {
             Err(Refusal::new(
-                Reason::NoReadyPod,
+                RefusalReason::NoReadyPod,
                 format!("the activator has not heard from the autoscaler yet, and does not know {host:?}"),
             ))
         })
@@ -181,7 +197,7 @@ impl Stack {
     pub(crate) fn queue_full(&self) -> Refusal {
         let limit = self.context.limits.waiting_in_all;
         Refusal::new(
-            Reason::QueueFull,
+            RefusalReason::QueueFull,
             format!("{limit} requests wait in this activator, which is its limit"),
         )
     }
@@ -189,7 +205,7 @@ impl Stack {
     fn refuse(&self, refusal: Refusal, kind: RequestKind) -> Response<AnswerBody> {
         self.context.metrics.count_refusal(refusal.reason);
         tracing::debug!(reason = %refusal.reason, detail = %refusal.detail, "refused a request");
-        refusal.into_response(kind).map(|body: Body| Held::new(body, None))
+        refusal.into_response(kind).map(|body: Body| GuardedBody::new(body, None))
     }
 }
 
@@ -211,7 +227,8 @@ fn normalised(host: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// V2, V4 of the data-plane vectors, by our routing: hosts are names of the DNS, in which case does not matter.
+    /// V2, V4 of the data-plane vectors, by our routing: hosts are names of the DNS, in which case does not
+    /// matter.
     #[test]
     fn a_host_is_compared_without_port_case_and_final_dot() {
         for (given, expected) in [

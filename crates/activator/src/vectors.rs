@@ -1,4 +1,5 @@
-//! The vectors V1–V17 of the data-plane specification (§9.6): which of them hold here, and what replaces the others.
+//! The vectors V1–V17 of the data-plane specification (§9.6): which of them hold here, and what replaces the
+//! others.
 
 /// What becomes of a vector.
 enum Fate {

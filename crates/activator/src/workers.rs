@@ -1,7 +1,7 @@
 //! Threads with a single-threaded runtime each.
 //!
-//! Tasks never move, so a request is served on the thread that accepted its connection, and pools need no locks. The kernel spreads connections: every
-//! worker accepts from a clone of the same socket.
+//! Tasks never move, so a request is served on the thread that accepted its connection, and pools need no
+//! locks. The kernel spreads connections: every worker accepts from a clone of the same socket.
 
 use std::io;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ impl Threads {
         let part = format!("the thread {name} of the activator");
         let beats = Arc::<AtomicU64>::default();
         self.pulse.0.push(Arc::clone(&beats));
+        // The work is vital. A panic before it drops `begun`, and whoever starts us hears of that.
         let thread = Builder::new().name(name).spawn(move || {
             let runtime = RuntimeBuilder::new_current_thread()
                 .enable_all()
@@ -125,5 +126,32 @@ impl Threads {
                 tracing::error!("a thread of the activator panicked");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Set in the process that this test starts, which is this test alone.
+    const IS_VICTIM: &str = "EBB_TEST_ACTIVATOR_THREAD_PANICS";
+
+    #[tokio::test]
+    async fn a_panic_in_a_thread_ends_the_process_with_a_code_of_its_own() {
+        if std::env::var_os(IS_VICTIM).is_some() {
+            let mut threads = Threads::default();
+            threads.start("worker-3".to_owned(), || async { panic!("a bug") }).expect("a thread starts");
+            threads.join().await;
+            panic!("the process outlived its thread");
+        }
+        let test = std::env::current_exe().expect("a process knows its executable");
+        let name = "workers::tests::a_panic_in_a_thread_ends_the_process_with_a_code_of_its_own";
+        let victim = Command::new(test).args(["--exact", name, "--nocapture"]).env(IS_VICTIM, "1").output();
+        let victim = victim.expect("it can be started again");
+        let said = String::from_utf8_lossy(&victim.stderr);
+        assert_eq!(victim.status.code(), Some(70), "{said}");
+        assert!(said.contains("error: the thread worker-3 of the activator failed (a bug)"), "{said}");
     }
 }

@@ -1,7 +1,7 @@
 //! The HTTP API: questions go to the event loops over bounded channels, answers come back once each.
 //!
-//! Several autoscalers of one process answer together: each knows the revisions that it decides about. One that hangs keeps nobody waiting for long, and
-//! whoever asked is told that it did not answer.
+//! Several autoscalers of one process answer together: each knows the revisions that it decides about. One
+//! that hangs keeps nobody waiting for long, and whoever asked is told that it did not answer.
 
 mod merged;
 

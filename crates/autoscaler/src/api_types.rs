@@ -1,5 +1,5 @@
-//! What the API says, as programs read it; `docs/api.md` says the same to people. A serialised type is a promise: fields are only ever
-//! added within a version, and readers ignore those they do not know.
+//! What the API says, as programs read it; `docs/api.md` says the same to people. A serialised type is a
+//! promise: fields are only ever added within a version, and readers ignore those they do not know.
 //!
 //! | Request | Answer |
 //! |---|---|
@@ -8,7 +8,8 @@
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
 //!
-//! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every machine.
+//! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every
+//! machine.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,9 +29,35 @@ pub struct RevisionList {
     pub revisions: Vec<RevisionSummary>,
     /// Configuration that was refused, so that the last good one is in force; empty when all is well.
     pub problems: Vec<String>,
-    /// Autoscalers that did not answer, of several; revisions about which they decide are missing, or as another knows them.
+    /// Autoscalers that did not answer, of several; revisions about which they decide are missing, or as
+    /// another knows them.
     #[serde(default)]
     pub unanswered: Vec<String>,
+    /// Of each autoscaler that answered.
+    #[serde(default)]
+    pub links: Vec<LinksView>,
+}
+
+/// The links of an autoscaler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinksView {
+    /// Its name.
+    pub autoscaler: String,
+    /// To activators that are not on their way out.
+    pub to_activators: LinkTallyView,
+    /// To pods that run and are not on their way out.
+    pub to_pods: LinkTallyView,
+}
+
+/// Links to those of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkTallyView {
+    /// To how many there should be one.
+    pub expected: usize,
+    /// To how many there is.
+    pub up: usize,
+    /// To whom there is none: at most ten names.
+    pub down: Vec<String>,
 }
 
 /// Where a revision stands.
@@ -219,7 +246,8 @@ pub struct PodView {
     pub link: Option<SocketAddr>,
     /// Why it is in trouble or not ready: exit codes, probe failures, a link that cannot be opened.
     pub trouble: Option<String>,
-    /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
+    /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`,
+    /// `metrics_port`, …).
     pub details: BTreeMap<String, String>,
 }
 
@@ -285,9 +313,10 @@ pub struct InputsView {
 /// One step of a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReasonView {
-    /// Which step: `stable_window`, `scale_up_rate`, `scale_down_rate`, `activation_scale`, `panic`, `scale_down_delay`, `surge`,
-    /// `missing_data`, `no_data`, `initial_scale`, `min_scale`, `max_scale`, `scale_to_zero`, `activation_timeout`;
-    /// of class hpa also `metric`, `metric_failure`, `stabilization_window`, `scaling_policy`, `paused`.
+    /// Which step: `stable_window`, `scale_up_rate`, `scale_down_rate`, `activation_scale`, `panic`,
+    /// `scale_down_delay`, `surge`, `missing_data`, `no_data`, `initial_scale`, `min_scale`, `max_scale`,
+    /// `scale_to_zero`, `activation_timeout`; of class hpa also `metric`, `metric_failure`,
+    /// `stabilization_window`, `scaling_policy`, `paused`.
     pub stage: String,
     /// The number before.
     pub before: Option<PodCount>,

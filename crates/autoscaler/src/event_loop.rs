@@ -1,14 +1,15 @@
 //! The one task that decides: it carries facts and words to the [`Orchestrator`] and does as that says.
 //!
-//! Nothing here waits for anybody but for the next event, and nothing here decides: links and the platform are handles under the numbers that the
-//! orchestrator gave out. However many events a turn takes in, what follows from them is worked out once.
+//! Nothing here waits for anybody but for the next event, and nothing here decides: links and the platform
+//! are handles under the numbers that the orchestrator gave out. However many events a turn takes in, what
+//! follows from them is worked out once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use orchestration::{
-    Command, Event, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome, PlatformFact,
-    PlatformOrder, ReleaseProof,
+    ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
+    PlatformFact, PlatformOrder, ReleaseProof,
 };
 use platform::{Platform, Subscription};
 use runtime::Clock;
@@ -19,9 +20,9 @@ use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
 use crate::AutoscalerConfig;
 use crate::api::Query;
-use crate::links::{LinkHandle, Links, Outbox};
+use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::MetricSources;
-use crate::metrics::Metrics;
+use crate::metrics::AutoscalerMetrics;
 use crate::views;
 
 /// How many events one turn takes in before it acts on them.
@@ -36,8 +37,8 @@ pub(crate) struct EventLoop {
     /// When the lease on what is ours is to be renewed; `None` where nobody else could have it.
     renew_at: Option<Timestamp>,
     name: ReplicaName,
-    metrics: Metrics,
-    words: mpsc::Receiver<Event>,
+    metrics: AutoscalerMetrics,
+    words: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
@@ -50,7 +51,7 @@ pub(crate) struct EventLoop {
 enum Wake {
     Stop,
     Fact(PlatformFact),
-    Word(Event),
+    Word(ControlEvent),
     Query(Query),
     Deadline,
 }
@@ -92,6 +93,7 @@ impl EventLoop {
             }
             self.settle();
         }
+        // Another autoscaler of the same process, or its successor, shows these revisions from now on.
         for view in self.orchestrator.views(self.clock.now()) {
             self.metrics.forget(&view.facts().name);
         }
@@ -103,6 +105,7 @@ impl EventLoop {
 
     /// The next thing that has to be done.
     async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> Wake {
+        // Metrics are shown in steps: a thousand loads in a second change the same numbers a thousand times.
         let shown = self.orchestrator.has_changed().then_some(self.show_at);
         let deadline = [self.orchestrator.next_deadline(), shown, self.renew_at].into_iter().flatten().min();
         // Every arm is cancel-safe: channels keep what was not taken.
@@ -126,7 +129,7 @@ impl EventLoop {
 
     fn take_fact(&mut self, fact: PlatformFact) {
         match &fact {
-            PlatformFact::RevisionRemoved(name) => {
+            PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.metrics.forget(name);
                 self.sources.forget(name);
@@ -151,7 +154,7 @@ impl EventLoop {
             | PlatformFact::OrderEnded { .. }
             | PlatformFact::Synced => {}
         }
-        self.tell(Event::Platform(fact));
+        self.tell(ControlEvent::Platform(fact));
     }
 
     fn ownership_changed(&self, ownership: &Ownership) {
@@ -162,7 +165,7 @@ impl EventLoop {
         self.metrics.owns(&self.name, buckets.len());
     }
 
-    fn take_words(&mut self, first: Event) {
+    fn take_words(&mut self, first: ControlEvent) {
         self.tell(first);
         for _ in 1..EVENTS_PER_TURN_MAX {
             let Ok(word) = self.words.try_recv() else { return };
@@ -170,8 +173,10 @@ impl EventLoop {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: ControlEvent) {
         let now = self.clock.now();
+        // One event, then all that follows from it, before the next event: what a command says holds only for
+        // the state in which it was made.
         self.orchestrator.handle(event, now);
         self.perform(now);
     }
@@ -186,6 +191,7 @@ impl EventLoop {
             self.subscription.seat.renew();
             self.renew_at = Some(now + every);
         }
+        // More than one may be due after a stall; each advance does what one deadline asks for.
         while self.orchestrator.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.orchestrator.advance(now);
             self.perform(now);
@@ -203,38 +209,40 @@ impl EventLoop {
     fn perform(&mut self, now: Timestamp) {
         while let Some(command) = self.orchestrator.next_command() {
             match command {
-                Command::OpenLink { link, peer, address, priority } => {
+                ControlCommand::OpenLink { link, peer, address, priority } => {
                     let handle = self.links.open(link, peer, address, priority);
                     self.handles.insert(link, handle);
                 }
-                Command::CloseLink { link } => drop(self.handles.remove(&link)),
-                Command::Sync { activator, ownership, assignments } => {
+                // The link's task ends with its handle. Words of it that are in the channel still carry its
+                // number, by which the orchestrator knows that they are of a link that it has closed.
+                ControlCommand::CloseLink { link } => drop(self.handles.remove(&link)),
+                ControlCommand::Sync { activator, ownership, assignments } => {
                     self.with_outbox(activator, |outbox| outbox.sync(ownership, assignments));
                 }
-                Command::Assign { activator, assignment, urgency } => {
+                ControlCommand::Assign { activator, assignment, urgency } => {
                     self.with_outbox(activator, |outbox| outbox.assign(assignment, urgency, now));
                 }
-                Command::Unassign { activator, revision, version, how } => {
+                ControlCommand::Unassign { activator, revision, version, how } => {
                     self.with_outbox(activator, |outbox| outbox.unassign(&revision, version, how, now));
                 }
-                Command::ReleaseActivator { activator, buckets } => {
+                ControlCommand::ReleaseActivator { activator, buckets } => {
                     self.with_outbox(activator, |outbox| outbox.release(buckets));
                 }
-                Command::TellPod { pod, settings } => {
+                ControlCommand::TellPod { pod, settings } => {
                     if let Some(LinkHandle::Pod(link)) = self.handles.get(&pod) {
                         link.tell(settings);
                     }
                 }
-                Command::AskMetrics { revision, round, settings } => {
+                ControlCommand::AskMetrics { revision, round, settings } => {
                     self.sources.ask(revision, round, settings, self.orchestrator.config());
                 }
-                Command::Order(order) => self.order(order),
-                Command::Publish { revision, decision } => self.publish(&revision, &decision, now),
+                ControlCommand::Order(order) => self.order(order),
+                ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision, now),
             }
         }
     }
 
-    fn with_outbox(&self, link: LinkId, put: impl FnOnce(&Outbox)) {
+    fn with_outbox(&self, link: LinkId, put: impl FnOnce(&OrderOutbox)) {
         if let Some(LinkHandle::Activator(link)) = self.handles.get(&link) {
             put(&link.outbox);
         }

@@ -1,8 +1,9 @@
 //! The control loop: how many pods, who serves, which activators.
 //!
-//! One task owns an [`orchestration::Orchestrator`], which knows and decides. Facts reach it from the platform and from links; what it decides
-//! leaves as orders to the platform, assignments to activators and settings to queue-proxies. Nobody else decides anything, and nothing
-//! that a pod sends can stop it: every link has a task of its own, which is cut off when it misbehaves.
+//! One task owns an [`orchestration::Orchestrator`], which knows and decides. Facts reach it from the
+//! platform and from links; what it decides leaves as orders to the platform, assignments to activators and
+//! settings to queue-proxies. Nobody else decides anything, and nothing that a pod sends can stop it: every
+//! link has a task of its own, which is cut off when it misbehaves.
 //!
 //! It knows neither Kubernetes nor processes: [`Autoscaler::start`] takes an `Arc<dyn Platform>`.
 
@@ -29,7 +30,7 @@ use vocabulary::ReplicaName;
 
 use crate::api::ApiHandle;
 use crate::event_loop::EventLoop;
-pub use crate::metrics::Metrics;
+pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{metrics_router, refuse_foreign};
 
 /// What an autoscaler needs to know before it knows anything.
@@ -40,7 +41,7 @@ pub struct AutoscalerConfig {
     /// The process's clock.
     pub clock: Clock,
     /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
-    pub metrics: Metrics,
+    pub metrics: AutoscalerMetrics,
     /// What reaches the addresses that the platform names.
     pub dialler: Arc<dyn Dial>,
     /// Which activators serve a revision.
@@ -59,7 +60,8 @@ pub struct Autoscaler {
 }
 
 impl Autoscaler {
-    /// Starts on the current tokio runtime and subscribes to the platform, which ends any earlier subscription of its name.
+    /// Starts on the current tokio runtime and subscribes to the platform, which ends any earlier
+    /// subscription of its name.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "whoever starts one may wrap the platform for it, and has nowhere else to keep that"
@@ -85,8 +87,9 @@ impl Autoscaler {
         api::router(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
     }
 
-    /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they know. One that hangs is left to itself after a
-    /// while: whoever comes next takes its place at the platform.
+    /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they
+    /// know. One that hangs is left to itself after a while: whoever comes next takes its place at the
+    /// platform.
     pub async fn stop(mut self) {
         self.stop.cancel();
         match tokio::time::timeout(STOP_MAX, &mut self.event_loop).await {

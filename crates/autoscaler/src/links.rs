@@ -1,8 +1,9 @@
 //! The autoscaler's links: one task each, which dials, talks, and dials again.
 //!
-//! Nothing here waits for the event loop except by back-pressure on one link, and the event loop never waits for a link: settings of a pod
-//! are a watched value, assignments a latest-wins slot per revision ([`outbox::Outbox`]). What a peer sends arrives with the
-//! [`LinkId`] of its task, so that a late word from a task that was ended is recognised and ignored.
+//! Nothing here waits for the event loop except by back-pressure on one link, and the event loop never waits
+//! for a link: settings of a pod are a watched value, assignments a latest-wins slot per revision
+//! ([`outbox::Outbox`]). What a peer sends arrives with the [`LinkId`] of its task, so that a late word from
+//! a task that was ended is recognised and ignored.
 
 mod activator;
 mod outbox;
@@ -15,18 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use link::{Dial, LinkError, Message, Reader, Writer};
-use orchestration::{Event, LinkId, LinkNews, Priority};
+use orchestration::{ControlEvent, LinkId, LinkNews, Priority};
 use runtime::{Backoff, Clock, vital};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use vocabulary::{LinkAddress, PodSettings, ReplicaName, Timestamp};
 
-use crate::metrics::{LinkEnd, Metrics, PeerKind};
-pub(crate) use outbox::Outbox;
+use crate::metrics::{AutoscalerMetrics, LinkEnding, PeerKind};
+pub(crate) use outbox::OrderOutbox;
 use pacer::Pacer;
 
-/// Words of links that wait for the event loop. When it is full, links are read later: each peer feels it through its own connection.
+/// Words of links that wait for the event loop. When it is full, links are read later: each peer feels it
+/// through its own connection.
 const EVENTS_MAX: usize = 4096;
 /// The first and the largest wait between two attempts.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
@@ -41,8 +43,8 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct Links {
     clock: Clock,
     dialler: Arc<dyn Dial>,
-    metrics: Metrics,
-    events: mpsc::Sender<Event>,
+    metrics: AutoscalerMetrics,
+    events: mpsc::Sender<ControlEvent>,
     pacer: Pacer,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -53,18 +55,18 @@ pub(crate) struct Links {
 /// The event loop's hold on a link; dropping it ends the link.
 #[derive(Debug)]
 pub(crate) enum LinkHandle {
-    Pod(PodLink),
+    Pod(LinkToPod),
     Activator(ActivatorLink),
 }
 
 /// A link to a queue-proxy.
 #[derive(Debug)]
-pub(crate) struct PodLink {
+pub(crate) struct LinkToPod {
     settings: watch::Sender<Arc<PodSettings>>,
     _end: DropGuard,
 }
 
-impl PodLink {
+impl LinkToPod {
     /// What the queue-proxy must know from now on; sent if it is news.
     pub(crate) fn tell(&self, settings: Arc<PodSettings>) {
         self.settings.send_if_modified(|current| {
@@ -78,7 +80,7 @@ impl PodLink {
 /// A link to an activator.
 #[derive(Debug)]
 pub(crate) struct ActivatorLink {
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) outbox: Arc<OrderOutbox>,
     _end: DropGuard,
 }
 
@@ -88,9 +90,9 @@ impl Links {
         owner: ReplicaName,
         clock: Clock,
         dialler: Arc<dyn Dial>,
-        metrics: Metrics,
+        metrics: AutoscalerMetrics,
         stop: CancellationToken,
-    ) -> (Self, mpsc::Receiver<Event>) {
+    ) -> (Self, mpsc::Receiver<ControlEvent>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let tasks = TaskTracker::new();
         let pacer = Pacer::start(clock, &tasks, stop.clone());
@@ -113,10 +115,10 @@ impl Links {
                 let (sender, receiver) = watch::channel(settings);
                 let peer = self.peer(target(PeerKind::Pod, name.as_str()));
                 self.spawn(&end, pod::keep(peer, name, receiver));
-                LinkHandle::Pod(PodLink { settings: sender, _end: end.drop_guard() })
+                LinkHandle::Pod(LinkToPod { settings: sender, _end: end.drop_guard() })
             }
             orchestration::Peer::Activator { name } => {
-                let outbox = Arc::new(Outbox::default());
+                let outbox = Arc::new(OrderOutbox::default());
                 let peer = self.peer(target(PeerKind::Activator, name.as_str()));
                 let owner = self.owner.clone();
                 self.spawn(&end, activator::keep(peer, name, owner, Arc::clone(&outbox)));
@@ -132,8 +134,8 @@ impl Links {
         self.tasks.wait().await;
     }
 
-    fn peer(&self, target: LinkTarget) -> Peer {
-        Peer {
+    fn peer(&self, target: LinkTarget) -> LinkPeer {
+        LinkPeer {
             target,
             clock: self.clock,
             dialler: Arc::clone(&self.dialler),
@@ -142,7 +144,7 @@ impl Links {
             pacer: self.pacer.clone(),
             backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
             failing: None,
-            refusing: Refusing::NeverLinked,
+            refusing: RefusalSpell::NeverLinked,
         }
     }
 
@@ -151,8 +153,8 @@ impl Links {
     }
 }
 
-/// A link's task until that end. There are as many as pods, and each layer around a future keeps room for it twice: as
-/// what it was given and as what it waits for. So the task is boxed before the first of them.
+/// A link's task until that end. There are as many as pods, and each layer around a future keeps room for it
+/// twice: as what it was given and as what it waits for. So the task is boxed before the first of them.
 fn until(
     end: CancellationToken,
     task: impl Future<Output = ()> + Send + 'static,
@@ -174,7 +176,7 @@ struct LinkTarget {
 
 /// Whether anybody listens where a link stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusing {
+enum RefusalSpell {
     /// No link stood yet, so a refusal says nothing: it may not listen yet.
     NeverLinked,
     /// Nobody refused since the link stood.
@@ -186,25 +188,25 @@ enum Refusing {
 }
 
 /// A link task's hold on whom it dials, and how.
-struct Peer {
+struct LinkPeer {
     target: LinkTarget,
     clock: Clock,
     dialler: Arc<dyn Dial>,
-    metrics: Metrics,
-    events: mpsc::Sender<Event>,
+    metrics: AutoscalerMetrics,
+    events: mpsc::Sender<ControlEvent>,
     pacer: Pacer,
     backoff: Backoff,
-    failing: Option<Failing>,
-    refusing: Refusing,
+    failing: Option<FailureSpell>,
+    refusing: RefusalSpell,
 }
 
 /// Since when there has been no link, and whether people were told.
-struct Failing {
+struct FailureSpell {
     since: Timestamp,
     is_told: bool,
 }
 
-impl Peer {
+impl LinkPeer {
     /// Dials until somebody takes the connection.
     async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
@@ -222,48 +224,49 @@ impl Peer {
     }
 
     /// Says something to the event loop; waits if that has much to do.
-    async fn say(&self, event: Event) {
+    async fn say(&self, event: ControlEvent) {
         // The receiver goes only when the event loop ends, and all links with it.
         let _ = self.events.send(event).await;
     }
 
     async fn tell_news(&self, news: LinkNews) {
-        self.say(Event::LinkChanged { link: self.target.id, news }).await;
+        self.say(ControlEvent::LinkChanged { link: self.target.id, news }).await;
     }
 
-    /// Two refusals in a row, soon after each other, where a link stood: whoever listened there has ended or is being restarted.
+    /// Two refusals in a row, soon after each other, where a link stood: whoever listened there has ended or
+    /// is being restarted.
     async fn note_refusal(&mut self, error: &LinkError) {
         let is_refusal =
             matches!(error, LinkError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused);
         let now = self.clock.now();
         self.refusing = match self.refusing {
-            Refusing::NeverLinked | Refusing::Told => return,
-            Refusing::No | Refusing::Once { .. } if !is_refusal => Refusing::No,
-            Refusing::Once { at } if now.saturating_since(at) <= REFUSALS_WITHIN => {
+            RefusalSpell::NeverLinked | RefusalSpell::Told => return,
+            RefusalSpell::No | RefusalSpell::Once { .. } if !is_refusal => RefusalSpell::No,
+            RefusalSpell::Once { at } if now.saturating_since(at) <= REFUSALS_WITHIN => {
                 self.tell_news(LinkNews::Refused).await;
-                Refusing::Told
+                RefusalSpell::Told
             }
-            Refusing::No | Refusing::Once { .. } => Refusing::Once { at: now },
+            RefusalSpell::No | RefusalSpell::Once { .. } => RefusalSpell::Once { at: now },
         };
     }
 
     /// The peer said hello. The guard counts the link as up while it lives.
-    fn up(&mut self) -> Up {
+    fn up(&mut self) -> UpCount {
         self.failing = None;
-        self.refusing = Refusing::No;
+        self.refusing = RefusalSpell::No;
         tracing::debug!(peer = %self.target.name, address = %self.target.address.socket, "linked");
         self.metrics.link_up(self.target.kind);
-        Up {
+        UpCount {
             since: self.clock.now(),
             kind: self.target.kind,
             metrics: self.metrics.clone(),
-            end: LinkEnd::Closed,
+            end: LinkEnding::Closed,
         }
     }
 
-    /// A conversation ended, in order (`Ok`) or not: tells, and waits before the next attempt. `up` is what [`Peer::up`] gave, if it came to
-    /// that.
-    async fn ended(&mut self, up: Option<Up>, how: Result<(), LinkError>) {
+    /// A conversation ended, in order (`Ok`) or not: tells, and waits before the next attempt. `up` is what
+    /// [`LinkPeer::up`] gave, if it came to that.
+    async fn ended(&mut self, up: Option<UpCount>, how: Result<(), LinkError>) {
         let reason = match &how {
             Ok(()) => "the peer closed the link".to_owned(),
             Err(error) => in_one_line(error),
@@ -273,7 +276,7 @@ impl Peer {
             self.backoff.reset();
         }
         if how.is_err() {
-            up.end = LinkEnd::Lost;
+            up.end = LinkEnding::Lost;
             tracing::info!(peer = %self.target.name, reason, "link lost");
         } else {
             tracing::debug!(peer = %self.target.name, "link closed by the peer");
@@ -286,7 +289,7 @@ impl Peer {
     /// An attempt failed: after a while people are told, once.
     async fn failed(&mut self, reason: String) {
         let now = self.clock.now();
-        let failing = self.failing.get_or_insert(Failing { since: now, is_told: false });
+        let failing = self.failing.get_or_insert(FailureSpell { since: now, is_told: false });
         let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
             tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link for a minute; its load and state are unknown");
@@ -297,14 +300,14 @@ impl Peer {
 }
 
 /// Counts a link as up.
-struct Up {
+struct UpCount {
     since: Timestamp,
     kind: PeerKind,
-    metrics: Metrics,
-    end: LinkEnd,
+    metrics: AutoscalerMetrics,
+    end: LinkEnding,
 }
 
-impl Drop for Up {
+impl Drop for UpCount {
     fn drop(&mut self) {
         self.metrics.link_down(self.kind, self.end);
     }

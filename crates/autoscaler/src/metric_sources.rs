@@ -1,8 +1,9 @@
 //! Who is asked for metrics that pods do not report themselves?
 //!
-//! A Prometheus server, if one is configured, for numbers of objects and from outside; the platform for everything else, if it can be
-//! asked. Each round of questions is a task of its own, so that nothing else waits for a slow server; the round's deadline (in the
-//! multiscaler) makes good what is lost. What was asked and answered last is kept for people.
+//! A Prometheus server, if one is configured, for numbers of objects and from outside; the platform for
+//! everything else, if it can be asked. Each round of questions is a task of its own, so that nothing else
+//! waits for a slow server; the round's deadline (in the multiscaler) makes good what is lost. What was asked
+//! and answered last is kept for people.
 
 mod prometheus;
 mod query;
@@ -11,7 +12,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orchestration::Event;
+use orchestration::ControlEvent;
 use platform::{MetricAnswer, MetricQuestion, MetricReply, MetricSource};
 use scaling::ClusterConfig;
 use scaling::hpa::{HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec};
@@ -29,16 +30,16 @@ const QUESTIONS_MAX: usize = 32;
 /// Asks, and collects the answers.
 pub(crate) struct MetricSources {
     platform: Option<Arc<dyn MetricSource>>,
-    answers: mpsc::Receiver<Round>,
-    answering: mpsc::Sender<Round>,
+    answers: mpsc::Receiver<QueryRound>,
+    answering: mpsc::Sender<QueryRound>,
     questions: Arc<Semaphore>,
     last: BTreeMap<RevisionName, Vec<AskedMetric>>,
 }
 
 /// What came of one round.
-struct Round {
+struct QueryRound {
     revision: RevisionName,
-    event: Event,
+    event: ControlEvent,
     asked: Vec<AskedMetric>,
 }
 
@@ -68,7 +69,7 @@ impl MetricSources {
         settings: Arc<HpaScaling>,
         config: &ClusterConfig,
     ) {
-        let source = Source {
+        let source = RevisionSource {
             server: PrometheusServer::of(config),
             namespace: revision.namespace().to_owned(),
             namespace_label: config.prometheus_namespace_label.clone(),
@@ -77,20 +78,21 @@ impl MetricSources {
         };
         let answering = self.answering.clone();
         // At most one for each revision: the next round begins when this one was answered or its time was up.
+        // A panic is such an end too: nobody answers, and its time is up.
         tokio::spawn(async move {
             let reply = source.ask_all(&revision, &settings).await;
             let asked = reply.answers.iter().map(|answer| AskedMetric::of(answer, &settings)).collect();
             let samples = reply.answers.into_iter().map(|answer| (answer.metric, answer.samples)).collect();
             let answers = MetricAnswers { samples, target: reply.target };
-            let event = Event::MetricsAnswered { revision: revision.clone(), round, answers };
+            let event = ControlEvent::MetricsAnswered { revision: revision.clone(), round, answers };
             // Nobody takes it in any more when the loop has ended.
-            let _ = answering.send(Round { revision, event, asked }).await;
+            let _ = answering.send(QueryRound { revision, event, asked }).await;
         });
     }
 
     /// The next answers. Cancel-safe: what was not taken stays in the channel.
-    pub(crate) async fn answered(&mut self) -> Option<Event> {
-        let Round { revision, event, asked } = self.answers.recv().await?;
+    pub(crate) async fn answered(&mut self) -> Option<ControlEvent> {
+        let QueryRound { revision, event, asked } = self.answers.recv().await?;
         self.last.insert(revision, asked);
         Some(event)
     }
@@ -113,7 +115,7 @@ impl AskedMetric {
 }
 
 /// Where one revision's metrics come from.
-struct Source {
+struct RevisionSource {
     server: Option<PrometheusServer>,
     namespace: String,
     namespace_label: String,
@@ -121,7 +123,7 @@ struct Source {
     platform: Option<Arc<dyn MetricSource>>,
 }
 
-impl Source {
+impl RevisionSource {
     /// Asks each metric at its place, both sides at once.
     async fn ask_all(&self, revision: &RevisionName, settings: &Arc<HpaScaling>) -> MetricReply {
         let metrics = settings.spec.metrics.iter().enumerate();
@@ -150,7 +152,8 @@ impl Source {
         reply
     }
 
-    /// A server that is configured is asked for what it may know; the platform for what only it can, and where there is no server.
+    /// A server that is configured is asked for what it may know; the platform for what only it can, and
+    /// where there is no server.
     fn platform_is_asked_for(&self, metric: &MetricSpec) -> bool {
         match metric {
             MetricSpec::Resource { .. } | MetricSpec::Pods { .. } | MetricSpec::Own { .. } => {

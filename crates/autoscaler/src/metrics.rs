@@ -1,4 +1,5 @@
-//! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own names, plus links and evaluations.
+//! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own
+//! names, plus links and evaluations.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,17 +8,11 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::MetricsRegistry;
+use runtime::{MetricsRegistry, RevisionLabels};
 use scaling::{Decision, RevisionStatus, Trigger};
 use vocabulary::{ReplicaName, RevisionName, Routing};
 
 type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RevisionLabels {
-    namespace: String,
-    revision: String,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PeerLabels {
@@ -41,7 +36,7 @@ struct OwnerLabels {
 
 /// The autoscaler's metrics. Register them once per process.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct AutoscalerMetrics {
     wanted_pods: PerRevision,
     desired_pods: PerRevision,
     ready_pods: PerRevision,
@@ -82,7 +77,7 @@ impl PeerKind {
     }
 }
 
-impl Metrics {
+impl AutoscalerMetrics {
     /// Adds the autoscaler's metrics to a process's page.
     pub fn register(registry: &MetricsRegistry) -> Self {
         let metrics = Self {
@@ -174,7 +169,7 @@ impl Metrics {
 
     /// Shows where a revision stands. What is unknown keeps its last value.
     pub(crate) fn show(&self, revision: &RevisionName, status: &RevisionStatus) {
-        let labels = labels(revision);
+        let labels = RevisionLabels::from(revision);
         let set = |family: &PerRevision, value: f64| {
             family.get_or_create(&labels).set(value);
         };
@@ -208,13 +203,13 @@ impl Metrics {
         };
         self.decisions.get_or_create(&TriggerLabels { trigger }).inc();
         let room = f64::from(decision.excess_burst_capacity.value());
-        self.excess_burst_capacity.get_or_create(&labels(revision)).set(room);
+        self.excess_burst_capacity.get_or_create(&revision.into()).set(room);
     }
 
     /// A revision is gone.
     pub(crate) fn forget(&self, revision: &RevisionName) {
         for (_, _, family) in self.per_revision() {
-            family.remove(&labels(revision));
+            family.remove(&revision.into());
         }
     }
 
@@ -223,13 +218,13 @@ impl Metrics {
     }
 
     /// A link that was up is gone: `lost` if we did not end it ourselves.
-    pub(crate) fn link_down(&self, peer: PeerKind, end: LinkEnd) {
+    pub(crate) fn link_down(&self, peer: PeerKind, end: LinkEnding) {
         self.links.get_or_create(&peer.labels()).dec();
         match end {
-            LinkEnd::Lost => {
+            LinkEnding::Lost => {
                 self.links_lost.get_or_create(&peer.labels()).inc();
             }
-            LinkEnd::Closed => {}
+            LinkEnding::Closed => {}
         }
     }
 
@@ -260,18 +255,11 @@ impl Metrics {
 
 /// How a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkEnd {
+pub(crate) enum LinkEnding {
     /// In order: by us, because its peer left or we stop, or by a peer that ends.
     Closed,
     /// By the network, or because the peer fell silent or misbehaved.
     Lost,
-}
-
-fn labels(revision: &RevisionName) -> RevisionLabels {
-    RevisionLabels {
-        namespace: revision.namespace().to_owned(),
-        revision: format!("{}/{}", revision.kind(), revision.name()),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What the programs that serve people over `axum` have in common: the page of metrics, and keeping other people's web pages out.
+//! What the programs that serve people over `axum` have in common: the page of metrics, and keeping other
+//! people's web pages out.
 //!
 //! The proxies serve their pages over their own stack, and link no `axum`.
 
@@ -25,8 +26,8 @@ pub fn metrics_router(registry: MetricsRegistry) -> Router {
     )
 }
 
-/// The same pages, of which those that are not open refuse foreign requests with 403. `explain` makes an answer of the reason, in the form that these pages
-/// give to errors.
+/// The same pages, of which those that are not open refuse foreign requests with 403. `explain` makes an
+/// answer of the reason, in the form that these pages give to errors.
 pub fn refuse_foreign(
     router: Router,
     trusted: TrustedHosts,

@@ -1,4 +1,5 @@
-//! The whole autoscaler over real links on loopback: a platform that the test plays, activators and pods that it plays too.
+//! The whole autoscaler over real links on loopback: a platform that the test plays, activators and pods that
+//! it plays too.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use link::{Accepted, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
+use link::{AcceptedLink, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
     Subject,
@@ -91,7 +92,7 @@ impl World {
             renew_every,
             renewals: Arc::clone(&renewals),
         });
-        let metrics = Metrics::register(&MetricsRegistry::default());
+        let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
         facts
             .try_send(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(epoch))))
             .expect("the first of many");
@@ -185,6 +186,8 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
+        floor: PodCount::ZERO,
+        hold: None,
         origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),
         other_autoscaler: None,
@@ -227,7 +230,7 @@ impl FakePod {
     }
 
     /// Takes the link and says hello.
-    async fn link(&mut self, state: PodState) -> Accepted<PodOrder, PodWord> {
+    async fn link(&mut self, state: PodState) -> AcceptedLink<PodOrder, PodWord> {
         let mut accepted = soon("a link to a pod", self.acceptor.accept()).await;
         let hello = PodHello {
             speaks: LinkVersion::CURRENT,
@@ -608,7 +611,8 @@ async fn the_api_shows_revisions_pods_and_problems() {
     assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// A pod that reports the same concurrency every second of the paused clock, as long as its behaviour is to talk.
+/// A pod that reports the same concurrency every second of the paused clock, as long as its behaviour is to
+/// talk.
 struct SteadyPod {
     facts: PodFacts,
     behaviour: watch::Sender<Behaviour>,
@@ -645,7 +649,7 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
     let begin = clock.now();
     let second = || 1000 + clock.now().saturating_since(begin).as_secs();
     loop {
-        let Accepted { mut reader, mut writer, .. } = pod.acceptor.accept().await;
+        let AcceptedLink { mut reader, mut writer, .. } = pod.acceptor.accept().await;
         let now = *behaviour.borrow_and_update();
         if now == Behaviour::Cuts {
             continue;

@@ -2,24 +2,40 @@
 
 use std::time::Duration;
 
-use orchestration::{Orchestrator, OtherAutoscaler, PodFailure, PodView as PodStanding, RevisionView};
+use orchestration::{LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodSnapshot, RevisionView};
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, OtherAutoscalerView, OwnerView,
-    PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView,
-    ShadowView,
+    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, LinkTallyView, LinksView,
+    OtherAutoscalerView, OwnerView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList,
+    RevisionSummary, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
+
+/// Names in an answer of those to whom no link is up. A person looks at one of them first.
+const NAMES_MAX: usize = 10;
 
 pub(crate) fn list(orchestrator: &Orchestrator, owner: &ReplicaName, now: Timestamp) -> RevisionList {
     let mut revisions: Vec<RevisionSummary> =
         orchestrator.views(now).map(|view| summary(&view, owner)).collect();
     revisions.sort_by(|one, other| one.name.cmp(&other.name));
     let problems = all_problems(orchestrator);
-    RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new() }
+    let (activators, pods) = orchestrator.links();
+    let links = vec![LinksView {
+        autoscaler: owner.as_str().to_owned(),
+        to_activators: link_tally_view(activators),
+        to_pods: link_tally_view(pods),
+    }];
+    RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new(), links }
+}
+
+fn link_tally_view(tally: LinkTally) -> LinkTallyView {
+    let LinkTally { expected, mut down } = tally;
+    let up = expected - down.len();
+    down.truncate(NAMES_MAX);
+    LinkTallyView { expected, up, down }
 }
 
 pub(crate) fn detail(
@@ -100,7 +116,7 @@ fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
     })
 }
 
-fn pod_view(pod: &PodStanding<'_>, now: Timestamp) -> PodView {
+fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
     let facts = pod.facts;
     PodView {
         name: facts.name.clone(),

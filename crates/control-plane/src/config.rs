@@ -1,10 +1,9 @@
 //! What the environment says, read once, every problem at once.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use runtime::{TrustedHosts, read_address};
-use vocabulary::ReplicaName;
+use runtime::{Environment, EnvironmentReader, TrustedHosts};
+use vocabulary::{CheckedValue, Problem, ReplicaName};
 
 /// What `ebb-autoscaler` needs.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,33 +17,23 @@ pub(crate) struct ProgramConfig {
 }
 
 impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `POD_NAMESPACE`, `AUTOSCALER_{API,METRICS}_ADDRESS`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
-    pub(crate) fn read(environment: &BTreeMap<String, String>) -> Result<Self, Vec<String>> {
-        let mut problems = Vec::new();
-        let text = |key: &str| environment.get(key).filter(|text| !text.is_empty());
-        let name = text("POD_NAME").or_else(|| text("HOSTNAME")).cloned().unwrap_or_else(|| {
-            problems.push("POD_NAME is not set; by it this autoscaler is known among the others".to_owned());
-            String::new()
-        });
-        let namespace = text("POD_NAMESPACE").cloned().unwrap_or_else(|| {
-            problems.push(
-                "POD_NAMESPACE is not set; its activators, lease and configuration are there".to_owned(),
-            );
-            String::new()
-        });
-        let mut address = |key, default| read_address(environment, key, default, &mut problems);
-        let api = address("AUTOSCALER_API_ADDRESS", "0.0.0.0:8080");
-        let metrics = address("AUTOSCALER_METRICS_ADDRESS", "0.0.0.0:9091");
-        let trusted = text("EBB_TRUSTED_HOSTS").map_or("", String::as_str);
-        let trusted = trusted.parse().unwrap_or_else(|error| {
-            problems.push(format!("EBB_TRUSTED_HOSTS: {error}"));
-            TrustedHosts::default()
-        });
-        let log = text("EBB_LOG").cloned().unwrap_or_else(|| "info".to_owned());
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        Ok(Self { name: ReplicaName::new(&name), namespace, api, metrics, trusted, log })
+    /// Reads `POD_NAME` (or `HOSTNAME`), `POD_NAMESPACE`, `AUTOSCALER_{API,METRICS}_ADDRESS`,
+    /// `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
+    pub(crate) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
+        let mut reader = EnvironmentReader::new(environment);
+        let name =
+            reader.required(&["POD_NAME", "HOSTNAME"], "by it this autoscaler is known among the others");
+        let namespace =
+            reader.required(&["POD_NAMESPACE"], "its activators, lease and configuration are there");
+        let config = Self {
+            name: ReplicaName::new(name),
+            namespace: namespace.to_owned(),
+            api: reader.socket_address_or("AUTOSCALER_API_ADDRESS", "[::]:8080"),
+            metrics: reader.socket_address_or("AUTOSCALER_METRICS_ADDRESS", "[::]:9091"),
+            trusted: reader.trusted_hosts(),
+            log: reader.text_or("EBB_LOG", "info"),
+        };
+        reader.finish(config)
     }
 }
 
@@ -53,7 +42,9 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<ProgramConfig, Vec<String>> {
-        ProgramConfig::read(&pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect())
+        let environment = pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let read = ProgramConfig::read(&environment).map(|checked| checked.value);
+        read.map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -70,7 +61,7 @@ mod tests {
             [
                 "POD_NAME is not set; by it this autoscaler is known among the others",
                 "POD_NAMESPACE is not set; its activators, lease and configuration are there",
-                "AUTOSCALER_API_ADDRESS is \"8080\"; write an address with a port, such as \"0.0.0.0:8080\"",
+                "AUTOSCALER_API_ADDRESS is \"8080\"; write an address with a port, such as \"[::]:8080\"",
             ]
         );
     }

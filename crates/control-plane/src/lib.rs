@@ -1,36 +1,43 @@
-//! The programs of a cluster that decide, wired to Kubernetes: so far `ebb-autoscaler`.
+//! The programs of a cluster that decide, wired to Kubernetes: `ebb-autoscaler`, and `ebb-injector`
+//! ([`injector_main`]).
 //!
-//! Nothing is decided here. The control loop is the autoscaler's ([`autoscaler`]), what it stands on is the platform's ([`platform_kubernetes`]), and this
-//! crate reads the environment, binds ports, and ends both in order.
+//! Nothing is decided here. The control loop is the autoscaler's ([`autoscaler`]), what it stands on is the
+//! platform's ([`platform_kubernetes`]), and this crate reads the environment, binds ports, and ends both in
+//! order.
 
 mod config;
+mod injector;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, Metrics, metrics_router, refuse_foreign};
+use autoscaler::{
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, metrics_router, refuse_foreign,
+};
 use axum::Router;
 use axum::response::IntoResponse;
-use link::TcpDialler;
+use link::{Identity, TlsDialler};
 use platform::Platform;
-use platform_kubernetes::{KubernetesConfig, KubernetesPlatform};
-use runtime::{Clock, Colours, LogFormat, MetricsRegistry, StopRequests, run_program, start_logs};
+use platform_kubernetes::{KubernetesConfig, KubernetesPlatform, LinkCertificates};
+use runtime::{Clock, MetricsRegistry, StopRequests, run_program, vital};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::config::ProgramConfig;
+pub use crate::injector::injector_main;
 
 /// How long giving up the lease may take; whoever waits for it takes it 15 s later anyway.
 const GIVE_UP_MAX: Duration = Duration::from_secs(2);
 
 /// What `ebb-autoscaler` does: decide until asked to stop, then leave its place to the next.
 pub fn autoscaler_main() -> ExitCode {
-    run_program(ProgramConfig::read, run)
+    run_program(ProgramConfig::read, |config| &config.log, run)
 }
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {
-    start_logs(LogFormat::Text, &config.log, Colours::Off)?;
     runtime::raise_descriptor_limit();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(config))
 }
@@ -43,8 +50,8 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let autoscaler_config = AutoscalerConfig {
         name: config.name,
         clock,
-        metrics: Metrics::register(&registry),
-        dialler: Arc::new(TcpDialler),
+        metrics: AutoscalerMetrics::register(&registry),
+        dialler: dialler(platform.link_certificates())?,
         choice: ActivatorChoice::AsManyAsNeeded,
     };
     let autoscaler = Autoscaler::start(
@@ -54,8 +61,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let api =
         refuse_foreign(autoscaler.router(), config.trusted, |status, why| (status, why).into_response());
     for (address, router) in [(config.api, api), (config.metrics, metrics_router(registry))] {
-        let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
-        tokio::spawn(serve_pages(listener, router));
+        tokio::spawn(vital("a page of the autoscaler", serve_pages(listen(address)?, router)));
     }
     stop_requests.next().await;
     tracing::info!("leaving");
@@ -64,6 +70,39 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         tracing::warn!("the lease could not be given up in time; it runs out by itself");
     }
     Ok(())
+}
+
+/// Listens for whoever calls this program.
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = runtime::listen(address).and_then(TcpListener::from_std);
+    listener.with_context(|| format!("listening on {address}"))
+}
+
+/// Shows whatever certificate is kept for autoscalers, and the next one from when there is one.
+fn dialler(mut certificates: watch::Receiver<LinkCertificates>) -> anyhow::Result<Arc<TlsDialler>> {
+    let identity = |shown: &LinkCertificates| {
+        Identity::from_pem(shown.chain.as_bytes(), shown.key.0.as_bytes(), shown.roots.as_bytes())
+    };
+    let dialler = Arc::new(TlsDialler::new(&identity(&certificates.borrow_and_update())?)?);
+    let shown = Arc::clone(&dialler);
+    // Ends with the platform, and so with the process.
+    tokio::spawn(vital("the certificates of the autoscaler's links", async move {
+        while certificates.changed().await.is_ok() {
+            let renewed =
+                identity(&certificates.borrow_and_update()).and_then(|identity| shown.show(&identity));
+            match renewed {
+                Ok(()) => tracing::info!("the links' certificates were renewed"),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(
+                        error,
+                        "the links' new certificates are of no use; the former ones are shown"
+                    );
+                }
+            }
+        }
+    }));
+    Ok(dialler)
 }
 
 /// Ends with the process.

@@ -1,17 +1,19 @@
 //! How often is a request sent on that apps refuse (`REFUSED_STREAM` of HTTP/2), and how long between?
 //!
-//! A pod that cannot be reached or is full says nothing about the next. One that apps refuse is another matter: they say that they have not begun, so it may be
-//! sent again, but one that has just refused it is likely to do the same at once, and one that always does must not be asked for ever. So the attempts come at
-//! growing distances, and then the client is told. Both proxies count alike, so that it hears the same.
+//! A pod that cannot be reached or is full says nothing about the next. One that apps refuse is another
+//! matter: they say that they have not begun, so it may be sent again, but one that has just refused it is
+//! likely to do the same at once, and one that always does must not be asked for ever. So the attempts come
+//! at growing distances, and then the client is told. Both proxies count alike, so that it hears the same.
 
 use std::time::Duration;
 
 use runtime::Backoff;
 use vocabulary::format_duration;
 
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 
-/// As often as a request is sent to apps that refuse it. With the waits between, they have about 5 s to come to themselves.
+/// As often as a request is sent to apps that refuse it. With the waits between, they have about 5 s to come
+/// to themselves.
 const ATTEMPTS_MAX: u32 = 12;
 
 const WAIT_MIN: Duration = Duration::from_millis(10);
@@ -54,7 +56,7 @@ impl AppRefusals {
             let detail = format!(
                 "the app refused the request (REFUSED_STREAM) in each of {count} attempts, with {waited} of waiting between them"
             );
-            return Err(Refusal::new(Reason::UpstreamReset, detail));
+            return Err(Refusal::new(RefusalReason::UpstreamReset, detail));
         }
         let wait = match self.second_attempt {
             SecondAttempt::AtOnce if self.count == 1 => Duration::ZERO,
@@ -96,7 +98,7 @@ mod tests {
             let waits =
                 if first_wait == 0 { waits } else { [20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000] };
             assert_eq!(seen[1..], waits);
-            assert_eq!(refusal.reason, Reason::UpstreamReset);
+            assert_eq!(refusal.reason, RefusalReason::UpstreamReset);
             assert_eq!(
                 refusal.detail,
                 format!(

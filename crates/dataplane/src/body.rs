@@ -1,7 +1,8 @@
 //! What travels after the head of a request or a response.
 //!
-//! One concrete type, whose most common kinds need no box: no body, one that is here, one of a stream of HTTP/2. Around it a body may carry
-//! what must live exactly as long as it does: the place of its connection in the pool, the timers of its request, and the clock of its bytes.
+//! One concrete type, whose most common kinds need no box: no body, one that is here, one of a stream of
+//! HTTP/2. Around it a body may carry what must live exactly as long as it does: the place of its connection
+//! in the pool, the timers of its request, and the clock of its bytes.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,12 +14,12 @@ use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
 use crate::http1::IncomingError;
-use crate::stream::Stream;
-use crate::timers::{Activity, Expired, Timers};
+use crate::stream::ReadAheadStream;
+use crate::timers::{Activity, ExceededLimit, Timers};
 use crate::upgrade::ClientUpgrade;
 
-/// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes without a terminator, HTTP/2 resets
-/// the stream.
+/// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes
+/// without a terminator, HTTP/2 resets the stream.
 #[derive(Debug, Error)]
 pub enum BodyError {
     /// The peer that sent it over HTTP/1.1 failed.
@@ -29,14 +30,15 @@ pub enum BodyError {
     Stream(#[source] StreamError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
-    Expired(Expired),
+    Expired(ExceededLimit),
     /// Any other source failed.
     #[error("the source of the body failed: {0}")]
     Source(String),
 }
 
 impl BodyError {
-    /// What a stream of HTTP/2 that cannot go on is reset with: what the other side said, if it said something.
+    /// What a stream of HTTP/2 that cannot go on is reset with: what the other side said, if it said
+    /// something.
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
             Self::Stream(error) => error.code(),
@@ -48,24 +50,25 @@ impl BodyError {
 
 /// The body of a response, which the timers of its exchange can break off.
 pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
-    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for more, and it cannot say so itself.
-    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired>;
+    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for
+    /// more, and it cannot say so itself.
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit>;
 }
 
-/// Where a body comes from piece by piece: a connection of HTTP/1.1, or something that keeps a copy for a second attempt. Boxed, so that a body knows nothing
-/// of connections.
+/// Where a body comes from piece by piece: a connection of HTTP/1.1, or something that keeps a copy for a
+/// second attempt. Boxed, so that a body knows nothing of connections.
 type BodySource = Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError>>>;
 
 /// The body of a request or a response.
 #[derive(Default)]
 pub struct Body {
-    kind: Kind,
+    kind: BodyKind,
     activity: Option<Activity>,
     timers: Option<Timers>,
 }
 
 #[derive(Default)]
-enum Kind {
+enum BodyKind {
     #[default]
     Empty,
     Full(Bytes),
@@ -74,7 +77,7 @@ enum Kind {
     /// No body: the client offers to speak another protocol.
     Upgradable(ClientUpgrade),
     /// No body: what follows the head is another protocol.
-    Switched(Box<Stream>),
+    Switched(Box<ReadAheadStream>),
     Source(BodySource),
 }
 
@@ -87,12 +90,12 @@ impl Body {
     /// A body that is known whole.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self::from(if bytes.is_empty() { Kind::Empty } else { Kind::Full(bytes) })
+        Self::from(if bytes.is_empty() { BodyKind::Empty } else { BodyKind::Full(bytes) })
     }
 
     /// A body with a source of its own.
     pub fn custom(source: impl HttpBody<Data = Bytes, Error = BodyError> + 'static) -> Self {
-        Self::from(Kind::Source(Box::pin(source)))
+        Self::from(BodyKind::Source(Box::pin(source)))
     }
 
     /// Marks every byte (and the end) of this body on the clock of its request.
@@ -107,7 +110,8 @@ impl Body {
         self.activity = activity;
     }
 
-    /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame counts as activity.
+    /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame
+    /// counts as activity.
     #[must_use]
     pub fn with_timers(mut self, timers: Timers) -> Self {
         self.activity = timers.activity();
@@ -116,26 +120,26 @@ impl Body {
     }
 
     /// A connection on which another protocol is spoken from now on.
-    pub(crate) fn switched(stream: Stream) -> Self {
-        Self::from(Kind::Switched(Box::new(stream)))
+    pub(crate) fn switched(stream: ReadAheadStream) -> Self {
+        Self::from(BodyKind::Switched(Box::new(stream)))
     }
 
     /// That connection.
-    pub(crate) fn into_switched(self) -> Option<Stream> {
-        if let Kind::Switched(stream) = self.kind { Some(*stream) } else { None }
+    pub(crate) fn into_switched(self) -> Option<ReadAheadStream> {
+        if let BodyKind::Switched(stream) = self.kind { Some(*stream) } else { None }
     }
 
     /// No body, but an offer to speak another protocol.
     pub(crate) fn upgradable(upgrade: ClientUpgrade) -> Self {
-        Self::from(Kind::Upgradable(upgrade))
+        Self::from(BodyKind::Upgradable(upgrade))
     }
 
     /// The client's offer to speak another protocol. It is made once.
     pub(crate) fn take_upgrade(&mut self) -> Option<ClientUpgrade> {
-        if !matches!(self.kind, Kind::Upgradable(_)) {
+        if !matches!(self.kind, BodyKind::Upgradable(_)) {
             return None;
         }
-        if let Kind::Upgradable(upgrade) = std::mem::take(&mut self.kind) { Some(upgrade) } else { None }
+        if let BodyKind::Upgradable(upgrade) = std::mem::take(&mut self.kind) { Some(upgrade) } else { None }
     }
 
     /// Whether nothing will come, known without reading.
@@ -144,27 +148,27 @@ impl Body {
     }
 }
 
-impl From<Kind> for Body {
-    fn from(kind: Kind) -> Self {
+impl From<BodyKind> for Body {
+    fn from(kind: BodyKind) -> Self {
         Self { kind, activity: None, timers: None }
     }
 }
 
 impl From<Receiver> for Body {
     fn from(receiver: Receiver) -> Self {
-        Self::from(if receiver.is_end_stream() { Kind::Empty } else { Kind::Stream(receiver) })
+        Self::from(if receiver.is_end_stream() { BodyKind::Empty } else { BodyKind::Stream(receiver) })
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
-            Kind::Empty => "Empty",
-            Kind::Full(_) => "Full",
-            Kind::Stream(_) => "Stream",
-            Kind::Upgradable(_) => "Upgradable",
-            Kind::Switched(_) => "Switched",
-            Kind::Source(_) => "Source",
+            BodyKind::Empty => "Empty",
+            BodyKind::Full(_) => "Full",
+            BodyKind::Stream(_) => "Stream",
+            BodyKind::Upgradable(_) => "Upgradable",
+            BodyKind::Switched(_) => "Switched",
+            BodyKind::Source(_) => "Source",
         };
         formatter.debug_tuple("Body").field(&kind).finish()
     }
@@ -180,14 +184,14 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.kind {
-            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => Poll::Ready(None),
-            Kind::Full(bytes) => {
+            BodyKind::Empty | BodyKind::Upgradable(_) | BodyKind::Switched(_) => Poll::Ready(None),
+            BodyKind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
-                this.kind = Kind::Empty;
+                this.kind = BodyKind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Stream(receiver) => Pin::new(receiver).poll_frame(context).map_err(BodyError::Stream),
-            Kind::Source(source) => source.as_mut().poll_frame(context),
+            BodyKind::Stream(receiver) => Pin::new(receiver).poll_frame(context).map_err(BodyError::Stream),
+            BodyKind::Source(source) => source.as_mut().poll_frame(context),
         };
         match &polled {
             Poll::Ready(_) => {
@@ -208,25 +212,25 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => true,
-            Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Stream(receiver) => receiver.is_end_stream(),
-            Kind::Source(source) => source.is_end_stream(),
+            BodyKind::Empty | BodyKind::Upgradable(_) | BodyKind::Switched(_) => true,
+            BodyKind::Full(bytes) => bytes.is_empty(),
+            BodyKind::Stream(receiver) => receiver.is_end_stream(),
+            BodyKind::Source(source) => source.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Empty | Kind::Upgradable(_) | Kind::Switched(_) => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Kind::Stream(receiver) => receiver.size_hint(),
-            Kind::Source(source) => source.size_hint(),
+            BodyKind::Empty | BodyKind::Upgradable(_) | BodyKind::Switched(_) => SizeHint::with_exact(0),
+            BodyKind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            BodyKind::Stream(receiver) => receiver.size_hint(),
+            BodyKind::Source(source) => source.size_hint(),
         }
     }
 }
 
 impl ResponseBody for Body {
-    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         self.timers.as_mut().map_or(Poll::Pending, |timers| timers.poll_expired(context))
     }
 }
@@ -247,22 +251,23 @@ impl<Guard: BodyGuard> BodyGuard for Option<Guard> {
     }
 }
 
-/// A body together with something that must be held until it was sent or dropped: a slot, an entry in a load meter.
+/// A body together with something that must be held until it was sent or dropped: a slot, an entry in a load
+/// meter.
 #[derive(Debug)]
-pub struct Held<Guard> {
+pub struct GuardedBody<Guard> {
     body: Body,
     /// Dropped after the body, and so after its connection returned to the pool.
     guard: Guard,
 }
 
-impl<Guard> Held<Guard> {
+impl<Guard> GuardedBody<Guard> {
     /// `guard` is dropped when the body was sent, failed, or is no longer wanted.
     pub fn new(body: Body, guard: Guard) -> Self {
         Self { body, guard }
     }
 }
 
-impl<Guard: BodyGuard + Unpin> HttpBody for Held<Guard> {
+impl<Guard: BodyGuard + Unpin> HttpBody for GuardedBody<Guard> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -288,8 +293,8 @@ impl<Guard: BodyGuard + Unpin> HttpBody for Held<Guard> {
     }
 }
 
-impl<Guard: BodyGuard + Unpin + 'static> ResponseBody for Held<Guard> {
-    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+impl<Guard: BodyGuard + Unpin + 'static> ResponseBody for GuardedBody<Guard> {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         self.body.poll_expired(context)
     }
 }

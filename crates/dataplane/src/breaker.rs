@@ -12,20 +12,20 @@ use throttling::{Arrival, Breaker, Ticket};
 /// Nothing more may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the queue is full")]
-pub struct QueueFull;
+pub struct BreakerFull;
 
 /// A concurrency limit with a bounded first-come-first-served queue, on one thread. Clones share it.
 #[derive(Clone, Debug)]
-pub struct AsyncBreaker(Rc<Shared>);
+pub struct AsyncBreaker(Rc<BreakerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BreakerState {
     breaker: RefCell<Breaker>,
-    waiting: RefCell<BTreeMap<Ticket, Rc<Waiter>>>,
+    waiting: RefCell<BTreeMap<Ticket, Rc<BreakerWaiter>>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiter {
+struct BreakerWaiter {
     is_admitted: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -33,20 +33,28 @@ struct Waiter {
 impl AsyncBreaker {
     /// Lets futures wait for `breaker`.
     pub fn new(breaker: Breaker) -> Self {
-        Self(Rc::new(Shared { breaker: RefCell::new(breaker), waiting: RefCell::default() }))
+        Self(Rc::new(BreakerState { breaker: RefCell::new(breaker), waiting: RefCell::default() }))
     }
 
     /// Waits for a slot, in order of arrival. Dropping the future leaves the queue.
-    pub async fn admit(&self) -> Result<Permit, QueueFull> {
+    pub async fn admit(&self) -> Result<Permit, BreakerFull> {
+        // In a statement of its own: the borrow must be over before anything below waits or wakes.
         let arrival = self.0.breaker.borrow_mut().arrive();
         let ticket = match arrival {
             Arrival::Admitted => return Ok(Permit { breaker: self.clone() }),
-            Arrival::Refused => return Err(QueueFull),
+            Arrival::Refused => return Err(BreakerFull),
             Arrival::Queued(ticket) => ticket,
         };
-        let waiter = Rc::new(Waiter::default());
+        // Who gets a slot, and when:
+        //
+        //     arrive --> Queued --wake()--> is_admitted --next poll--> Permit --drop--> release(): next one
+        //                  \--drop: abandon()    \--drop before that poll: release()
+        //
+        // The place below is what is dropped, so a request that its client gives up at any of these points
+        // gives back exactly what it has.
+        let waiter = Rc::new(BreakerWaiter::default());
         self.0.waiting.borrow_mut().insert(ticket, Rc::clone(&waiter));
-        let place = Place { breaker: self.clone(), ticket, waiter };
+        let place = BreakerPlace { breaker: self.clone(), ticket, waiter };
         poll_fn(|context| {
             if place.waiter.is_admitted.get() {
                 return Poll::Ready(());
@@ -89,6 +97,8 @@ impl AsyncBreaker {
     }
 
     fn release(&self) {
+        // The slot belongs to the next in the queue from here on, although its task has not run yet: nobody
+        // who arrives in between may take it.
         let next = self.0.breaker.borrow_mut().release();
         if let Some(ticket) = next {
             self.wake(ticket);
@@ -96,6 +106,8 @@ impl AsyncBreaker {
     }
 
     fn wake(&self, ticket: Ticket) {
+        // Taken out before it is woken. Whoever drops its place from now on finds that it is not waiting, and
+        // so gives a slot back instead of a place in the queue.
         let waiter = self.0.waiting.borrow_mut().remove(&ticket).expect("every ticket has its waiter");
         waiter.is_admitted.set(true);
         if let Some(waker) = waiter.waker.borrow_mut().take() {
@@ -116,14 +128,15 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the queue. Dropping it leaves the queue, or gives the slot back that it was handed in the meantime.
-struct Place {
+/// A place in the queue. Dropping it leaves the queue, or gives the slot back that it was handed in the
+/// meantime.
+struct BreakerPlace {
     breaker: AsyncBreaker,
     ticket: Ticket,
-    waiter: Rc<Waiter>,
+    waiter: Rc<BreakerWaiter>,
 }
 
-impl Place {
+impl BreakerPlace {
     fn into_permit(self) -> Permit {
         // The place's own drop must not release what the permit now holds.
         self.waiter.is_admitted.set(false);
@@ -131,7 +144,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BreakerPlace {
     fn drop(&mut self) {
         if self.breaker.0.waiting.borrow_mut().remove(&self.ticket).is_some() {
             self.breaker.0.breaker.borrow_mut().abandon(self.ticket);

@@ -1,8 +1,9 @@
 //! What changes in a request that goes on in another protocol than it came in.
 //!
-//! Heads, bodies and trailers mean the same in HTTP/1.1 and HTTP/2, and both ends of this crate read and write them in one form; what belongs to one
-//! connection ended before ([`crate::Forwarded`]), and the target takes the form that its version wants in [`crate::set_host`], which comes after this. What is
-//! left is what one of the two writes in another way.
+//! Heads, bodies and trailers mean the same in HTTP/1.1 and HTTP/2, and both ends of this crate read and
+//! write them in one form; what belongs to one connection ended before ([`crate::Forwarded`]), and the target
+//! takes the form that its version wants in [`crate::set_host`], which comes after this. What is left is what
+//! one of the two writes in another way.
 
 use http::header::{COOKIE, HeaderMap, HeaderValue};
 use http::{Request, Version};
@@ -24,7 +25,8 @@ pub fn translate(request: &mut Request<Body>, to: Protocol) {
     }
 }
 
-/// HTTP/2 may divide a cookie to compress it better; whoever speaks HTTP/1.1 expects one line (RFC 9113 §8.2.3).
+/// HTTP/2 may divide a cookie to compress it better; whoever speaks HTTP/1.1 expects one line (RFC 9113
+/// §8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;

@@ -1,8 +1,10 @@
 //! How many clients may be connected to one process, and who has to go when there is no room for more?
 //!
-//! A connection is a file descriptor, of which a process has a limited number, and a request needs a second one for its upstream: a process that gave all to
-//! clients could serve none of them. All servers of a process share one budget, whatever threads they run on. When nearly all of it is used, each of them closes
-//! connections that hold nothing (see [`crate::drain`]); when all of it is, whoever connects waits in the kernel.
+//! A connection is a file descriptor, of which a process has a limited number, and a request needs a second
+//! one for its upstream: a process that gave all to clients could serve none of them. All servers of a
+//! process share one budget, whatever threads they run on. When nearly all of it is used, each of them closes
+//! connections that hold nothing (see [`crate::drain`]); when all of it is, whoever connects waits in the
+//! kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,23 +16,27 @@ use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes, the link with the strangers at its port (33), the small pages
-/// ([`PAGE_CONNECTIONS_MAX`]).
+/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes, the link
+/// with the strangers at its port (33), the small pages ([`PAGE_CONNECTIONS_MAX`]).
 const OWN_DESCRIPTORS: u64 = 128;
 
 /// One for the client and one for the upstream: a request on HTTP/1.1 and an upgraded stream hold both.
 const DESCRIPTORS_PER_CLIENT: u64 = 2;
 
-/// Where there are hardly any descriptors, some clients are served all the same: most share an upstream or need none.
+/// Where there are hardly any descriptors, some clients are served all the same: most share an upstream or
+/// need none.
 const CONNECTIONS_MIN: usize = 16;
 
-/// However many descriptors there are, memory ends too: an idle connection takes about 2 KiB, one with a request ten times as much.
+/// However many descriptors there are, memory ends too: an idle connection takes about 2 KiB, one with a
+/// request ten times as much.
 const CONNECTIONS_MAX: usize = 50_000;
 
-/// How many connections the small pages of a process (health, metrics) may have together: kubelet and Prometheus need a few.
+/// How many connections the small pages of a process (health, metrics) may have together: kubelet and
+/// Prometheus need a few.
 pub const PAGE_CONNECTIONS_MAX: usize = 64;
 
-/// From 15/16 on nearly all is used. Some room must be left then: a connection that is asked to go takes a moment.
+/// From 15/16 on nearly all is used. Some room must be left then: a connection that is asked to go takes a
+/// moment.
 const CROWDED_PARTS: usize = 16;
 
 /// Why a connection that held nothing was closed.
@@ -43,22 +49,22 @@ pub(crate) enum IdleClosing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
+struct ClosureReasonLabel {
     reason: &'static str,
 }
 
 /// Counts the idle connections that were closed. Cheap to clone; register once per process.
 #[derive(Clone, Debug)]
 pub struct ClosedIdleConnections {
-    by_reason: Family<ReasonLabel, Counter>,
+    by_reason: Family<ClosureReasonLabel, Counter>,
     age: Counter,
     crowding: Counter,
 }
 
 impl Default for ClosedIdleConnections {
     fn default() -> Self {
-        let by_reason = Family::<ReasonLabel, Counter>::default();
-        let counter = |reason| by_reason.get_or_create_owned(&ReasonLabel { reason });
+        let by_reason = Family::<ClosureReasonLabel, Counter>::default();
+        let counter = |reason| by_reason.get_or_create_owned(&ClosureReasonLabel { reason });
         Self { age: counter("age"), crowding: counter("crowding"), by_reason }
     }
 }
@@ -126,14 +132,18 @@ impl ConnectionBudget {
     }
 
     pub(crate) fn leave(&self) {
+        // Servers wait for room only when there is none, so nobody is woken for the thousands who leave
+        // otherwise.
         if self.open.fetch_sub(1, Ordering::Relaxed) >= self.max {
             self.room.notify_waiters();
         }
     }
 
-    /// Waits until one more may come. Several that wait may come together, so there may be a few more than the limit says, one for each server.
+    /// Waits until one more may come. Several that wait may come together, so there may be a few more than
+    /// the limit says, one for each server.
     pub(crate) async fn room(&self) {
         loop {
+            // Asked for before the look: who leaves between the two would otherwise wake nobody.
             let room = self.room.notified();
             if self.open.load(Ordering::Relaxed) < self.max {
                 return;
@@ -147,8 +157,8 @@ impl ConnectionBudget {
         self.crowd.notified()
     }
 
-    /// How many connections there are, and how many of these are too many for comfort; `None` while there is room. More go than need to, so that not
-    /// every newcomer makes somebody look for one.
+    /// How many connections there are, and how many of these are too many for comfort; `None` while there is
+    /// room. More go than need to, so that not every newcomer makes somebody look for one.
     pub(crate) fn surplus(&self) -> Option<Surplus> {
         let open = self.open.load(Ordering::Relaxed);
         let part = self.max.div_ceil(CROWDED_PARTS);
@@ -176,7 +186,8 @@ pub(crate) struct Surplus {
 }
 
 impl Surplus {
-    /// How many of them a server with this many connections has to close, rounded up: of several servers none has to close for all.
+    /// How many of them a server with this many connections has to close, rounded up: of several servers none
+    /// has to close for all.
     pub(crate) fn share(self, connections: usize) -> usize {
         (self.too_many * connections).div_ceil(self.open.max(1))
     }

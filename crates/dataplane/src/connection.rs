@@ -37,6 +37,8 @@ pub(crate) enum Occupation {
 
 impl Connection {
     pub(crate) fn new(peer: SocketAddr) -> Self {
+        // A socket of both families calls addresses of IPv4 `::ffff:10.0.0.7`.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         Self {
             peer,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
@@ -70,9 +72,10 @@ impl Connection {
         self.is_encrypted.set(true);
     }
 
-    /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`, HTTP/2 gets GOAWAY. Nothing that
-    /// runs is disturbed.
+    /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`,
+    /// HTTP/2 gets GOAWAY. Nothing that runs is disturbed.
     pub fn retire(&self) {
+        // Each request of a client may ask for this while its routing has changed; one wake is enough.
         if !self.is_retired.replace(true) {
             self.wake();
         }
@@ -124,7 +127,8 @@ impl Connection {
         }
     }
 
-    /// Remembers how to wake this connection's task. It is the same for the whole life of the task, so once is enough.
+    /// Remembers how to wake this connection's task. It is the same for the whole life of the task, so once
+    /// is enough.
     pub(crate) fn register(&self, context: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if waker.is_none() {

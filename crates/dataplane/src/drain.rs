@@ -1,12 +1,14 @@
 //! How a server ends: it says so first, finishes what it holds, and only then closes.
 //!
-//! Three steps, each a call, because their order differs between programs. From [`Drain::begin`] on every HTTP/1.1 response says `Connection:
-//! close` and HTTP/2 connections get GOAWAY, while new connections are still accepted: routers need time to learn. [`Drain::stop_accepting`]
-//! closes the door. [`Drain::close_idle`] closes connections that hold nothing, which is the one step in which a request that is already
-//! on its way can be lost, so it comes last.
+//! Three steps, each a call, because their order differs between programs. From [`Drain::begin`] on every
+//! HTTP/1.1 response says `Connection: close` and HTTP/2 connections get GOAWAY, while new connections are
+//! still accepted: routers need time to learn. [`Drain::stop_accepting`] closes the door.
+//! [`Drain::close_idle`] closes connections that hold nothing, which is the one step in which a request that
+//! is already on its way can be lost, so it comes last.
 //!
-//! A server that goes on serving closes connections that hold nothing as well: those that have held nothing for long, and the oldest of them when there is no room
-//! for others. Those of our own hops are not among them, which close theirs themselves.
+//! A server that goes on serving closes connections that hold nothing as well: those that have held nothing
+//! for long, and the oldest of them when there is no room for others. Those of our own hops are not among
+//! them, which close theirs themselves.
 
 mod connections;
 
@@ -23,13 +25,13 @@ use crate::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
 use connections::OpenConnections;
 
-/// How long a connection must have held nothing to be closed for want of room. Who has just connected or been answered is about to write: that is on its way for
-/// half a round trip.
+/// How long a connection must have held nothing to be closed for want of room. Who has just connected or been
+/// answered is about to write: that is on its way for half a round trip.
 const SETTLING_TIME: Duration = Duration::from_millis(250);
 
 /// The life of one server and its connections. Clones share it; it stays on its thread.
 #[derive(Clone, Debug)]
-pub struct Drain(Rc<Shared>);
+pub struct Drain(Rc<DrainState>);
 
 impl Default for Drain {
     fn default() -> Self {
@@ -38,10 +40,11 @@ impl Default for Drain {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct DrainState {
     budget: Arc<ConnectionBudget>,
     clock: Clock,
-    /// The time when somebody last came or was looked for: near enough to say how long a connection has held nothing.
+    /// The time when somebody last came or was looked for: near enough to say how long a connection has held
+    /// nothing.
     looked_at: Cell<Timestamp>,
     phase: Cell<Phase>,
     is_accepting_stopped: Cell<bool>,
@@ -77,7 +80,7 @@ impl Drain {
     /// A server that serves, and shares the connections that its process may have with others.
     pub fn within(budget: Arc<ConnectionBudget>) -> Self {
         let clock = Clock::start();
-        Self(Rc::new(Shared {
+        Self(Rc::new(DrainState {
             budget,
             clock,
             looked_at: Cell::new(clock.now()),
@@ -147,13 +150,15 @@ impl Drain {
         self.0.accepted.get()
     }
 
-    /// Waits until a connection, an upgraded stream or a listener ends. Register before looking: what ends between a look and this call is missed otherwise,
-    /// so loop over `tokio::pin!` and `enable` or, simpler, use [`Drain::until`].
+    /// Waits until a connection, an upgraded stream or a listener ends. Register before looking: what ends
+    /// between a look and this call is missed otherwise, so loop over `tokio::pin!` and `enable` or, simpler,
+    /// use [`Drain::until`].
     async fn ended(&self) {
         self.0.ended.notified().await;
     }
 
-    /// Waits until `condition` holds, looking again whenever a connection, an upgraded stream or a listener ends.
+    /// Waits until `condition` holds, looking again whenever a connection, an upgraded stream or a listener
+    /// ends.
     pub async fn until(&self, condition: impl Fn(&Self) -> bool) {
         // Nothing can end between the look and the registration: both happen on this thread without a pause.
         while !condition(self) {
@@ -161,7 +166,8 @@ impl Drain {
         }
     }
 
-    /// Waits until no connection and no upgraded stream is left, nor, after [`Drain::stop_accepting`], one that waits to be accepted.
+    /// Waits until no connection and no upgraded stream is left, nor, after [`Drain::stop_accepting`], one
+    /// that waits to be accepted.
     pub async fn finished(&self) {
         let is_door_closed = |drain: &Self| !drain.is_accepting_stopped() || drain.0.listeners.get() == 0;
         self.until(|drain| is_door_closed(drain) && drain.connections() == 0 && drain.upgraded() == 0).await;
@@ -183,19 +189,19 @@ impl Drain {
     }
 
     /// Counts a listener for as long as the returned value lives.
-    pub(crate) fn enter_listener(&self) -> Counted {
-        Counted::new(self, |shared| &shared.listeners)
+    pub(crate) fn enter_listener(&self) -> DrainCount {
+        DrainCount::new(self, |shared| &shared.listeners)
     }
 
     /// Counts a connection for as long as the returned value lives.
-    pub(crate) fn enter(&self, connection: &Rc<Connection>) -> Entered {
+    pub(crate) fn enter(&self, connection: &Rc<Connection>) -> OpenConnection {
         self.0.looked_at.set(self.0.clock.now());
         #[cfg(test)]
         self.0.accepted.set(self.0.accepted.get() + 1);
         let slot = self.0.connections.borrow_mut().insert(Rc::clone(connection));
         connection.keep_at(slot);
         self.0.budget.enter();
-        Entered { drain: self.clone(), connection: Rc::clone(connection) }
+        OpenConnection { drain: self.clone(), connection: Rc::clone(connection) }
     }
 
     /// The connections that all servers of the process may have.
@@ -232,8 +238,8 @@ impl Drain {
         while self.dismiss_oldest(now - idle_time, IdleClosing::Age) {}
     }
 
-    /// Asks connections to go that hold nothing, if there is hardly room for others: this server's share of those that are too many. Ready when there may be
-    /// more of them.
+    /// Asks connections to go that hold nothing, if there is hardly room for others: this server's share of
+    /// those that are too many. Ready when there may be more of them.
     pub(crate) async fn make_room(&self) {
         match self.dismiss_share() {
             Some(again_at) => self.0.clock.sleep_until(again_at).await,
@@ -256,7 +262,8 @@ impl Drain {
         oldest.map(|since| since + SETTLING_TIME)
     }
 
-    /// Asks the one to go that has held nothing for the longest time, at the latest since then. It looks for itself whether something has arrived meanwhile.
+    /// Asks the one to go that has held nothing for the longest time, at the latest since then. It looks for
+    /// itself whether something has arrived meanwhile.
     fn dismiss_oldest(&self, latest: Timestamp, why: IdleClosing) -> bool {
         let oldest = self.0.connections.borrow_mut().take_oldest(latest);
         let Some(connection) = oldest else { return false };
@@ -268,9 +275,9 @@ impl Drain {
     }
 
     /// Counts an upgraded stream for as long as the returned value lives.
-    pub(crate) fn enter_upgraded(&self) -> Upgraded {
+    pub(crate) fn enter_upgraded(&self) -> UpgradedConnection {
         self.0.budget.enter();
-        Upgraded(Counted::new(self, |shared| &shared.upgraded))
+        UpgradedConnection(DrainCount::new(self, |shared| &shared.upgraded))
     }
 
     fn advance(&self, phase: Phase) {
@@ -284,12 +291,12 @@ impl Drain {
 }
 
 /// One open connection.
-pub(crate) struct Entered {
+pub(crate) struct OpenConnection {
     drain: Drain,
     connection: Rc<Connection>,
 }
 
-impl Drop for Entered {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.drain.work(&self.connection);
         self.drain.0.connections.borrow_mut().remove(self.connection.slot());
@@ -299,29 +306,29 @@ impl Drop for Entered {
 }
 
 /// One upgraded stream: its client has a connection as before.
-pub(crate) struct Upgraded(Counted);
+pub(crate) struct UpgradedConnection(DrainCount);
 
-impl Drop for Upgraded {
+impl Drop for UpgradedConnection {
     fn drop(&mut self) {
         self.0.drain.0.budget.leave();
     }
 }
 
 /// One of what a drain counts.
-pub(crate) struct Counted {
+pub(crate) struct DrainCount {
     drain: Drain,
-    count: fn(&Shared) -> &Cell<usize>,
+    count: fn(&DrainState) -> &Cell<usize>,
 }
 
-impl Counted {
-    fn new(drain: &Drain, count: fn(&Shared) -> &Cell<usize>) -> Self {
+impl DrainCount {
+    fn new(drain: &Drain, count: fn(&DrainState) -> &Cell<usize>) -> Self {
         let present = count(&drain.0);
         present.set(present.get() + 1);
         Self { drain: drain.clone(), count }
     }
 }
 
-impl Drop for Counted {
+impl Drop for DrainCount {
     fn drop(&mut self) {
         let present = (self.count)(&self.drain.0);
         present.set(present.get().saturating_sub(1));

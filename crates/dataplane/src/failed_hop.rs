@@ -13,16 +13,17 @@
 //! | the app refused it as often as it may | 502 `upstream-reset` | how often (`app_refusals.rs`) |
 //! | a limit of time | 504, the limit's name | which one of which revision, and how long it is |
 //!
-//! Where it is certain that no app has begun, the refusal says so (`ebb-not-started`), and whoever sent the request may send it elsewhere.
+//! Where it is certain that no app has begun, the refusal says so (`ebb-not-started`), and whoever sent the
+//! request may send it elsewhere.
 
 use std::fmt::Display;
 
 use vocabulary::{RequestTimeouts, format_duration};
 
 use crate::app_refusals::text_of_refusals;
-use crate::refusal::{Reason, Refusal};
-use crate::timers::Expired;
-use crate::upstream::{SendError, SendErrorKind, Started};
+use crate::refusal::{Refusal, RefusalReason};
+use crate::timers::ExceededLimit;
+use crate::upstream::{PeerStart, SendError, SendErrorKind};
 
 /// Whom a proxy asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +73,19 @@ impl NextHop {
                 Refusal::new(reason, format!("the {} did not answer: {kind}", self.name()))
             }
         };
-        // Every pod of the revision has the same app: one that does not speak the protocol is not to be asked again elsewhere.
+        // Every pod of the revision has the same app: one that does not speak the protocol is not to be asked
+        // again elsewhere.
         HopFailure::Refused(match (error.started, &error.kind) {
-            (Started::No, kind) if *kind != SendErrorKind::NotHttp2 => refusal.never_started(),
-            (Started::No | Started::Perhaps, _) => refusal,
+            (PeerStart::No, kind) if *kind != SendErrorKind::NotHttp2 => refusal.never_started(),
+            (PeerStart::No | PeerStart::Perhaps, _) => refusal,
         })
     }
 
-    /// A limit of time was reached before the response began, of the `revision` (its name, or "the revision"), after so many refusals of the app.
+    /// A limit of time was reached before the response began, of the `revision` (its name, or "the
+    /// revision"), after so many refusals of the app.
     pub fn timed_out(
         self,
-        expired: Expired,
+        expired: ExceededLimit,
         timeouts: RequestTimeouts,
         revision: &dyn Display,
         app_refusals: u32,
@@ -91,43 +94,44 @@ impl NextHop {
         Refusal::new(expired.into(), detail).with_body(self.timeout_body(expired))
     }
 
-    /// The body of an answer to a client whose time is up. Knative's texts, which its vectors have to the letter (O1, V11); its activator has one for all.
-    pub const fn timeout_body(self, expired: Expired) -> &'static str {
+    /// The body of an answer to a client whose time is up. Knative's texts, which its vectors have to the
+    /// letter (O1, V11); its activator has one for all.
+    pub const fn timeout_body(self, expired: ExceededLimit) -> &'static str {
         match (self, expired) {
-            (Self::Pod, Expired::Request | Expired::ResponseStart | Expired::Idle) => {
+            (Self::Pod, ExceededLimit::Request | ExceededLimit::ResponseStart | ExceededLimit::Idle) => {
                 "activator request timeout"
             }
-            (Self::App, Expired::Request) => "request timeout",
-            (Self::App, Expired::ResponseStart) => "response start timeout",
-            (Self::App, Expired::Idle) => "idle timeout",
+            (Self::App, ExceededLimit::Request) => "request timeout",
+            (Self::App, ExceededLimit::ResponseStart) => "response start timeout",
+            (Self::App, ExceededLimit::Idle) => "idle timeout",
         }
     }
 }
 
 /// The column of reasons. `None`: nobody is there to hear one.
-const fn reason_of(kind: &SendErrorKind) -> Option<Reason> {
+const fn reason_of(kind: &SendErrorKind) -> Option<RefusalReason> {
     Some(match kind {
         SendErrorKind::ConnectRefused
         | SendErrorKind::ConnectTimedOut
         | SendErrorKind::ConnectFailed(_)
-        | SendErrorKind::Closed => Reason::UpstreamClosed,
+        | SendErrorKind::Closed => RefusalReason::UpstreamClosed,
         SendErrorKind::StreamRefused
         | SendErrorKind::StreamReset(_)
         | SendErrorKind::MalformedAnswer(_)
         | SendErrorKind::Malformed
-        | SendErrorKind::NotHttp2 => Reason::UpstreamReset,
-        SendErrorKind::TooManyConnections { .. } => Reason::QueueFull,
-        SendErrorKind::MalformedRequest(_) => Reason::BadRequest,
+        | SendErrorKind::NotHttp2 => RefusalReason::UpstreamReset,
+        SendErrorKind::TooManyConnections { .. } => RefusalReason::QueueFull,
+        SendErrorKind::MalformedRequest(_) => RefusalReason::BadRequest,
         SendErrorKind::RequestBody => return None,
     })
 }
 
 /// Which limit of time was reached, where it was set, and how long it is.
-pub fn limit_reached(expired: Expired, timeouts: RequestTimeouts, revision: &dyn Display) -> String {
+pub fn limit_reached(expired: ExceededLimit, timeouts: RequestTimeouts, revision: &dyn Display) -> String {
     let (limit, key) = match expired {
-        Expired::Request => (timeouts.request, "timeoutSeconds"),
-        Expired::ResponseStart => (timeouts.response_start, "responseStartTimeoutSeconds"),
-        Expired::Idle => (timeouts.idle, "idleTimeoutSeconds"),
+        ExceededLimit::Request => (timeouts.request, "timeoutSeconds"),
+        ExceededLimit::ResponseStart => (timeouts.response_start, "responseStartTimeoutSeconds"),
+        ExceededLimit::Idle => (timeouts.idle, "idleTimeoutSeconds"),
     };
     format!("{key} of {revision} is {}", format_duration(limit.unwrap_or_default()))
 }
@@ -136,7 +140,7 @@ pub fn limit_reached(expired: Expired, timeouts: RequestTimeouts, revision: &dyn
 mod tests {
     use std::time::Duration;
 
-    use protocol::http1::Malformed;
+    use protocol::http1::MalformedMessage;
 
     use super::*;
 
@@ -147,19 +151,22 @@ mod tests {
         let HopFailure::Refused(refusal) = hop.failed(error) else { return None };
         let response = refusal.clone().into_response(crate::RequestKind::Plain);
         let is_unstarted = response.headers().contains_key("ebb-not-started");
-        assert_eq!(response.headers().contains_key("retry-after"), refusal.reason == Reason::QueueFull);
+        assert_eq!(
+            response.headers().contains_key("retry-after"),
+            refusal.reason == RefusalReason::QueueFull
+        );
         let detail = refusal.detail.replace(hop.name(), "hop");
         Some((response.status().as_u16(), refusal.reason.to_string(), is_unstarted, detail))
     }
 
-    fn rows() -> Vec<(SendErrorKind, Started, Row)> {
+    fn rows() -> Vec<(SendErrorKind, PeerStart, Row)> {
+        use PeerStart::{No, Perhaps};
         use SendErrorKind as Kind;
-        use Started::{No, Perhaps};
         let row = |status, reason, is_unstarted, text| Some((status, reason, is_unstarted, text));
         let closed = "the hop did not answer: connection closed before an answer";
         let full = "the hop did not answer: 7 connections are open, which is the limit";
         let reset = "the hop did not answer: stream reset: CANCEL";
-        let malformed = Malformed::Interim;
+        let malformed = MalformedMessage::Interim;
         vec![
             (
                 Kind::ConnectRefused,
@@ -214,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_app_that_speaks_another_protocol_than_its_ports_name_is_told_how_to_name_it() {
-        for started in [Started::No, Started::Perhaps] {
+        for started in [PeerStart::No, PeerStart::Perhaps] {
             let error = SendError { kind: SendErrorKind::NotHttp2, started, request: None };
             let expected = (502, "upstream-reset".to_owned(), false, NOT_HTTP2.replace("app", "hop"));
             assert_eq!(heard(NextHop::App, &error), Some(expected), "no other pod is asked: {started:?}");
@@ -229,14 +236,14 @@ mod tests {
             idle: Some(Duration::from_millis(500)),
         };
         for (expired, reason, detail, body) in [
-            (Expired::Request, "request-timeout", "timeoutSeconds of x is 5m", "request timeout"),
+            (ExceededLimit::Request, "request-timeout", "timeoutSeconds of x is 5m", "request timeout"),
             (
-                Expired::ResponseStart,
+                ExceededLimit::ResponseStart,
                 "response-start-timeout",
                 "responseStartTimeoutSeconds of x is 2s",
                 "response start timeout",
             ),
-            (Expired::Idle, "idle-timeout", "idleTimeoutSeconds of x is 500ms", "idle timeout"),
+            (ExceededLimit::Idle, "idle-timeout", "idleTimeoutSeconds of x is 500ms", "idle timeout"),
         ] {
             for (hop, body) in [(NextHop::App, body), (NextHop::Pod, "activator request timeout")] {
                 let refusal = hop.timed_out(expired, timeouts, &"x", 0);
@@ -244,7 +251,7 @@ mod tests {
                 assert_eq!((refusal.status.as_u16(), refusal.body.as_deref()), (504, Some(body)));
             }
         }
-        let refused = NextHop::App.timed_out(Expired::Idle, timeouts, &"x", 3);
+        let refused = NextHop::App.timed_out(ExceededLimit::Idle, timeouts, &"x", 3);
         let expected = "idleTimeoutSeconds of x is 500ms; the app refused the request (REFUSED_STREAM) 3 times until then";
         assert_eq!(refused.detail, expected);
     }

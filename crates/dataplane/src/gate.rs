@@ -1,7 +1,8 @@
 //! When may a body that is held back flow?
 //!
-//! Two hops hold one back: the activator until a queue-proxy has a slot for its request, the queue-proxy until the app asks for what its client keeps. Both wait
-//! for the same words, `100 Continue`, or for somebody who knows better. Every order of opening and asking is tried by `tests/loom`.
+//! Two hops hold one back: the activator until a queue-proxy has a slot for its request, the queue-proxy
+//! until the app asks for what its client keeps. Both wait for the same words, `100 Continue`, or for
+//! somebody who knows better. Every order of opening and asking is tried by `tests/loom`.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +11,8 @@ use http::Request;
 
 use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 
-/// Holds a body back until it is opened, for good. Clones are one gate. Atomic only because what travels with a request must be sendable.
+/// Holds a body back until it is opened, for good. Clones are one gate. Atomic only because what travels with
+/// a request must be sendable.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<GateState>);
 
@@ -21,7 +23,8 @@ struct GateState {
 }
 
 impl Gate {
-    /// A gate that opens when an HTTP/1.1 peer answers `request` with `100 Continue`. HTTP/2 does not show us these.
+    /// A gate that opens when an HTTP/1.1 peer answers `request` with `100 Continue`. HTTP/2 does not show us
+    /// these.
     pub fn opened_by_continue<B>(request: &mut Request<B>) -> Self {
         let gate = Self::default();
         request.extensions_mut().insert(gate.clone());

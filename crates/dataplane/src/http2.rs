@@ -1,4 +1,5 @@
-//! What both ends of an HTTP/2 connection have in common, beside the protocol itself: how its bytes move, and how a body gets into a stream.
+//! What both ends of an HTTP/2 connection have in common, beside the protocol itself: how its bytes move, and
+//! how a body gets into a stream.
 
 mod pump;
 mod transport;
@@ -6,7 +7,7 @@ mod watchdog;
 
 pub(crate) use pump::{Pump, SendFailure};
 pub(crate) use transport::{ConnectionEnd, Transport};
-pub(crate) use watchdog::Watchdog;
+pub(crate) use watchdog::PeerWatchdog;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
-//! Sockets under throttling: how requests get in, how they get out again, and what happens to them in between.
+//! Sockets under throttling: how requests get in, how they get out again, and what happens to them in
+//! between.
 //!
-//! Everything here lives on one thread: a current-thread runtime with local tasks owns its sockets, its pool and its counters, so the hot
-//! path takes no lock and sends nothing through a channel. A process that wants more cores runs several such threads that share nothing but the
-//! listening socket.
+//! Everything here lives on one thread: a current-thread runtime with local tasks owns its sockets, its pool
+//! and its counters, so the hot path takes no lock and sends nothing through a channel. A process that wants
+//! more cores runs several such threads that share nothing but the listening socket.
 //!
 //! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
 
@@ -39,13 +40,14 @@ mod vectors;
 
 pub mod probe;
 
-/// How many sockets a runtime that proxies looks at before it goes on with what they brought. More would let requests pile up in front of
-/// the app before the first answer is read: each takes a connection of its own then, and all of them are cold when their turn comes.
+/// How many sockets a runtime that proxies looks at before it goes on with what they brought. More would let
+/// requests pile up in front of the app before the first answer is read: each takes a connection of its own
+/// then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
 pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
-pub use body::{Body, BodyError, BodyGuard, Held, ResponseBody};
-pub use breaker::{AsyncBreaker, Permit, QueueFull};
+pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
+pub use breaker::{AsyncBreaker, BreakerFull, Permit};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
 pub use connection::Connection;
@@ -54,25 +56,27 @@ pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use gate::Gate;
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
-pub use protocol::http1::{HeadLimits, Malformed};
+pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
     BodyPieces, ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names,
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
     strip_shadowing,
 };
-pub use proxy::{Forwarded, Hop};
-pub use refusal::{NeverStarted, Reason, Refusal, RequestKind};
+pub use proxy::{ForwardedRequest, Hop};
+pub use refusal::{NeverStarted, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
 pub use server::{Abort, ServerLimits, Service, UnservedRequest, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
-pub use timers::{Activity, Expired, Timers};
+pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]
-pub use tls::{CertificateFiles, CertificateProblem, Certificates, FailedHandshakes, Tls, note_tls};
+pub use tls::{
+    CertificateFiles, CertificateProblem, CertificateValidity, Certificates, FailedHandshakes, Tls, note_tls,
+};
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    LateBodies, LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits,
+    LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind, UpstreamLimits,
     Upstreams,
 };

@@ -1,7 +1,8 @@
 //! Is the app ready, and is it alive? One check, as the kubelet would do it.
 //!
-//! The kubelet's rules are followed where Knative's own prober differs: a `Host` header is honoured, a redirect is followed only within the
-//! app, and nobody verifies a certificate. The app is asked on both loopback addresses, because some apps listen on one only.
+//! The kubelet's rules are followed where Knative's own prober differs: a `Host` header is honoured, a
+//! redirect is followed only within the app, and nobody verifies a certificate. The app is asked on both
+//! loopback addresses, because some apps listen on one only.
 //!
 //! How often to ask is [`ProbePace`]'s business: fast while a request may be waiting for the app to come up.
 
@@ -96,7 +97,8 @@ impl Probe {
         }
     }
 
-    /// The same, of an app that speaks this on this port: one that speaks HTTP/2 alone understands no other question.
+    /// The same, of an app that speaks this on this port: one that speaks HTTP/2 alone understands no other
+    /// question.
     #[must_use]
     pub fn of_app(mut self, port: u16, protocol: AppProtocol) -> Self {
         if let Check::Http(http) = &mut self.check
@@ -112,6 +114,8 @@ impl Probe {
     pub async fn ask(&self, clock: Clock) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
         let prober = check::Prober { clock, timeout: limit };
+        // One limit over everything, connecting to both addresses and following redirects included, as the
+        // kubelet counts it.
         match tokio::time::timeout(limit, prober.ask(&self.check)).await {
             Ok(answer) => answer,
             Err(_elapsed) => Err(ProbeFailure(format!("no answer within {limit:?}"))),

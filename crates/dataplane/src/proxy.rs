@@ -4,16 +4,16 @@ use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
 use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
-use crate::body::{Body, Held};
+use crate::body::{Body, GuardedBody};
 use crate::drain::Drain;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::Timers;
 use crate::upgrade::{ClientUpgrade, relay};
 use crate::upstream::Protocol;
 
 /// A request ready for its next hop, with what its answer will need.
 #[derive(Debug)]
-pub struct Forwarded {
+pub struct ForwardedRequest {
     /// What to send. Its hop-by-hop headers are gone, but for those of an upgrade.
     pub request: Request<Body>,
     /// How to send it: as it came.
@@ -22,7 +22,7 @@ pub struct Forwarded {
     pub upgrade: Option<ClientUpgrade>,
 }
 
-impl Forwarded {
+impl ForwardedRequest {
     /// Ends the client's hop.
     pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
@@ -35,7 +35,8 @@ impl Forwarded {
                 Protocol::Http2 => None,
             };
             remove_hop_by_hop(headers);
-            // What the client did not offer in a way that can be taken, such as beside a body, is not offered to the app.
+            // What the client did not offer in a way that can be taken, such as beside a body, is not offered
+            // to the app.
             if let (Some(token), Some(offered)) = (token, offered) {
                 headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
                 headers.insert(UPGRADE, token.clone());
@@ -49,7 +50,7 @@ impl Forwarded {
 /// The way of one request's answer.
 #[derive(Debug)]
 pub struct Hop<'a> {
-    /// The client's side of an upgrade, from [`Forwarded`].
+    /// The client's side of an upgrade, from [`ForwardedRequest`].
     pub upgrade: Option<ClientUpgrade>,
     /// The timers of the request; they go on until the answer is out.
     pub timers: Timers,
@@ -58,33 +59,33 @@ pub struct Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Turns the app's response into the client's: ends its hop, and ties timers and `guard` to whatever lasts longest, body or upgraded stream. A
-    /// switch of protocols that nobody asked for is an error.
+    /// Turns the app's response into the client's: ends its hop, and ties timers and `guard` to whatever
+    /// lasts longest, body or upgraded stream. A switch of protocols that nobody asked for is an error.
     pub fn respond<Guard: 'static>(
         self,
         mut response: Response<Body>,
         guard: Guard,
-    ) -> Result<Response<Held<Option<Guard>>>, Refusal> {
+    ) -> Result<Response<GuardedBody<Option<Guard>>>, Refusal> {
         let Self { upgrade, mut timers, drain } = self;
         timers.response_started();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let app = std::mem::take(response.body_mut()).into_switched();
             let (Some(client), Some(app)) = (upgrade, app) else {
-                return Err(Refusal::new(Reason::UpstreamReset, "an unrequested switch of protocols"));
+                return Err(Refusal::new(RefusalReason::UpstreamReset, "an unrequested switch of protocols"));
             };
             if !client.is_answered_by(response.headers()) {
                 let detail = "a switch to another protocol than was asked for, or to none that is named";
-                return Err(Refusal::new(Reason::UpstreamReset, detail));
+                return Err(Refusal::new(RefusalReason::UpstreamReset, detail));
             }
             relay((client, app), timers, guard, drain);
             keep_upgrade_headers(&mut response);
-            return Ok(response.map(|_| Held::new(Body::empty(), None)));
+            return Ok(response.map(|_| GuardedBody::new(Body::empty(), None)));
         }
         remove_hop_by_hop(response.headers_mut());
         Ok(response.map(|body| {
             // Without a body there is nothing left to time, and the timer would only have to be cancelled.
             let body = if body.is_empty() { body } else { body.with_timers(timers) };
-            Held::new(body, Some(guard))
+            GuardedBody::new(body, Some(guard))
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! What a client is told when one of our programs, not the app, answers.
 //!
-//! Every refusal goes through here, so each has a status, one line of text, and `ebb-error: REASON; detail="…"`. A gRPC client cannot read a
-//! status line of 503: it gets 200 with a `grpc-status`.
+//! Every refusal goes through here, so each has a status, one line of text, and `ebb-error: REASON;
+//! detail="…"`. A gRPC client cannot read a status line of 503: it gets 200 with a `grpc-status`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -14,11 +14,11 @@ use protocol::http1::UnreadableRequest;
 use protocol::{Ambiguity, names};
 
 use crate::body::Body;
-use crate::timers::Expired;
+use crate::timers::ExceededLimit;
 
 /// Why a request was refused, as it stands in `ebb-error` and in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum RefusalReason {
     /// A named limit on waiting requests is reached.
     QueueFull,
     /// No pod took the request within its deadline.
@@ -39,7 +39,7 @@ pub enum Reason {
     BadRequest,
 }
 
-impl Reason {
+impl RefusalReason {
     /// Every reason, for metrics and documentation.
     pub const ALL: [Self; 9] = [
         Self::QueueFull,
@@ -110,18 +110,18 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
 }
 
-impl From<Expired> for Reason {
-    fn from(expired: Expired) -> Self {
+impl From<ExceededLimit> for RefusalReason {
+    fn from(expired: ExceededLimit) -> Self {
         match expired {
-            Expired::Request => Self::RequestTimeout,
-            Expired::ResponseStart => Self::ResponseStartTimeout,
-            Expired::Idle => Self::IdleTimeout,
+            ExceededLimit::Request => Self::RequestTimeout,
+            ExceededLimit::ResponseStart => Self::ResponseStartTimeout,
+            ExceededLimit::Idle => Self::IdleTimeout,
         }
     }
 }
@@ -149,10 +149,11 @@ impl RequestKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Why, in one word.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The status, by default that of the reason.
     pub status: StatusCode,
-    /// The explanation for people: what happened, which limit, where it was set. No addresses and no errors of the operating system.
+    /// The explanation for people: what happened, which limit, where it was set. No addresses and no errors
+    /// of the operating system.
     pub detail: Cow<'static, str>,
     /// The body, when it is not the detail and a newline.
     pub body: Option<Cow<'static, str>>,
@@ -174,7 +175,7 @@ pub enum NeverStarted {
 
 impl Refusal {
     /// A refusal with the reason's own status, and its `Retry-After`.
-    pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(reason: RefusalReason, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             reason,
             status: reason.status(),
@@ -297,14 +298,14 @@ impl From<UnreadableRequest> for Refusal {
             | UnreadableRequest::TransferEncoding
             | UnreadableRequest::OldTransferEncoding => StatusCode::BAD_REQUEST,
         };
-        Self::new(Reason::BadRequest, unreadable.to_string()).with_status(status)
+        Self::new(RefusalReason::BadRequest, unreadable.to_string()).with_status(status)
     }
 }
 
 /// The same, of a request that can be read in two ways.
 impl From<Ambiguity> for Refusal {
     fn from(ambiguity: Ambiguity) -> Self {
-        let refusal = Self::new(Reason::BadRequest, ambiguity.to_string());
+        let refusal = Self::new(RefusalReason::BadRequest, ambiguity.to_string());
         if ambiguity == Ambiguity::Connect { refusal.with_status(StatusCode::BAD_GATEWAY) } else { refusal }
     }
 }
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_plain_client_gets_status_line_and_reason() {
-        let response = Refusal::new(Reason::QueueFull, "10 requests wait, the limit of \"hello\"")
+        let response = Refusal::new(RefusalReason::QueueFull, "10 requests wait, the limit of \"hello\"")
             .never_started()
             .into_response(RequestKind::Plain);
         assert_eq!(response.status(), 503);
@@ -345,10 +346,10 @@ mod tests {
     #[test]
     fn a_grpc_client_gets_200_and_a_grpc_status() {
         for (reason, status) in [
-            (Reason::QueueFull, "14"),
-            (Reason::UpstreamClosed, "14"),
-            (Reason::RequestTimeout, "4"),
-            (Reason::IdleTimeout, "4"),
+            (RefusalReason::QueueFull, "14"),
+            (RefusalReason::UpstreamClosed, "14"),
+            (RefusalReason::RequestTimeout, "4"),
+            (RefusalReason::IdleTimeout, "4"),
         ] {
             let response = Refusal::new(reason, "100 % gone\n").into_response(RequestKind::Grpc);
             assert_eq!(response.status(), 200);

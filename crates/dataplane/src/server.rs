@@ -1,7 +1,7 @@
 //! Accepts connections and serves HTTP/1.1 and HTTP/2 (with prior knowledge) on one port.
 //!
-//! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins with a preface that no HTTP/1.1
-//! request can begin with.
+//! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins
+//! with a preface that no HTTP/1.1 request can begin with.
 
 mod http1;
 mod http2;
@@ -35,15 +35,15 @@ use crate::tls::Tls;
 /// How exactly the idle time is kept.
 const SWEEPS_PER_IDLE_TIME: u32 = 64;
 
-/// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns; connections live on as local tasks. Fails
-/// only if the listener cannot be used.
+/// Accepts connections until [`Drain::stop_accepting`], then those that already wait, and returns;
+/// connections live on as local tasks. Fails only if the listener cannot be used.
 pub async fn serve<S: Service>(
     listener: TcpListener,
     service: Rc<S>,
     drain: Drain,
     limits: ServerLimits,
 ) -> io::Result<()> {
-    serve_at(listener, Door { service, drain, limits, channel: Channel::Plain }).await
+    serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Plain }).await
 }
 
 /// The same for clients that speak TLS.
@@ -55,11 +55,11 @@ pub async fn serve_tls<S: Service>(
     limits: ServerLimits,
     tls: Tls,
 ) -> io::Result<()> {
-    serve_at(listener, Door { service, drain, limits, channel: Channel::Tls(tls) }).await
+    serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Tls(tls) }).await
 }
 
 /// Where connections come in.
-struct Door<S> {
+struct ServerDoor<S> {
     service: Rc<S>,
     drain: Drain,
     limits: ServerLimits,
@@ -74,7 +74,7 @@ enum Channel {
     Tls(Tls),
 }
 
-async fn serve_at<S: Service>(listener: TcpListener, door: Door<S>) -> io::Result<()> {
+async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io::Result<()> {
     let (drain, limits) = (&door.drain, door.limits);
     listener.set_nonblocking(true)?;
     keep_alive(&listener)?;
@@ -114,8 +114,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: Door<S>) -> io::Resul
             }
         }
     }
-    // Who is established but not yet accepted may have written its request; closing the listener would reset it.
-    // The kernel is asked itself: the runtime may not have heard of them yet.
+    // Who is established but not yet accepted may have written its request; closing the listener would reset
+    // it. The kernel is asked itself: the runtime may not have heard of them yet.
     let listener = listener.into_std()?;
     while let Some((socket, peer)) = accept_now(&listener)? {
         spawn(socket, peer, &door);
@@ -154,11 +154,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &Door<S>) {
+fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) {
     let connection = Rc::new(Connection::new(peer));
     let entered = door.drain.enter(&connection);
     let (service, drain, limits) = (Rc::clone(&door.service), door.drain.clone(), door.limits);
     let channel = door.channel.clone();
+    // Tokio keeps a panic to this one task. It drops the connection and its place among the open ones.
     tokio::task::spawn_local(async move {
         let _entered = entered;
         let socket = match channel {

@@ -1,7 +1,7 @@
 //! Writes what is there in pieces.
 //!
-//! A small message is a head and a few bytes of body. Two pieces cost the kernel noticeably more than one that is twice as long, so
-//! they are joined on the stack; large ones go out as they are.
+//! A small message is a head and a few bytes of body. Two pieces cost the kernel noticeably more than one
+//! that is twice as long, so they are joined on the stack; large ones go out as they are.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

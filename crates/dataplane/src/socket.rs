@@ -1,4 +1,5 @@
-//! A client's connection, with or without TLS. Both are read and written alike; without TLS every call is the socket's own.
+//! A client's connection, with or without TLS. Both are read and written alike; without TLS every call is the
+//! socket's own.
 
 #[cfg(feature = "tls")]
 mod tls;

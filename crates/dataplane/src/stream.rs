@@ -1,4 +1,5 @@
-//! A connection on which something else than HTTP/1.1 is spoken from now on, with what was read of it already.
+//! A connection on which something else than HTTP/1.1 is spoken from now on, with what was read of it
+//! already.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +13,12 @@ use crate::socket::Socket;
 
 /// A connection with the bytes that were read ahead.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct ReadAheadStream {
     stream: Socket,
     unread: Bytes,
 }
 
-impl Stream {
+impl ReadAheadStream {
     pub(crate) fn new(stream: impl Into<Socket>, unread: Bytes) -> Self {
         Self { stream: stream.into(), unread }
     }
@@ -28,7 +29,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ReadAheadStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -48,7 +49,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ReadAheadStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

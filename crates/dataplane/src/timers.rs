@@ -1,7 +1,8 @@
-//! The three clocks of a request: how long it may take, how long until its response begins, how long it may be silent.
+//! The three clocks of a request: how long it may take, how long until its response begins, how long it may
+//! be silent.
 //!
-//! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the timer finds that out when it
-//! fires and goes back to sleep, so that a byte never costs a timer operation.
+//! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the
+//! timer finds that out when it fires and goes back to sleep, so that a byte never costs a timer operation.
 
 mod alarm;
 
@@ -20,7 +21,7 @@ use alarm::Alarm;
 
 /// Which limit a request exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expired {
+pub enum ExceededLimit {
     /// The whole exchange took too long.
     Request,
     /// The response did not begin in time.
@@ -29,7 +30,7 @@ pub enum Expired {
     Idle,
 }
 
-impl fmt::Display for Expired {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Request => "request timeout",
@@ -65,20 +66,22 @@ pub struct Timers {
 }
 
 pin_project! {
-    /// Work under the limits of [`Timers`]. A type of its own, because an async function would hold the work twice.
+    /// Work under the limits of [`Timers`]. A type of its own, because an async function would hold the work
+    /// twice.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Limited<'t, Work> {
+    pub struct LimitedWork<'t, Work> {
         timers: &'t mut Timers,
         #[pin]
         work: Work,
     }
 }
 
-impl<Work: Future> Future for Limited<'_, Work> {
-    type Output = Result<Work::Output, Expired>;
+impl<Work: Future> Future for LimitedWork<'_, Work> {
+    type Output = Result<Work::Output, ExceededLimit>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        // The work first: what is done in the same moment as its time is up was done in time.
         if let Poll::Ready(output) = this.work.poll(context) {
             return Poll::Ready(Ok(output));
         }
@@ -118,13 +121,15 @@ impl Timers {
     }
 
     /// Runs `work` until it is done or a timer fires; then it is dropped.
-    pub fn limit<Work: Future>(&mut self, work: Work) -> Limited<'_, Work> {
-        Limited { timers: self, work }
+    pub fn limit<Work: Future>(&mut self, work: Work) -> LimitedWork<'_, Work> {
+        LimitedWork { timers: self, work }
     }
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
-    pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Expired> {
+    pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         loop {
+            // Asked anew each time: a byte that moved, or a response that began, has changed it without
+            // touching the alarm.
             let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
             match &mut self.alarm {
                 // Later than it is set to is fine: it fires early, finds that out, and is set again.
@@ -144,15 +149,15 @@ impl Timers {
     }
 
     /// The earliest limit and which one it is.
-    fn next_deadline(&self) -> Option<(Timestamp, Expired)> {
-        let request = self.limits.request.map(|limit| (self.started_at + limit, Expired::Request));
+    fn next_deadline(&self) -> Option<(Timestamp, ExceededLimit)> {
+        let request = self.limits.request.map(|limit| (self.started_at + limit, ExceededLimit::Request));
         let start = self
             .limits
             .response_start
             .filter(|_| self.is_response_awaited)
-            .map(|limit| (self.started_at + limit, Expired::ResponseStart));
+            .map(|limit| (self.started_at + limit, ExceededLimit::ResponseStart));
         let idle = match (self.limits.idle, &self.activity) {
-            (Some(limit), Some(activity)) => Some((activity.last.get() + limit, Expired::Idle)),
+            (Some(limit), Some(activity)) => Some((activity.last.get() + limit, ExceededLimit::Idle)),
             (Some(_) | None, _) => None,
         };
         [request, start, idle].into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -175,7 +180,7 @@ mod tests {
         }
     }
 
-    async fn expire(timers: &mut Timers) -> (Expired, Duration) {
+    async fn expire(timers: &mut Timers) -> (ExceededLimit, Duration) {
         let expired = poll_fn(|context| timers.poll_expired(context)).await;
         (expired, timers.clock.now().saturating_since(timers.started_at))
     }
@@ -184,9 +189,9 @@ mod tests {
     async fn the_earliest_limit_fires_and_names_itself() {
         let clock = Clock::start();
         for (given, expected) in [
-            (limits(Some(3), Some(5), None), (Expired::Request, 3)),
-            (limits(Some(20), Some(2), None), (Expired::ResponseStart, 2)),
-            (limits(Some(20), None, Some(2)), (Expired::Idle, 2)),
+            (limits(Some(3), Some(5), None), (ExceededLimit::Request, 3)),
+            (limits(Some(20), Some(2), None), (ExceededLimit::ResponseStart, 2)),
+            (limits(Some(20), None, Some(2)), (ExceededLimit::Idle, 2)),
         ] {
             let (expired, after) = expire(&mut Timers::start(given, clock)).await;
             assert_eq!((expired, after.as_secs()), expected);
@@ -205,7 +210,7 @@ mod tests {
         let mut timers = Timers::start(limits(Some(9), Some(2), None), Clock::start());
         timers.response_started();
         let (expired, after) = expire(&mut timers).await;
-        assert_eq!((expired, after.as_secs()), (Expired::Request, 9));
+        assert_eq!((expired, after.as_secs()), (ExceededLimit::Request, 9));
     }
 
     #[tokio::test(start_paused = true)]
@@ -218,6 +223,6 @@ mod tests {
             activity.mark();
         }
         let (expired, after) = expire(&mut timers).await;
-        assert_eq!((expired, after.as_millis()), (Expired::Idle, 8000));
+        assert_eq!((expired, after.as_millis()), (ExceededLimit::Idle, 8000));
     }
 }

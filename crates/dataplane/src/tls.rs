@@ -1,7 +1,8 @@
 //! TLS towards clients: who we say we are, and how a connection begins.
 //!
-//! A handshake is all that is different: from then on a connection is a [`Socket`] like any other, on which HTTP/1.1 or HTTP/2 is found by its first bytes.
-//! It belongs to the connection's own task, so who shakes slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
+//! A handshake is all that is different: from then on a connection is a [`Socket`] like any other, on which
+//! HTTP/1.1 or HTTP/2 is found by its first bytes. It belongs to the connection's own task, so who shakes
+//! slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
 //! replaced at any time; connections that stand keep theirs.
 
 mod certificates;
@@ -21,7 +22,7 @@ use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-pub use certificates::{CertificateFiles, CertificateProblem, Certificates};
+pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use failures::FailedHandshakes;
 pub(crate) use failures::HandshakeError;
 
@@ -29,7 +30,8 @@ use crate::connection::Connection;
 use crate::drain::{Drain, Phase};
 use crate::socket::{Socket, has_more_in_kernel};
 
-/// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that may be busy.
+/// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that
+/// may be busy.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// What clients may ask to speak within TLS, the better first.
@@ -45,7 +47,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Presents `certificates`, whichever they are at the time, and counts the handshakes that come to nothing.
+    /// Presents `certificates`, whichever they are at the time, and counts the handshakes that come to
+    /// nothing.
     pub fn new(certificates: Arc<Certificates>, failed: FailedHandshakes) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -87,7 +90,8 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Ready when the client says something. Until then its connection holds nothing, and goes like any other of that kind when there is no room, or everything ends.
+/// Ready when the client says something. Until then its connection holds nothing, and goes like any other of
+/// that kind when there is no room, or everything ends.
 async fn first_word(
     stream: &TcpStream,
     connection: &Connection,
@@ -109,7 +113,8 @@ async fn first_word(
     .await
 }
 
-/// Says of a request that it came over TLS, whatever its sender says of that. On its further way it travels without, and so its target says.
+/// Says of a request that it came over TLS, whatever its sender says of that. On its further way it travels
+/// without, and so its target says.
 pub fn note_tls<B>(request: &mut Request<B>) {
     request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
     if request.uri().scheme() == Some(&Scheme::HTTPS) {

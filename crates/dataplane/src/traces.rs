@@ -1,10 +1,12 @@
 //! What becomes of one request on its whole way, hop by hop: OpenTelemetry's traces.
 //!
-//! A trace is begun by the client or by our first hop; `traceparent` hands it on, to the app too. Each hop that it passes tells one [`Span`]. The first hop decides by the
-//! share that is asked for which traces are kept, and says so in the header: whoever comes later keeps to it.
+//! A trace is begun by the client or by our first hop; `traceparent` hands it on, to the app too. Each hop
+//! that it passes tells one [`Span`]. The first hop decides by the share that is asked for which traces are
+//! kept, and says so in the header: whoever comes later keeps to it.
 //!
-//! Each thread has a [`Tracer`] of its own, with its own queue and its own connection to the collector: nothing is locked, and a request never waits for its trace. What
-//! the queue has no room for, or the collector does not take, is dropped and counted. Without settings, a request costs one branch.
+//! Each thread has a [`Tracer`] of its own, with its own queue and its own connection to the collector:
+//! nothing is locked, and a request never waits for its trace. What the queue has no room for, or the
+//! collector does not take, is dropped and counted. Without settings, a request costs one branch.
 
 mod context;
 mod counts;
@@ -27,7 +29,7 @@ use crate::body::Body;
 use crate::connection::Connection;
 use crate::upstream::{UpstreamLimits, Upstreams};
 use context::TraceContext;
-use otlp::{KeyValue, Resource, SpanRecord, Value};
+use otlp::{AttributeValue, KeyValue, Resource, SpanRecord};
 use queue::SpanQueue;
 
 pub use counts::SpanCounts;
@@ -38,9 +40,9 @@ const CONNECTIONS_MAX: usize = 2;
 
 /// Traces the requests of one thread. Clones share everything.
 #[derive(Clone)]
-pub struct Tracer(Rc<Shared>);
+pub struct Tracer(Rc<TracerState>);
 
-struct Shared {
+struct TracerState {
     clock: Clock,
     /// `None` while there are no traces.
     sampling: Cell<Option<SampleRate>>,
@@ -56,12 +58,14 @@ struct Shared {
 }
 
 impl Tracer {
-    /// A tracer without settings. `program` is what OpenTelemetry calls the resource: attributes of everything that it tells, `service.name` among them.
+    /// A tracer without settings. `program` is what OpenTelemetry calls the resource: attributes of
+    /// everything that it tells, `service.name` among them.
     pub fn new(clock: Clock, program: &[(&str, &str)], counts: SpanCounts) -> Self {
         let said = program.iter().filter(|(_, value)| !value.is_empty());
-        let attributes = said.map(|(key, value)| KeyValue::new(key, Value::Text((*value).to_owned())));
+        let attributes =
+            said.map(|(key, value)| KeyValue::new(key, AttributeValue::Text((*value).to_owned())));
         let limits = UpstreamLimits { connections_per_address: CONNECTIONS_MAX, ..UpstreamLimits::default() };
-        Self(Rc::new(Shared {
+        Self(Rc::new(TracerState {
             clock,
             sampling: Cell::default(),
             endpoint: RefCell::default(),
@@ -81,7 +85,8 @@ impl Tracer {
         *self.0.endpoint.borrow_mut() = plan.map(|plan| Rc::new(plan.endpoint.clone()));
     }
 
-    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its headers.
+    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its
+    /// headers.
     pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
         let sampling = self.0.sampling.get()?;
         let (context, parent) = match TraceContext::read(request.headers()) {

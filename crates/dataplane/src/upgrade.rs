@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
 use crate::drain::Drain;
-use crate::stream::Stream;
+use crate::stream::ReadAheadStream;
 use crate::timers::{Activity, Timers};
 
 /// Frames of a WebSocket are mostly small; what is larger takes several turns.
@@ -19,14 +19,14 @@ const BUFFER_BYTES: usize = 8 * 1024;
 /// The client's side of a switch of protocols that it asked for. It comes in the place of its request's body.
 #[derive(Debug)]
 pub struct ClientUpgrade {
-    stream: oneshot::Receiver<Stream>,
+    stream: oneshot::Receiver<ReadAheadStream>,
     /// Which protocols the app was offered; `None` before it was offered any.
     offered: Option<HeaderValue>,
 }
 
 /// Where a connection goes that switches.
 #[derive(Debug)]
-pub(crate) struct SwitchedTo(oneshot::Sender<Stream>);
+pub(crate) struct SwitchedTo(oneshot::Sender<ReadAheadStream>);
 
 impl ClientUpgrade {
     /// An offer, and where to go if it is taken.
@@ -48,21 +48,24 @@ impl ClientUpgrade {
 
 impl SwitchedTo {
     /// Hands the connection over. It is closed if nobody took the offer.
-    pub(crate) fn switch(self, stream: Stream) {
+    pub(crate) fn switch(self, stream: ReadAheadStream) {
         drop(self.0.send(stream));
     }
 }
 
-/// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a timer fires (which closes
-/// both). `guard` is held as long. The stream counts as open in `drain`.
+/// Carries bytes both ways once both sides have switched, until both directions end, one side fails, or a
+/// timer fires (which closes both). `guard` is held as long. The stream counts as open in `drain`.
 pub(crate) fn relay<Guard: 'static>(
-    sides: (ClientUpgrade, Stream),
+    sides: (ClientUpgrade, ReadAheadStream),
     timers: Timers,
     guard: Guard,
     drain: &Drain,
 ) {
     let entered = drain.enter_upgraded();
+    // A panic drops both sides, which closes them, and with them what is held.
     tokio::task::spawn_local(async move {
+        // The slot of the request and the drain's count last as long as the stream: a WebSocket is a request
+        // in flight to those who scale and to those who wait for the end.
         let _held = (guard, entered);
         let mut timers = timers;
         let activity = timers.activity();
@@ -75,21 +78,23 @@ pub(crate) fn relay<Guard: 'static>(
 }
 
 async fn carry(
-    (client, mut app): (ClientUpgrade, Stream),
+    (client, mut app): (ClientUpgrade, ReadAheadStream),
     activity: Option<Activity>,
 ) -> io::Result<(u64, u64)> {
+    // The client's side comes once the server has written the 101; until then what the app says waits in the
+    // kernel. If the client has gone instead, the sender is dropped, and this is the error.
     let client = client.stream.await.map_err(io::Error::other)?;
-    let mut client = Noted { stream: client, activity };
+    let mut client = ActiveStream { stream: client, activity };
     copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
 }
 
 /// A stream whose bytes count as activity, in both directions.
-struct Noted {
-    stream: Stream,
+struct ActiveStream {
+    stream: ReadAheadStream,
     activity: Option<Activity>,
 }
 
-impl Noted {
+impl ActiveStream {
     fn note<T>(&self, polled: &Poll<T>) {
         if polled.is_ready()
             && let Some(activity) = &self.activity
@@ -99,7 +104,7 @@ impl Noted {
     }
 }
 
-impl AsyncRead for Noted {
+impl AsyncRead for ActiveStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -111,7 +116,7 @@ impl AsyncRead for Noted {
     }
 }
 
-impl AsyncWrite for Noted {
+impl AsyncWrite for ActiveStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,10 +1,12 @@
 //! Connections to what we send requests to: apps and queue-proxies.
 //!
-//! Each thread has its own pool, so nothing is locked and a socket never leaves its thread. HTTP/1.1 connections wait in a list, last in first
-//! out, for a short while only (a peer that closes an idle one races with our next request); HTTP/2 connections are shared by their streams.
+//! Each thread has its own pool, so nothing is locked and a socket never leaves its thread. HTTP/1.1
+//! connections wait in a list, last in first out, for a short while only (a peer that closes an idle one
+//! races with our next request); HTTP/2 connections are shared by their streams.
 //!
-//! What a pool must never do is send a request twice that a peer may have begun. So the first question after every failure is whether it was
-//! [`Started`]: what was never written goes to another connection without anybody noticing.
+//! What a pool must never do is send a request twice that a peer may have begun. So the first question after
+//! every failure is whether it was [`PeerStart`]: what was never written goes to another connection without
+//! anybody noticing.
 
 mod dial;
 mod error;
@@ -20,11 +22,11 @@ use std::time::Duration;
 use http::{Method, Request, Response, Version};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
-use runtime::Clock;
+use runtime::{Clock, vital};
 use vocabulary::Timestamp;
 
 pub(crate) use dial::dial;
-pub use error::{SendError, SendErrorKind, Started};
+pub use error::{PeerStart, SendError, SendErrorKind};
 
 use crate::body::Body;
 use http1::{Http1Connection, Manners};
@@ -46,21 +48,24 @@ impl Protocol {
     }
 }
 
-/// What becomes of a request that a reused connection lost after it was written and before a byte of an answer came.
+/// What becomes of a request that a reused connection lost after it was written and before a byte of an
+/// answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostRequests {
-    /// One without a body whose method may be repeated goes out once more, on a new connection: the peer is an app, and apps close idle connections
-    /// in the instant that they are used.
+    /// One without a body whose method may be repeated goes out once more, on a new connection: the peer is
+    /// an app, and apps close idle connections in the instant that they are used.
     Repeat,
-    /// The failure is reported: the peer is one of our own hops, which never closes an idle connection first, so it has died with the request, and another
-    /// must not meet the same fate.
+    /// The failure is reported: the peer is one of our own hops, which never closes an idle connection first,
+    /// so it has died with the request, and another must not meet the same fate.
     Report,
 }
 
-/// Whether the peer may send a body behind a response that has none (to HEAD, or 204 or 304), a moment after its head.
+/// Whether the peer may send a body behind a response that has none (to HEAD, or 204 or 304), a moment after
+/// its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateBodies {
-    /// It may: it is an app. After such a response its connection is used again only if the app has proved that it sends none.
+    /// It may: it is an app. After such a response its connection is used again only if the app has proved
+    /// that it sends none.
     Possible,
     /// It does not: it is one of our own hops.
     Impossible,
@@ -71,25 +76,29 @@ pub enum LateBodies {
 pub enum PriorKnowledge {
     /// It is one of our own hops: requests go out with the first bytes.
     Certain,
-    /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its first words, so that none is lost on one that does not.
+    /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its
+    /// first words, so that none is lost on one that does not.
     Hearsay,
 }
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamLimits {
-    /// How long a connection may take to be established. Longer than any healthy peer needs, even one starved of CPU.
+    /// How long a connection may take to be established. Longer than any healthy peer needs, even one starved
+    /// of CPU.
     pub connect: Duration,
-    /// How long an unused HTTP/1.1 connection is kept. Must be shorter than what peers keep, or requests meet closed connections.
+    /// How long an unused HTTP/1.1 connection is kept. Must be shorter than what peers keep, or requests meet
+    /// closed connections.
     pub idle: Duration,
     /// How many connections one address may have; a request beyond that is refused.
     pub connections_per_address: usize,
     /// How large the head of a response may be.
     pub head: HeadLimits,
-    /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as its client takes nothing, that is all that is held
-    /// of it here.
+    /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as
+    /// its client takes nothing, that is all that is held of it here.
     pub unread_window: u32,
-    /// The same on a connection on which more than that of several responses was read, while little of `memory` is held.
+    /// The same on a connection on which more than that of several responses was read, while little of
+    /// `memory` is held.
     pub proven_window: u32,
     /// How much it accepts when much was read of it: it grows from the above as it is read.
     pub stream_window: u32,
@@ -107,14 +116,16 @@ impl Default for UpstreamLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(1),
-            // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the shortest default known to us.
+            // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the
+            // shortest default known to us.
             idle: Duration::from_millis(1500),
             connections_per_address: 10_000,
             head: HeadLimits::OUTER,
-            // 40 connections of clients that open 250 streams each and take nothing make us hold 20 MB with this, and 160 with the next, here and in the hop before.
+            // 40 connections of clients that open 250 streams each and take nothing make us hold 20 MB with
+            // this, and 160 with the next, here and in the hop before.
             unread_window: 2 * 1024,
-            // One frame, and most responses. With 4 KiB only a response of 16 KB costs 1.13 × HAProxy's CPU time instead of 0.68 (`hop`, 64 connections), for the
-            // rounds that it waits.
+            // One frame, and most responses. With 4 KiB only a response of 16 KB costs 1.13 × HAProxy's CPU
+            // time instead of 0.68 (`hop`, 64 connections), for the rounds that it waits.
             proven_window: 16 * 1024,
             stream_window: 256 * 1024,
             memory: <&MemoryBudget>::default(),
@@ -132,7 +143,8 @@ pub struct Upstreams(Rc<Pool>);
 pub(crate) struct Pool {
     clock: Clock,
     limits: UpstreamLimits,
-    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against collisions that nobody can cause.
+    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
+    /// collisions that nobody can cause.
     hosts: RefCell<BTreeMap<SocketAddr, Host>>,
     /// Whether a task is running that closes what was idle for too long.
     is_sweeping: std::cell::Cell<bool>,
@@ -147,7 +159,8 @@ struct Host {
     manners: Manners,
     /// Established and being established, both protocols.
     open: usize,
-    /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any more.
+    /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any
+    /// more.
     generation: u64,
 }
 
@@ -168,17 +181,20 @@ impl Upstreams {
         }))
     }
 
-    /// Sends a request and waits for the head of its response. Dropping the future breaks the exchange off at the peer, promptly.
+    /// Sends a request and waits for the head of its response. Dropping the future breaks the exchange off at
+    /// the peer, promptly.
     ///
-    /// A request that a reused connection lost before a byte of it was written goes out again on another one; so does one without a body
-    /// whose method may be repeated, if no byte of a response was seen. Every other failure is the caller's to judge.
+    /// A request that a reused connection lost before a byte of it was written goes out again on another one;
+    /// so does one without a body whose method may be repeated, if no byte of a response was seen. Every
+    /// other failure is the caller's to judge.
     pub fn send(
         &self,
         to: SocketAddr,
         protocol: Protocol,
         request: impl Into<Box<Request<Body>>>,
     ) -> impl Future<Output = Result<Response<Body>, SendError>> {
-        // A request is large, and futures that hold one are copied as often as they are nested. It is boxed for its whole way.
+        // A request is large, and futures that hold one are copied as often as they are nested. It is boxed
+        // for its whole way.
         let request = request.into();
         async move {
             match protocol {
@@ -235,14 +251,14 @@ impl Pool {
     }
 
     /// Counts a connection to `address`, if one more is allowed, and says of which generation it is.
-    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<(Opened, u64), SendErrorKind> {
+    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<(CountedConnection, u64), SendErrorKind> {
         let limit = self.limits.connections_per_address;
         self.with_host(address, |host| {
             if host.open >= limit {
                 return Err(SendErrorKind::TooManyConnections { limit });
             }
             host.open += 1;
-            Ok((Opened { pool: Rc::downgrade(self), address }, host.generation))
+            Ok((CountedConnection { pool: Rc::downgrade(self), address }, host.generation))
         })
     }
 
@@ -250,6 +266,7 @@ impl Pool {
     fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
         connection.idle_since = self.clock.now();
         let refused = self.with_host(address, |host| {
+            // Somebody has asked since this connection was opened that none to the address be kept.
             if connection.generation != host.generation {
                 return Some(connection);
             }
@@ -260,11 +277,13 @@ impl Pool {
             return;
         }
         if !self.is_sweeping.replace(true) {
-            tokio::task::spawn_local(sweep(Rc::downgrade(self), self.clock, self.limits.idle));
+            let sweeping = sweep(Rc::downgrade(self), self.clock, self.limits.idle);
+            tokio::task::spawn_local(vital("the sweep of idle connections", sweeping));
         }
     }
 
-    /// The most recently used idle connection to `address`. Those before it that were idle for too long are closed by the sweep.
+    /// The most recently used idle connection to `address`. Those before it that were idle for too long are
+    /// closed by the sweep.
     fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
         let oldest = now - self.limits.idle;
         loop {
@@ -307,12 +326,12 @@ async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
 }
 
 /// One connection that counts towards the limit of its address.
-struct Opened {
+struct CountedConnection {
     pool: Weak<Pool>,
     address: SocketAddr,
 }
 
-impl Drop for Opened {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let Some(pool) = self.pool.upgrade() else { return };
         pool.with_host(self.address, |host| host.open = host.open.saturating_sub(1));

@@ -1,25 +1,70 @@
 //! The command line.
 
+mod cluster;
+
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
 use vocabulary::parse_duration;
+
+pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
 #[command(name = "ebb", version, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
+impl Cli {
+    /// As this name was called. The plugin of `kubectl` (`kubectl ebb`) means a cluster where nothing else is
+    /// said.
+    pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Self {
+        let arguments: Vec<OsString> = arguments.collect();
+        let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+        if name != Some(OsStr::new(PLUGIN)) {
+            return Self::parse_from(arguments);
+        }
+        let matches = Self::command().bin_name("kubectl ebb").get_matches_from(arguments);
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        match &mut cli.command {
+            CliCommand::Get(options) => options.asking.cluster.is_meant = true,
+            CliCommand::Explain(options) => options.asking.cluster.is_meant = true,
+            CliCommand::Shadow(ShadowCommand::Report(options)) => options.asking.cluster.is_meant = true,
+            CliCommand::Adopt(_)
+            | CliCommand::Release(_)
+            | CliCommand::Check(_)
+            | CliCommand::Up(_)
+            | CliCommand::Logs(_)
+            | CliCommand::Lint(_)
+            | CliCommand::Restart(_)
+            | CliCommand::Delete(_)
+            | CliCommand::Autoscale(_)
+            | CliCommand::Import(_)
+            | CliCommand::Inject(_)
+            | CliCommand::Install(_)
+            | CliCommand::Completion(_)
+            | CliCommand::Man(_)
+            | CliCommand::SampleApp
+            | CliCommand::Pod(_)
+            | CliCommand::QueueProxy(_) => {}
+        }
+        cli
+    }
+}
+
+/// Under this name `kubectl` finds us.
+const PLUGIN: &str = "kubectl-ebb";
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run Knative Services on this machine, scaled with their traffic.
     Up(Box<UpOptions>),
     /// Show each revision: how many pods, why, who serves.
@@ -28,16 +73,23 @@ pub(crate) enum Command {
     Explain(ExplainOptions),
     /// Show what the pods of a revision printed lately.
     Logs(LogsOptions),
+    /// Let a Service of a cluster be served through ebb, without losing a request.
+    Adopt(AdoptOptions),
+    /// Give Services of a cluster back to Kubernetes, without losing a request.
+    Release(ReleaseOptions),
+    /// Check a cluster: what of ebb is well there, and how to mend what is not.
+    Check(CheckOptions),
     /// Check manifests and configuration without running them.
     Lint(LintOptions),
     /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
     Restart(RestartOptions),
-    /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next written.
+    /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next
+    /// written.
     Delete(DeleteOptions),
     /// Print what makes a Service or workload scale by CPU, as `kubectl autoscale` would.
     Autoscale(AutoscaleOptions),
-    /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what has
-    /// no equivalent.
+    /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what
+    /// has no equivalent.
     Import(ImportOptions),
     /// Print manifests of Kubernetes with the queue-proxies that their pods ask for (docs/kubernetes.md).
     Inject(InjectOptions),
@@ -70,7 +122,8 @@ pub(crate) struct PodOptions {
 /// Which manifests, and how they are understood.
 #[derive(Debug, Args)]
 pub(crate) struct ManifestOptions {
-    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. A directory means all *.yaml, *.yml and *.json in it, "-" standard input.
+    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. A directory means all
+    /// *.yaml, *.yml and *.json in it, "-" standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
     /// What follows NAME.NAMESPACE. in the hosts.
@@ -101,16 +154,19 @@ pub(crate) struct UpOptions {
     /// Where the API answers; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
-    /// A name under which the API may be asked, besides addresses, localhost and *.svc: ebb.example.com, or *.example.com for all below. Requests under other
-    /// names, and from web pages of other origins, are refused.
+    /// A name under which the API may be asked, besides addresses, localhost and *.svc: ebb.example.com, or
+    /// *.example.com for all below. Requests under other names, and from web pages of other origins, are
+    /// refused.
     #[arg(long, value_name = "NAME", env = "EBB_TRUSTED_HOSTS", value_delimiter = ',')]
     pub(crate) trusted_host: Vec<TrustedHost>,
-    /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets, its pods as they run, and all that it knows of
-    /// them. It goes on answering what it holds, and ends. Where nobody runs, this is an ordinary start.
-    /// With API: of the one whose API is there, whatever --api says.
+    /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets,
+    /// its pods as they run, and all that it knows of them. It goes on answering what it holds, and ends.
+    /// Where nobody runs, this is an ordinary start. With API: of the one whose API is there, whatever --api
+    /// says.
     #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = whose_place)]
     pub(crate) take_over: Option<WhosePlace>,
-    /// What is logged: a level (error, warn, info, debug, trace), also per part, such as "info,autoscaler=debug".
+    /// What is logged: a level (error, warn, info, debug, trace), also per part, such as
+    /// "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
     pub(crate) log: String,
     /// How log lines look.
@@ -119,17 +175,20 @@ pub(crate) struct UpOptions {
     /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
     #[arg(long)]
     pub(crate) shadow: bool,
-    /// How many activators take requests, behind the one address: as a cluster has several, each with its share of the slots.
+    /// How many activators take requests, behind the one address: as a cluster has several, each with its
+    /// share of the slots.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = activators)]
     pub(crate) activators: usize,
-    /// How many pods may have processes at once; further ones wait. Without this, as many as the machine's memory holds at 48 MiB each.
+    /// How many pods may have processes at once; further ones wait. Without this, as many as the machine's
+    /// memory holds at 48 MiB each.
     #[arg(long, value_name = "N", value_parser = pod_limit)]
     pub(crate) max_pods: Option<usize>,
-    /// How many autoscalers decide: they divide the revisions among them, and one that stops or hangs for 15 s is replaced by another.
+    /// How many autoscalers decide: they divide the revisions among them, and one that stops or hangs for 15
+    /// s is replaced by another.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers)]
     pub(crate) autoscalers: usize,
-    /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted ("0s": drops at once). Without this, apps
-    /// wait for a file or pipe, and not at all for a terminal.
+    /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted
+    /// ("0s": drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
 }
@@ -137,17 +196,20 @@ pub(crate) struct UpOptions {
 /// TLS where requests are taken.
 #[derive(Debug, Args)]
 pub(crate) struct TlsOptions {
-    /// Take requests over TLS too, with this certificate: a chain in PEM, the server's own first. Several, each with its --tls-key in the same order, serve
-    /// several names. The files are read again when they change.
+    /// Take requests over TLS too, with this certificate: a chain in PEM, the server's own first. Several,
+    /// each with its --tls-key in the same order, serve several names. The files are read again when they
+    /// change.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Vec<PathBuf>,
     /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Vec<PathBuf>,
-    /// "dev": take requests over TLS too, with a self-made certificate for localhost and the Services' hosts; clients have to be told to trust it.
+    /// "dev": take requests over TLS too, with a self-made certificate for localhost and the Services' hosts;
+    /// clients have to be told to trust it.
     #[arg(long, value_name = "MODE", conflicts_with_all = ["tls_cert", "tls_key"])]
     pub(crate) tls: Option<TlsMode>,
-    /// Where requests are taken over TLS; port 0 chooses a free one. Without this, at port 8443 of the address of --listen.
+    /// Where requests are taken over TLS; port 0 chooses a free one. Without this, at port 8443 of the
+    /// address of --listen.
     #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
     pub(crate) tls_listen: Option<SocketAddr>,
 }
@@ -240,7 +302,7 @@ pub(crate) enum ShadowCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ShadowReportOptions {
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -273,6 +335,14 @@ pub(crate) struct InjectOptions {
     /// The queue-proxy's image.
     #[arg(long, default_value = "ebb-queue-proxy")]
     pub(crate) image: String,
+    /// The authority's certificates, by which a queue-proxy knows the autoscaler: `ca.crt` of the Secret
+    /// `ebb-ca`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: PathBuf,
+    /// The ConfigMap `config-autoscaler` of the cluster, with what applies where a template says nothing, and
+    /// `config-observability`, in one file or in one each; without them every key has its default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -283,7 +353,7 @@ pub(crate) struct GetOptions {
     #[arg(short, long)]
     pub(crate) watch: bool,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -291,12 +361,12 @@ pub(crate) struct ExplainOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: AutoscalerArguments,
 }
 
-/// What every command that asks a running autoscaler takes.
+/// What every command that asks a running `ebb up` takes.
 #[derive(Debug, Args)]
-pub(crate) struct Asking {
+pub(crate) struct ApiArguments {
     /// How to show it.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: OutputFormat,
@@ -336,7 +406,7 @@ pub(crate) struct LogsOptions {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) since: Option<Duration>,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ApiArguments,
 }
 
 #[derive(Debug, Args)]
@@ -349,16 +419,20 @@ pub(crate) struct LintOptions {
 pub(crate) struct InstallOptions {
     #[command(flatten)]
     pub(crate) whose: WhoseManager,
-    /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with --uninstall.
+    /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with
+    /// --uninstall.
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
     /// Where requests are taken.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     /// Where the API answers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
-    /// As whom ebb and its apps run, with --system. Without this, as a user that systemd makes up, which may write below /var/lib/ebb alone.
+    /// As whom ebb and its apps run, with --system. Without this, as a user that systemd makes up, which may
+    /// write below /var/lib/ebb alone.
     #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
     pub(crate) run_as: Option<String>,
     /// Where units are written, instead of where systemd looks for those that a person writes.
@@ -370,7 +444,8 @@ pub(crate) struct InstallOptions {
     /// Remove what an earlier `ebb install` wrote.
     #[arg(long)]
     pub(crate) uninstall: bool,
-    /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist` does.
+    /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist`
+    /// does.
     #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall"])]
     pub(crate) for_package: bool,
 }
@@ -436,13 +511,26 @@ pub(crate) enum Part {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    fn read(arguments: &[&str]) -> Cli {
+        Cli::read(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn a_cluster_is_meant_by_its_options_and_by_the_plugins_name() {
+        let is_given = |arguments: &[&str]| {
+            let CliCommand::Get(options) = read(arguments).command else { panic!("it is `get`") };
+            options.asking.cluster.is_given()
+        };
+        assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
+        assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));
+        assert!(is_given(&["/usr/bin/kubectl-ebb", "get"]));
     }
 
     #[test]

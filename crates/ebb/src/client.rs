@@ -10,10 +10,11 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// An API that does not answer within this time is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `GET path`, read as JSON.
 pub(crate) async fn get<Answer: DeserializeOwned>(api: &str, path: &str) -> anyhow::Result<Answer> {
@@ -56,7 +57,7 @@ pub(crate) async fn lines(
 
 async fn attempt(api: &str, method: Method, path: &str) -> anyhow::Result<Bytes> {
     let body = open(api, method, path).await?;
-    Ok(body.collect().await.with_context(|| format!("asking {api}{path}"))?.to_bytes())
+    whole(body).await.with_context(|| format!("asking {api}{path}"))
 }
 
 /// The body of a successful answer.
@@ -75,20 +76,34 @@ async fn open(api: &str, method: Method, path: &str) -> anyhow::Result<Incoming>
     let stream = TcpStream::connect((address, port)).await.with_context(|| {
         format!("nothing answers at {api}; is `ebb up` running, or another address meant (--api)?")
     })?;
+    exchange(stream, &format!("{host}:{port}"), (method, path)).await
+}
+
+/// One request over a connection of its own; anything but success is an error with the text of the answer.
+pub(crate) async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    host: &str,
+    (method, path): (Method, &str),
+) -> anyhow::Result<Incoming> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::builder()
         .method(method)
         .uri(path)
-        .header(http::header::HOST, format!("{host}:{port}"))
+        .header(http::header::HOST, host)
         .body(Empty::<Bytes>::new())?;
     // It ends with the body, or with this process, whichever comes first.
+    // After a panic in it there is no answer, which is an error below.
     tokio::spawn(connection);
-    let response = sender.send_request(request).await.with_context(|| format!("asking {api}{path}"))?;
+    let response = sender.send_request(request).await.with_context(|| format!("asking {host}{path}"))?;
     let status = response.status();
     let body = response.into_body();
     if status == StatusCode::OK {
         return Ok(body);
     }
-    let body = body.collect().await.with_context(|| format!("asking {api}{path}"))?.to_bytes();
-    bail!("{}", complaint(&body))
+    bail!("{}", complaint(&whole(body).await?))
+}
+
+/// All of a body.
+pub(crate) async fn whole(body: Incoming) -> anyhow::Result<Bytes> {
+    Ok(body.collect().await?.to_bytes())
 }

@@ -4,21 +4,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionList,
-    RevisionSummary,
+    AskedMetricView, DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionSummary,
 };
 use vocabulary::PodCount;
 
+use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
 use crate::get::{choose, number, serves};
-use crate::{client, output};
+use crate::output;
 
 /// Shows one revision with its pods and its last decisions, newest last.
 pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     let detail: RevisionDetail = crate::up::runtime()?.block_on(async {
-        let list: RevisionList = client::get(&options.asking.api.url, "/v1/revisions").await?;
+        let api = AutoscalerApi::find(&options.asking).await?;
+        let list = api.revisions().await?;
         let name = &choose(&list, &options.revision)?.name;
-        client::get(&options.asking.api.url, &format!("/v1/revisions/{name}")).await
+        api.get(&format!("/v1/revisions/{name}")).await
     })?;
     match options.asking.output {
         OutputFormat::Json => output::print_json(&detail)?,

@@ -10,8 +10,9 @@ use anyhow::bail;
 use autoscaler::api_types::{RevisionList, RevisionSummary};
 use vocabulary::Routing;
 
-use crate::cli::{Asking, GetOptions, OutputFormat};
-use crate::{client, output};
+use crate::autoscaler_api::AutoscalerApi;
+use crate::cli::{GetOptions, OutputFormat};
+use crate::output;
 
 /// How often `--watch` asks.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -19,18 +20,19 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Shows once, or until interrupted.
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
-        show(&ask(&options.asking, options.revision.as_deref()).await?, options)?;
+        let api = AutoscalerApi::find(&options.asking).await?;
+        show(&ask(&api, options.revision.as_deref()).await?, options)?;
         if options.watch {
-            return watch(options).await;
+            return watch(&api, options).await;
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn watch(options: &GetOptions) -> anyhow::Result<ExitCode> {
+async fn watch(api: &AutoscalerApi, options: &GetOptions) -> anyhow::Result<ExitCode> {
     loop {
         tokio::time::sleep(WATCH_EVERY).await;
-        match ask(&options.asking, options.revision.as_deref()).await {
+        match ask(api, options.revision.as_deref()).await {
             Ok(list) => show(&list, options)?,
             // It answered before: it is being restarted, or will be.
             Err(error) => output::print_warning(&format!("{error:#}; asking again")),
@@ -38,8 +40,8 @@ async fn watch(options: &GetOptions) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn ask(asking: &Asking, wanted: Option<&str>) -> anyhow::Result<RevisionList> {
-    let mut list: RevisionList = client::get(&asking.api.url, "/v1/revisions").await?;
+async fn ask(api: &AutoscalerApi, wanted: Option<&str>) -> anyhow::Result<RevisionList> {
+    let mut list = api.revisions().await?;
     if let Some(wanted) = wanted {
         let chosen = choose(&list, wanted)?.name.clone();
         list.revisions.retain(|revision| revision.name == chosen);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use scaling::Problem;
-use scaling::hpa::reading::{self, HpaDocument, Node};
+use scaling::hpa::reading::{self, DocumentNode, HpaDocument};
 use scaling::hpa::{spec_of, yaml_of};
 
 use crate::cli::ImportOptions;
@@ -22,7 +22,7 @@ const HPA: &str = "hpa.autoscaling.knative.dev";
 
 /// What one document becomes.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Imported {
+struct ImportResult {
     /// What it scales, for people.
     target: String,
     /// In the order printed; those whose value has several lines are written as a block.
@@ -36,9 +36,9 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
     let mut is_sound = true;
     for file in &options.files {
         let text = read_text(file).with_context(|| format!("reading {}", file.display()))?;
-        let documents: Vec<Node> = serde_saphyr::from_multiple(&text)
+        let documents: Vec<DocumentNode> = serde_saphyr::from_multiple(&text)
             .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", file.display()))?;
-        for document in documents.iter().filter(|document| **document != Node::Null) {
+        for document in documents.iter().filter(|document| **document != DocumentNode::Null) {
             match import(document) {
                 Ok(imported) => output::print_line(imported.text().trim_end())?,
                 Err(problems) => {
@@ -66,7 +66,7 @@ pub(crate) fn read_text(file: &Path) -> anyhow::Result<String> {
     Ok(std::fs::read_to_string(file)?)
 }
 
-fn import(document: &Node) -> Result<Imported, Vec<String>> {
+fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     match text_at(document, &["kind"]) {
         Some("HorizontalPodAutoscaler") => autoscaler(document),
         Some("ScaledObject") => scaled_object::import(document),
@@ -82,11 +82,11 @@ fn import(document: &Node) -> Result<Imported, Vec<String>> {
     }
 }
 
-fn autoscaler(document: &Node) -> Result<Imported, Vec<String>> {
+fn autoscaler(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     let json = |text: &str| serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string());
     let checked = reading::read_document(document, json).map_err(messages)?;
     let (target, document) = checked.value;
-    Ok(Imported {
+    Ok(ImportResult {
         target: format!("{} {}", target.target.kind, target.target.name),
         annotations: document_annotations(&document),
         notes: checked.warnings.into_iter().map(|warning| warning.message).collect(),
@@ -102,12 +102,12 @@ fn document_annotations(document: &HpaDocument) -> Vec<(String, String)> {
 }
 
 /// Its annotations mean here what they mean in Knative.
-fn knative_service(document: &Node) -> Imported {
+fn knative_service(document: &DocumentNode) -> ImportResult {
     let name = text_at(document, &["metadata", "name"]).unwrap_or_default();
     let annotations = at(document, &["spec", "template", "metadata", "annotations"]);
-    let mut imported = Imported { target: format!("Service {name}"), ..Imported::default() };
+    let mut imported = ImportResult { target: format!("Service {name}"), ..ImportResult::default() };
     for (key, value) in fields(annotations) {
-        let Node::Text(value) = value else { continue };
+        let DocumentNode::Text(value) = value else { continue };
         if key.starts_with("autoscaling.knative.dev/") {
             imported.annotations.push((key.clone(), value.clone()));
         }
@@ -125,27 +125,44 @@ fn messages(problems: Vec<Problem>) -> Vec<String> {
     problems.into_iter().map(|problem| problem.message).collect()
 }
 
-fn fields(node: Option<&Node>) -> &[(String, Node)] {
+fn fields(node: Option<&DocumentNode>) -> &[(String, DocumentNode)] {
     match node {
-        Some(Node::Map(entries)) => entries,
+        Some(DocumentNode::Map(entries)) => entries,
         Some(
-            Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) | Node::List(_),
+            DocumentNode::Null
+            | DocumentNode::Boolean(_)
+            | DocumentNode::Integer(_)
+            | DocumentNode::Float(_)
+            | DocumentNode::Text(_)
+            | DocumentNode::List(_),
         )
         | None => &[],
     }
 }
 
-fn at<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Node> {
+fn at<'n>(node: &'n DocumentNode, path: &[&str]) -> Option<&'n DocumentNode> {
     path.iter().try_fold(node, |node, name| {
         fields(Some(node)).iter().find(|(key, _)| key == name).map(|(_, value)| value)
     })
 }
 
-fn text_at<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
-    if let Some(Node::Text(text)) = at(node, path) { Some(text) } else { None }
+fn text_at<'n>(node: &'n DocumentNode, path: &[&str]) -> Option<&'n str> {
+    if let Some(DocumentNode::Text(text)) = at(node, path) { Some(text) } else { None }
 }
 
-impl Imported {
+fn number_at(node: &DocumentNode, path: &[&str]) -> Option<i64> {
+    if let Some(DocumentNode::Integer(number)) = at(node, path) { Some(*number) } else { None }
+}
+
+fn text(value: &str) -> DocumentNode {
+    DocumentNode::Text(value.to_owned())
+}
+
+fn map(entries: &[(&str, DocumentNode)]) -> DocumentNode {
+    DocumentNode::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+impl ImportResult {
     fn text(&self) -> String {
         let mut text = format!(
             "# {}: these annotations, on one machine in spec.template.metadata.annotations of the Service, on a\n\
@@ -176,7 +193,7 @@ impl Imported {
 mod tests {
     use super::*;
 
-    pub(super) fn imported(yaml: &str) -> Result<Imported, Vec<String>> {
+    pub(super) fn imported(yaml: &str) -> Result<ImportResult, Vec<String>> {
         import(&serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")))
     }
 

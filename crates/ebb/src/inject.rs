@@ -1,19 +1,39 @@
-//! `ebb inject`: how do these manifests look with their queue-proxies? What `kubectl apply` is to take instead comes out, on standard output; whatever asks for
-//! no queue-proxy comes out as it went in.
+//! `ebb inject`: how do these manifests look with their queue-proxies? What `kubectl apply` is to take
+//! instead comes out, on standard output; whatever asks for no queue-proxy comes out as it went in.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use injector::{Injection, InjectorSettings, Outcome, inject};
+use platform_local::{ForeignKinds, LoadedManifest, ManifestSource};
+use scaling::ClusterConfig;
 use serde_json::Value;
 
 use crate::cli::InjectOptions;
 use crate::import::read_text;
-use crate::output;
+use crate::{lint, output};
 
-/// Prints every document of the files. Exit code 2 if something cannot be read or injected; then nothing of that file is printed.
+/// Prints every document of the files. Exit code 2 if something cannot be read or injected; then nothing of
+/// that file is printed.
 pub(crate) fn run(options: &InjectOptions) -> anyhow::Result<ExitCode> {
-    let settings = InjectorSettings { image: options.image.clone(), link_token: runtime::new_link_token() };
+    let link_ca = read_text(&options.ca).with_context(|| format!("reading {}", options.ca.display()))?;
+    if !link_ca.contains("BEGIN CERTIFICATE") {
+        anyhow::bail!(
+            "{} holds no certificate; write what `kubectl -n ebb-system get secret ebb-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -d` prints",
+            options.ca.display()
+        );
+    }
+    let loaded = match config_maps(&options.config)? {
+        Ok(loaded) => loaded,
+        Err(refused) => return Ok(refused),
+    };
+    let settings = InjectorSettings {
+        image: options.image.clone(),
+        link_ca,
+        cluster: ClusterConfig::clone(&loaded.cluster),
+        observability: loaded.observability.variable(),
+    };
     let mut is_sound = true;
     for file in &options.files {
         let text = read_text(file).with_context(|| format!("reading {}", file.display()))?;
@@ -33,6 +53,29 @@ pub(crate) fn run(options: &InjectOptions) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What the ConfigMaps in these files say. Anything wrong is told with its place, and the exit code for that
+/// returned.
+fn config_maps(files: &[PathBuf]) -> anyhow::Result<Result<LoadedManifest, ExitCode>> {
+    if files.is_empty() {
+        return Ok(Ok(LoadedManifest::default()));
+    }
+    let names = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    let source = ManifestSource::new(files.to_vec(), "", ForeignKinds::Skipped)
+        .with_context(|| format!("reading {names}"))?;
+    let loaded = match platform_local::load(&source) {
+        Ok(loaded) => loaded,
+        Err(findings) => return Ok(Err(lint::refuse(&findings))),
+    };
+    // Whoever names a file means the cluster's settings: a pod with the defaults would be another one than
+    // the webhook's. `config-observability` may be missing, as on a cluster.
+    if !loaded.has_cluster_config() {
+        anyhow::bail!(
+            "{names} holds no ConfigMap config-autoscaler; write what `kubectl -n ebb-system get configmap config-autoscaler config-observability -o yaml` prints"
+        );
+    }
+    Ok(Ok(loaded))
 }
 
 /// All documents of a file, and what is worth a look.
@@ -84,8 +127,12 @@ mod tests {
     use super::*;
 
     fn settings() -> InjectorSettings {
-        let link_token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
-        InjectorSettings { image: "ebb-queue-proxy:1".to_owned(), link_token }
+        InjectorSettings {
+            image: "ebb-queue-proxy:1".to_owned(),
+            link_ca: "BEGIN CERTIFICATE".to_owned(),
+            cluster: ClusterConfig::default(),
+            observability: None,
+        }
     }
 
     const MANIFESTS: &str = r#"

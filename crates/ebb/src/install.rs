@@ -1,21 +1,24 @@
-//! `ebb install`: systemd runs `ebb up` from now on, with its sockets, so that connections wait while it restarts.
+//! `ebb install`: systemd runs `ebb up` from now on, with its sockets, so that connections wait while it
+//! restarts.
 //!
-//! Only unit files are written, and which commands come next is said: whoever runs this may not be who may start services, and wants to
-//! look first.
+//! Only unit files are written, and which commands come next is said: whoever runs this may not be who may
+//! start services, and wants to look first.
 
+mod certificates;
 mod units;
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use platform_local::{ForeignKinds, ManifestSource};
 
 use crate::cli::InstallOptions;
-use crate::{lint, output};
-use units::{MARK, Starts, Unit, UnitFacts};
+use crate::{lint, output, up};
+use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
 const SYSTEM_UNITS: &str = "/etc/systemd/system";
@@ -61,7 +64,14 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     if let Err(findings) = platform_local::load(&source) {
         return Ok(lint::refuse(&findings));
     }
-    let units = units::all(&facts(options, manager)?);
+    let tls = match refuse_chosen_ports(options).and_then(|()| certificates::of_service(options, manager)) {
+        Ok(tls) => tls,
+        Err(errors) => {
+            errors.iter().for_each(output::print_error);
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let units = units::all(&facts(options, manager, tls)?);
     for unit in &units {
         let path = directory.join(unit.name);
         if options.dry_run {
@@ -76,6 +86,19 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Systemd ignores a socket without a port, and then refuses the whole unit.
+fn refuse_chosen_ports(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
+    let tls = up::tls_address(&options.tls, options.listen);
+    let addresses =
+        [("--listen", Some(options.listen)), ("--api", Some(options.api)), (up::TLS_LISTEN_OPTION, tls)];
+    let problem = |(option, address): (&str, Option<SocketAddr>)| {
+        let address = address.filter(|address| address.port() == 0)?;
+        Some(anyhow!("{option} says {address}, but systemd chooses no port; write one"))
+    };
+    let problems: Vec<_> = addresses.into_iter().filter_map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
 fn next(manager: Manager) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
@@ -86,7 +109,7 @@ fn next(manager: Manager) -> String {
     lines.join("\n")
 }
 
-fn facts(options: &InstallOptions, manager: Manager) -> anyhow::Result<UnitFacts> {
+fn facts(options: &InstallOptions, manager: Manager, tls: Option<TlsFacts>) -> anyhow::Result<UnitFacts> {
     let executable = std::env::current_exe().context("finding this executable")?;
     let absolute = |file: &PathBuf| {
         fs::canonicalize(file).with_context(|| format!("{} cannot be read by a service", file.display()))
@@ -97,8 +120,9 @@ fn facts(options: &InstallOptions, manager: Manager) -> anyhow::Result<UnitFacts
         files: options.files.iter().map(absolute).collect::<anyhow::Result<_>>()?,
         listen: options.listen,
         api: options.api,
+        tls,
         run_as: options.run_as.clone(),
-        starts: Starts::Always,
+        starts: StartCondition::Always,
     })
 }
 
@@ -110,8 +134,9 @@ fn facts_of_package(options: &InstallOptions) -> UnitFacts {
         files: vec![PACKAGED_MANIFESTS.into()],
         listen: options.listen,
         api: options.api,
+        tls: None,
         run_as: None,
-        starts: Starts::OnceThereAreManifests,
+        starts: StartCondition::OnceThereAreManifests,
     }
 }
 
@@ -143,7 +168,7 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(path: &Path, unit: &Unit) -> anyhow::Result<()> {
+fn write(path: &Path, unit: &UnitFile) -> anyhow::Result<()> {
     refuse_foreign(path)?;
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, &unit.text));
     written.with_context(|| format!("writing {}", path.display()))

@@ -1,8 +1,10 @@
-//! `ebb lint`: says what `ebb up` would say of these files, without running them, and whether this machine has what they want to run.
+//! `ebb lint`: says what `ebb up` would say of these files, without running them, and whether this machine
+//! has what they want to run.
 
 use std::process::ExitCode;
 
-use platform_local::Findings;
+use platform_local::Trouble;
+use vocabulary::Findings;
 
 use crate::cli::LintOptions;
 use crate::output;
@@ -26,7 +28,7 @@ pub(crate) fn run(options: &LintOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints everything there is to say; the exit code for input that cannot be used.
-pub(crate) fn refuse(findings: &Findings) -> ExitCode {
+pub(crate) fn refuse(findings: &Findings<Trouble>) -> ExitCode {
     for problem in &findings.problems {
         output::print_problem(&problem.to_string());
     }

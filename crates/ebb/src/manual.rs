@@ -1,4 +1,5 @@
-//! `ebb completion` and `ebb man`: what shells and `man` are told of the command line, made from the same description that reads it.
+//! `ebb completion` and `ebb man`: what shells and `man` are told of the command line, made from the same
+//! description that reads it.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -34,7 +34,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints a line. It fails when the reader has gone (`ebb get --watch | head`), which [`is_reader_gone`] recognises.
+/// Prints a line. It fails when the reader has gone (`ebb get --watch | head`), which [`is_reader_gone`]
+/// recognises.
 pub(crate) fn print_line(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;

@@ -1,7 +1,9 @@
-//! `ebb sample-app`: a small web app with the parameters of Knative's autoscaling sample, so that a first run needs nothing else.
+//! `ebb sample-app`: a small web app with the parameters of Knative's autoscaling sample, so that a first run
+//! needs nothing else.
 //!
-//! `GET /?sleep=MS&prime=N&bloat=MB` waits, searches primes and fills memory, each only if asked, and says what it did. It listens on
-//! `$PORT` (8080 if unset) and speaks HTTP/1.1 and HTTP/2 without TLS. A parameter that is not a number is answered with 400.
+//! `GET /?sleep=MS&prime=N&bloat=MB` waits, searches primes and fills memory, each only if asked, and says
+//! what it did. It listens on `$PORT` (8080 if unset) and speaks HTTP/1.1 and HTTP/2 without TLS. A parameter
+//! that is not a number is answered with 400.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -66,6 +68,7 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
         let _ = stream.set_nodelay(true);
         let connection = server.serve_connection(TokioIo::new(stream), service_fn(answer)).into_owned();
         let connection = graceful.watch(connection);
+        // A panic ends one connection, and its client sees that.
         tokio::spawn(async move {
             // An error here is a client that went away.
             let _ = connection.await;
@@ -78,9 +81,10 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, mut body) = request.into_parts();
-    // Read and thrown away: a connection whose request was not read to its end is closed after the answer, and takes the next request along.
+    // Read and thrown away: a connection whose request was not read to its end is closed after the answer,
+    // and takes the next request along.
     while let Some(Ok(_)) = body.frame().await {}
-    let (status, text) = match Work::parse(head.uri.query().unwrap_or_default()) {
+    let (status, text) = match RequestedWork::parse(head.uri.query().unwrap_or_default()) {
         Ok(work) => (StatusCode::OK, work.perform().await),
         Err(problem) => (StatusCode::BAD_REQUEST, problem),
     };
@@ -91,13 +95,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
 
 /// What one request asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Work {
+struct RequestedWork {
     sleep: Option<Duration>,
     prime: Option<u64>,
     bloat_mb: Option<u64>,
 }
 
-impl Work {
+impl RequestedWork {
     /// Reads a query string. Unknown parameters are ignored, as Knative's sample does.
     fn parse(query: &str) -> Result<Self, String> {
         let mut work = Self::default();
@@ -123,6 +127,7 @@ impl Work {
     /// Does it all at once, as concurrent work in a real app would be, and says what was done.
     async fn perform(self) -> String {
         let heavy = (self.prime.is_some() || self.bloat_mb.is_some()).then(|| {
+            // Whoever waits for it panics as well, and with it the one connection.
             tokio::task::spawn_blocking(move || (self.prime.map(largest_prime), self.bloat_mb.map(bloat)))
         });
         if let Some(sleep) = self.sleep {
@@ -193,11 +198,11 @@ mod tests {
     #[test]
     fn a_parameter_out_of_range_is_named() {
         assert_eq!(
-            Work::parse("sleep=5&unknown=1").map(|work| work.sleep),
+            RequestedWork::parse("sleep=5&unknown=1").map(|work| work.sleep),
             Ok(Some(Duration::from_millis(5)))
         );
         for query in ["sleep=x", "sleep=-1", "prime=99999999999", "bloat=1.5"] {
-            let problem = Work::parse(query).expect_err(query);
+            let problem = RequestedWork::parse(query).expect_err(query);
             assert!(problem.contains("must be a whole number from 0 to"), "{problem}");
         }
     }
@@ -225,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_says_what_it_did() {
-        let work = Work::parse("sleep=1&prime=100&bloat=1").expect("well-formed");
+        let work = RequestedWork::parse("sleep=1&prime=100&bloat=1").expect("well-formed");
         assert_eq!(
             work.perform().await,
             "filled 1 MB of memory\nthe largest prime up to 100 is 97\nslept for 1 ms\n"

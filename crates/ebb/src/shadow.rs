@@ -1,18 +1,20 @@
-//! `ebb shadow report`: how often, since when and why what is decided in shadow differs from the count that there is.
+//! `ebb shadow report`: how often, since when and why what is decided in shadow differs from the count that
+//! there is.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use autoscaler::api_types::{RevisionList, RevisionSummary, ShadowView};
+use autoscaler::api_types::{RevisionSummary, ShadowView};
 use vocabulary::format_duration;
 
+use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{OutputFormat, ShadowReportOptions};
-use crate::{client, output};
+use crate::output;
 
 /// One line for each revision in shadow.
 pub(crate) fn report(options: &ShadowReportOptions) -> anyhow::Result<ExitCode> {
-    let url = &options.asking.api.url;
-    let mut list: RevisionList = crate::up::runtime()?.block_on(client::get(url, "/v1/revisions"))?;
+    let mut list = crate::up::runtime()?
+        .block_on(async { AutoscalerApi::find(&options.asking).await?.revisions().await })?;
     list.revisions.retain(|revision| revision.shadow.is_some());
     match options.asking.output {
         OutputFormat::Json => output::print_json(&list)?,

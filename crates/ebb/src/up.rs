@@ -1,8 +1,8 @@
-//! `ebb up`: one process with three parts (supervisor, activator, autoscaler) that share nothing but loopback links and the platform trait, as
-//! they would on a cluster.
+//! `ebb up`: one process with three parts (supervisor, activator, autoscaler) that share nothing but loopback
+//! links and the platform trait, as they would on a cluster.
 //!
-//! The listening sockets belong to this module for as long as it lives. It lends clones, so that a part can be rebuilt while connections
-//! keep being accepted.
+//! The listening sockets belong to this module for as long as it lives. It lends clones, so that a part can
+//! be rebuilt while connections keep being accepted.
 
 mod api;
 mod logs;
@@ -19,22 +19,23 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{Handover, Loaded, LocalPlatform, ServiceAddress};
+use platform_local::{FrontDoor, FrontTlsDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
 use runtime::{Colours, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
-use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
+use crate::cli::{LogStyle, Part, TlsOptions, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
-use api::{Orders, RestartOrder};
-use parts::{Entrances, Foundations, Handed, Manifests, Parts};
+use api::{PersonalOrders, RestartOrder};
+use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
-use take_over::{HandOverOrder, Place, Predecessor, Taken};
+use take_over::{HandOverOrder, Predecessor, TakeOverSocket, TakenParts};
 use tls::FrontTls;
-use watchdog::Watchdog;
+pub(crate) use tls::{LISTEN_OPTION as TLS_LISTEN_OPTION, address as tls_address, named_certificates};
+use watchdog::ServiceWatchdog;
 
 /// The exit code of a program that a second Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
@@ -50,17 +51,18 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         Ok(loaded) => loaded,
         Err(findings) => return Ok(lint::refuse(&findings)),
     };
+    // Before anything is said that a collector of logs may read.
+    if let Err(error) = start_logs(&options) {
+        output::print_problem(&format!("--log: {error}"));
+        return Ok(ExitCode::from(2));
+    }
     for warning in loaded.warnings.iter().chain(&loaded.absences) {
-        output::print_warning(&warning.to_string());
+        tell_warning(options.log_format, &warning.to_string());
     }
     let tls = match FrontTls::prepare(&options, &loaded) {
         Ok(tls) => tls,
         Err(errors) => return Ok(refuse(&errors)),
     };
-    if let Err(error) = start_logs(&options) {
-        output::print_problem(&format!("--log: {error}"));
-        return Ok(ExitCode::from(2));
-    }
     // Both first, so that little is left that could go wrong once another one's pods are ours.
     let descriptors = runtime::raise_descriptor_limit();
     let runtime = runtime()?;
@@ -76,13 +78,21 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     runtime.block_on(serve(options, foundations, sockets, tls))
 }
 
+/// For a person as `ebb lint` says it; where every line is JSON, as a line of the log.
+fn tell_warning(style: LogStyle, warning: &str) {
+    match style {
+        LogStyle::Text => output::print_warning(warning),
+        LogStyle::Json => warn!(warning, "accepted with a warning"),
+    }
+}
+
 fn refuse(errors: &[anyhow::Error]) -> ExitCode {
     errors.iter().for_each(output::print_error);
     ExitCode::from(2)
 }
 
 /// What the running one had, if it is to be taken over and there is one.
-fn taken(options: &UpOptions) -> anyhow::Result<Option<Taken>> {
+fn taken(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
     let Some(named) = options.take_over else { return Ok(None) };
     let api = match named {
         WhosePlace::SameApi => options.api,
@@ -96,10 +106,11 @@ fn taken(options: &UpOptions) -> anyhow::Result<Option<Taken>> {
     Ok(taken)
 }
 
-/// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is not alone: a second one would take over
-/// half of the steps from a waiting request to the pod that is started for it, and on a busy machine each such change of threads takes a millisecond.
-/// And one thread for what blocks, which looks at the manifests every other second: a second one would start some time because the first is not quite
-/// back yet, and keep half a megabyte for good.
+/// A runtime for everything but requests, which the activator's own threads serve. One worker, although it is
+/// not alone: a second one would take over half of the steps from a waiting request to the pod that is
+/// started for it, and on a busy machine each such change of threads takes a millisecond. And one thread for
+/// what blocks, which looks at the manifests every other second: a second one would start some time because
+/// the first is not quite back yet, and keep half a megabyte for good.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -130,14 +141,6 @@ struct Sockets {
     tls: Option<TcpListener>,
 }
 
-/// Where they are.
-#[derive(Clone, Copy)]
-struct Addresses {
-    requests: SocketAddr,
-    api: SocketAddr,
-    tls: Option<SocketAddr>,
-}
-
 /// What another `ebb up` left, besides its sockets.
 struct Inheritance {
     platform: Handover,
@@ -146,8 +149,8 @@ struct Inheritance {
 }
 
 impl Inheritance {
-    fn split(taken: Taken) -> (Sockets, Option<Self>) {
-        let Taken { requests, api, tls, platform, predecessor, activators_started } = taken;
+    fn split(taken: TakenParts) -> (Sockets, Option<Self>) {
+        let TakenParts { requests, api, tls, platform, predecessor, activators_started } = taken;
         info!(
             pid = predecessor.pid,
             "everything was taken over; the other one answers what it holds, and ends"
@@ -162,7 +165,7 @@ impl Sockets {
     fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
         let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
         let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);
-        let tls = match (given.tls, tls::address(options)) {
+        let tls = match (given.tls, tls::address(&options.tls, options.listen)) {
             (None, None) => Ok(None),
             (Some(_), None) => Err(anyhow::anyhow!(
                 "LISTEN_FDS gives a third socket, which is for TLS; add --tls-cert and --tls-key, or --tls dev"
@@ -178,11 +181,12 @@ impl Sockets {
         }
     }
 
-    fn addresses(&self) -> std::io::Result<Addresses> {
-        Ok(Addresses {
+    /// Where clients come in.
+    fn front_door(&self, options: &TlsOptions) -> std::io::Result<FrontDoor> {
+        let tls = self.tls.as_ref().map(TcpListener::local_addr).transpose()?;
+        Ok(FrontDoor {
             requests: self.requests.local_addr()?,
-            api: self.api.local_addr()?,
-            tls: self.tls.as_ref().map(TcpListener::local_addr).transpose()?,
+            tls: tls.map(|address| FrontTlsDoor { address, names: tls::names(options) }),
         })
     }
 }
@@ -202,22 +206,22 @@ async fn serve(
     let mut stop_requests = StopRequests::listen()?;
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
-    let addresses = sockets.addresses()?;
-    let api_address = addresses.api;
+    let front_door = sockets.front_door(&options.tls)?;
+    let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
-    let welcome = welcome(options.log_format, &foundations.manifests.loaded, addresses);
+    let welcome = welcome(options.log_format, &foundations.manifests.loaded, front_door, api_address);
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
-    let entrances = Entrances { requests: sockets.requests, tls: tls_entrance };
+    let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
     let parts = Parts::start(&options, foundations, entrances).await?;
     if let Some(tls) = tls {
         tokio::spawn(runtime::vital("the watch over certificates", tls.watch()));
     }
-    let orders = Orders { restarts: orders, platform: parts.platform() };
+    let orders = PersonalOrders { restarts: orders, platform: parts.platform() };
     let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
     let place = take_over::listen(api_address, wanted);
-    let watchdog = Watchdog::start(parts.vitals());
+    let watchdog = ServiceWatchdog::start(parts.vitals());
     let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place, watchdog };
     // Whether anybody reads it is not our concern.
     let _ = output::print_line(&welcome);
@@ -261,8 +265,8 @@ struct Front {
     hand_overs: mpsc::Receiver<HandOverOrder>,
     api: ApiServer,
     /// Where another one may ask for everything.
-    place: Option<Place>,
-    watchdog: Watchdog,
+    place: Option<TakeOverSocket>,
+    watchdog: ServiceWatchdog,
 }
 
 struct ApiServer {
@@ -280,10 +284,10 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
             () = stopping.cancelled() => break,
             Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
             Some(order) = front.hand_overs.recv() => {
-                if parts.hand_over(order, &front.api.socket).await == Handed::Over {
+                if parts.hand_over(order, &front.api.socket).await == HandOverEnd::Over {
                     // Whoever has taken over says from now on that it lives.
                     drop(front.watchdog);
-                    front.place.into_iter().for_each(Place::leave);
+                    front.place.into_iter().for_each(TakeOverSocket::leave);
                     front.api.task.abort();
                     drop(front.api.socket);
                     return parts.finish().await;
@@ -298,11 +302,12 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
 }
 
 /// Where everything is reached.
-fn welcome(style: LogStyle, loaded: &Loaded, addresses: Addresses) -> String {
-    let Addresses { requests, api, tls } = addresses;
+fn welcome(style: LogStyle, loaded: &LoadedManifest, front_door: FrontDoor, api: SocketAddr) -> String {
+    let requests = front_door.requests;
+    let tls = front_door.tls.map(|door| door.address);
     if matches!(style, LogStyle::Json) {
         let service = |address: ServiceAddress| json!({"name": address.service, "url": address.url, "host": address.host});
-        let services: Vec<_> = loaded.addresses(requests).map(service).collect();
+        let services: Vec<_> = loaded.addresses(front_door).map(service).collect();
         let mut line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
         if let Some(tls) = tls {
             line["requests_over_tls"] = json!(format!("https://{tls}"));
@@ -313,7 +318,7 @@ fn welcome(style: LogStyle, loaded: &Loaded, addresses: Addresses) -> String {
     lines.extend(tls.map(|tls| format!("requests over TLS: https://{tls}")));
     let service =
         |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);
-    lines.extend(loaded.addresses(requests).map(service));
+    lines.extend(loaded.addresses(front_door).map(service));
     lines.join("\n")
 }
 

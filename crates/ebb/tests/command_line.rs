@@ -1,5 +1,5 @@
-//! The command line as a person meets it. (An integration test of this package also makes `cargo test --workspace` build the executable that
-//! the suites in `tests/` run.)
+//! The command line as a person meets it. (An integration test of this package also makes `cargo test
+//! --workspace` build the executable that the suites in `tests/` run.)
 
 use std::process::{Command, Output};
 
@@ -70,4 +70,85 @@ fn the_shipped_samples_can_be_used() {
         let output = ebb(&["lint", "-f", &format!("{samples}/{name}.yaml")]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+const ASKING_DEPLOYMENT: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hello}
+spec:
+  template:
+    metadata: {labels: {ebb.dev/inject: "true"}}
+    spec:
+      containers:
+      - name: app
+        image: app
+        ports: [{containerPort: 8080}]
+        resources: {requests: {cpu: "1"}}
+"#;
+
+/// What `kubectl get configmap NAME -o yaml` prints, with these lines of data.
+fn config_map(name: &str, data: &str) -> String {
+    format!(
+        "apiVersion: v1\ndata:\n{data}\nkind: ConfigMap\nmetadata:\n  annotations: {{a: b}}\n  name: {name}\n  namespace: ebb-system\n  resourceVersion: \"5\"\n"
+    )
+}
+
+#[test]
+fn inject_gives_pods_the_settings_of_the_cluster() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    };
+    let (manifest, ca) = (file("hello.yaml", ASKING_DEPLOYMENT), file("ca.crt", "BEGIN CERTIFICATE"));
+    let inject = |config: &[&str]| ebb(&[&["inject", "-f", &manifest, "--ca", &ca], config].concat());
+    let without = inject(&[]);
+    let printed = String::from_utf8_lossy(&without.stdout);
+    assert!(printed.contains("300s") && printed.contains("20m"), "{printed}");
+
+    let data = "  _example: \"drain-limit: 1s\"\n  drain-limit: 20s\n  queue-proxy-cpu-request: 33m";
+    let config = file("config.yaml", &config_map("config-autoscaler", data));
+    let output = inject(&["--config", &config]);
+    let (printed, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(printed.contains("20s") && printed.contains("33m") && !printed.contains("300s"), "{printed}");
+
+    let broken = file("broken.yaml", &config_map("config-autoscaler", "  drain-limit: soon"));
+    let output = inject(&["--config", &broken]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{errors}");
+    for part in ["broken.yaml:3", "drain-limit", "\"soon\"", "from 0s to 24h"] {
+        assert!(errors.contains(part), "{part} is missing in {errors}");
+    }
+
+    // As `kubectl get` prints two, or one in a file each.
+    let traces =
+        "  tracing-protocol: http/protobuf\n  tracing-endpoint: collector\n  tracing-sampling-rate: \"1\"";
+    let observability = config_map("config-observability", traces);
+    let own_file = file("observability.yaml", &observability);
+    let both = [config_map("config-autoscaler", data), observability].map(|map| map.replace('\n', "\n  "));
+    let list =
+        format!("apiVersion: v1\nkind: List\nitems:\n- {}\n- {}", both[0].trim_end(), both[1].trim_end());
+    let list = file("list.yaml", &list);
+    for arguments in [&["--config", &config, "--config", &own_file][..], &["--config", &list]] {
+        let output = inject(arguments);
+        let (with, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{errors}");
+        let is_new = |line: &&str| !printed.lines().any(|former| former == *line);
+        let more: Vec<&str> = with.lines().filter(is_new).collect();
+        let names = ["SERVING_POD_IP", "status.podIP", "OBSERVABILITY_CONFIG", "\"endpoint\":\"collector\""];
+        let is_named = |line: &&str| names.iter().any(|name| line.replace('\\', "").contains(name));
+        assert!(names.iter().all(|name| with.replace('\\', "").contains(name)), "{with}");
+        assert!(more.iter().all(is_named), "{more:#?}");
+    }
+
+    let other = file("other.yaml", &config_map("config-logging", "  a: b"));
+    let output = inject(&["--config", &other]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{errors}");
+    assert!(errors.contains("other.yaml holds no ConfigMap config-autoscaler"), "{errors}");
 }

@@ -1,14 +1,16 @@
 //! The queue-proxy's container.
 
 use serde_json::{Value, json};
-use vocabulary::ProbeSpec;
+use vocabulary::QUEUE_PROXY;
 
-use crate::inject::{InjectorSettings, QUEUE_PROXY};
+use crate::inject::InjectorSettings;
 use crate::limits::PodLimits;
 use crate::ports::ServedPorts;
+use crate::probes::{ProbeJudge, TakenProbes};
 use crate::quality::Quality;
 
-/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number there is one that apps like.
+/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number
+/// there is one that apps like.
 pub(crate) const REQUESTS_PORT: u16 = 8012;
 pub(crate) const ADMIN_PORT: u16 = 8022;
 pub(crate) const LINK_PORT: u16 = 8024;
@@ -20,7 +22,7 @@ pub(crate) struct Sidecar<'a> {
     pub(crate) settings: &'a InjectorSettings,
     pub(crate) limits: &'a PodLimits,
     pub(crate) ports: &'a ServedPorts,
-    pub(crate) readiness: Option<ProbeSpec>,
+    pub(crate) probes: TakenProbes,
     pub(crate) own_grace: u64,
     pub(crate) quality: Quality,
 }
@@ -39,10 +41,10 @@ impl Sidecar<'_> {
             "env": self.environment(),
             "ports": ports,
             "readinessProbe": {
-                "httpGet": {"path": "/", "port": admin, "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}]},
+                "httpGet": {"path": "/ready", "port": admin},
                 "periodSeconds": 1,
             },
-            "resources": self.quality.resources(),
+            "resources": self.quality.resources(&self.limits.resources),
             // What the strictest of Kubernetes' pod security standards asks for.
             "securityContext": {
                 "allowPrivilegeEscalation": false,
@@ -72,6 +74,7 @@ impl Sidecar<'_> {
             text("REVISION_IDLE_TIMEOUT_SECONDS", seconds(limits.timeouts.idle)),
             text("EBB_DRAIN_LIMIT", format!("{}s", limits.drain_without_timeout.as_secs())),
             text("EBB_APP_GRACE", format!("{}s", self.own_grace)),
+            text("EBB_IGNORE_USER_AGENTS", limits.ignored_user_agents.to_string()),
             text("USER_PORT", ports.first.app.to_string()),
             text("QUEUE_SERVING_PORT", ports.first.requests.to_string()),
             text(ADMIN_VARIABLE, ports.admin.to_string()),
@@ -79,18 +82,34 @@ impl Sidecar<'_> {
             text("EBB_METRICS_PORT", ports.metrics.to_string()),
             // Any: nobody on a cluster asks for Knative's measurements.
             text("EBB_STAT_PORT", "0".to_owned()),
-            text("EBB_LINK_TOKEN", String::from(self.settings.link_token)),
+            text("EBB_LINK_CA", self.settings.link_ca.clone()),
         ];
         if !ports.more.is_empty() {
             let pairs = ports.more.iter().map(|served| format!("{}:{}", served.requests, served.app));
             variables.push(text("EBB_MORE_PORTS", pairs.collect::<Vec<_>>().join(",")));
         }
-        variables.extend(self.readiness.as_ref().map(|probe| {
-            let probe = serde_json::to_string(probe).expect("a probe is plain data");
-            text("SERVING_READINESS_PROBE", probe)
-        }));
+        let TakenProbes { readiness, startup, judge } = &self.probes;
+        for (name, probe) in [("SERVING_READINESS_PROBE", readiness), ("EBB_STARTUP_PROBE", startup)] {
+            let probe = probe.as_ref().map(|probe| serde_json::to_string(probe).expect("it is plain data"));
+            variables.extend(probe.map(|probe| text(name, probe)));
+        }
+        match judge {
+            ProbeJudge::QueueProxy => {}
+            ProbeJudge::Platform => variables.push(text("EBB_READINESS_JUDGE", "platform".to_owned())),
+        }
+        if let Some(observability) = &self.settings.observability {
+            // A line of the request log says it.
+            variables.push(field("SERVING_POD_IP", "status.podIP"));
+            variables.push(text("OBSERVABILITY_CONFIG", unexpanded(observability)));
+        }
         variables
     }
+}
+
+/// So that kubelet hands it on as it is: it takes `$(NAME)` for the value of another variable, and `$$` for
+/// `$`.
+fn unexpanded(text: &str) -> String {
+    text.replace('$', "$$")
 }
 
 /// The admin port of a queue-proxy that is there already.

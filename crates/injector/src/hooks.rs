@@ -1,13 +1,15 @@
-//! Who tells the app when it may end? Kubernetes sends TERM to all containers at once, but runs a container's hook first; ours answers when the queue-proxy's last
-//! request has ended.
+//! Who tells the app when it may end? Kubernetes sends TERM to all containers at once, but runs a container's
+//! hook first; ours answers when the queue-proxy's last request has ended.
 
 use serde_json::{Value, json};
 
 use crate::inject::app_containers_mut;
 
-/// Gives every container of the app the hook, except where there is another one that does something; returns a warning for each of those.
+/// Gives every container of the app the hook, except where there is another one that does something; returns
+/// a warning for each of those.
 pub(crate) fn add(pod: &mut Value, admin_port: u16) -> Vec<String> {
-    let ours = json!({"httpGet": {"path": "/wait-for-drain", "port": admin_port}});
+    // With what the API server would add, so that it is the same before and after.
+    let ours = json!({"httpGet": {"path": "/wait-for-drain", "port": admin_port, "scheme": "HTTP"}});
     let mut warnings = Vec::new();
     for container in app_containers_mut(pod) {
         let present = container["lifecycle"].get("preStop").cloned();

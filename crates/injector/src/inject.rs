@@ -1,7 +1,8 @@
 //! The steps, in the order in which they depend on each other.
 
+use scaling::ClusterConfig;
 use serde_json::{Value, json};
-use vocabulary::LinkToken;
+use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 
 use crate::container::{self, Sidecar};
 use crate::hooks;
@@ -10,22 +11,21 @@ use crate::ports::ServedPorts;
 use crate::probes;
 use crate::quality::Quality;
 
-/// Asks for a queue-proxy.
-pub const INJECT_LABEL: &str = "ebb.dev/inject";
-/// The container that we know by this name is the queue-proxy.
-pub const QUEUE_PROXY: &str = "queue-proxy";
-/// Says that the container of that name is ours.
-const INJECTED: &str = "ebb.dev/injected";
 /// What Kubernetes gives a pod that does not say.
 const GRACE_DEFAULT: u64 = 30;
 
-/// What is the same for all pods, but for the token.
+/// What is the same for all pods.
 #[derive(Clone, Debug)]
 pub struct InjectorSettings {
     /// The queue-proxy's image.
     pub image: String,
-    /// What the autoscaler must say first on the pod's link.
-    pub link_token: LinkToken,
+    /// By whose certificates its queue-proxy knows the autoscaler: the authority's, in PEM.
+    pub link_ca: String,
+    /// The ConfigMap `config-autoscaler`: what applies where a template says nothing.
+    pub cluster: ClusterConfig,
+    /// What it tells about each request, as a queue-proxy reads it (`OBSERVABILITY_CONFIG`): the ConfigMap
+    /// `config-observability`, whose keys others know. `None` where it tells nothing.
+    pub observability: Option<String>,
 }
 
 /// What became of a pod.
@@ -54,15 +54,17 @@ pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
         return Outcome::NotAsked;
     }
     let mut problems = refused_kinds(pod);
-    let is_ours = pod["metadata"]["annotations"][INJECTED] == "true";
+    let is_ours = pod["metadata"]["annotations"][INJECTED_ANNOTATION] == "true";
     let has_sidecar = containers(pod).iter().any(|container| container["name"] == QUEUE_PROXY);
-    if has_sidecar && !is_ours {
+    let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+    let is_name_taken = init.clone().any(|container| container["name"] == QUEUE_PROXY);
+    if is_name_taken || (has_sidecar && !is_ours) {
         problems.push(format!("a container is called {QUEUE_PROXY:?} already; give yours another name"));
     }
     if has_sidecar && is_ours && problems.is_empty() {
         return again(pod);
     }
-    let limits = PodLimits::read(pod, &mut problems);
+    let limits = PodLimits::read(pod, &settings.cluster, &mut problems);
     let ports = ServedPorts::find(pod, &mut problems);
     match (limits, ports) {
         (Some(limits), Some(ports)) if problems.is_empty() => {
@@ -90,17 +92,17 @@ fn first_time(
     let quality = Quality::of(pod);
     let mut pod = pod.clone();
     let own_grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_DEFAULT);
-    let readiness = probes::take_readiness(&mut pod, ports);
+    let probes = probes::take(&mut pod, ports);
     // First, for what a probe leaves the pod is by its own period.
     probes::lengthen_grace(&mut pod, own_grace);
     let warnings = hooks::add(&mut pod, ports.admin);
-    let sidecar = Sidecar { settings, limits, ports, readiness, own_grace, quality };
+    let sidecar = Sidecar { settings, limits, ports, probes, own_grace, quality };
     if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
         containers.push(sidecar.container());
     }
     pod["spec"]["terminationGracePeriodSeconds"] =
         json!(limits.drain_limit().as_secs().saturating_add(own_grace));
-    pod["metadata"]["annotations"][INJECTED] = json!("true");
+    pod["metadata"]["annotations"][INJECTED_ANNOTATION] = json!("true");
     Injection { pod, warnings }
 }
 
@@ -137,4 +139,6 @@ pub(crate) fn app_containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut V
 }
 
 #[cfg(test)]
-mod tests;
+mod corpus;
+#[cfg(test)]
+pub(crate) mod tests;

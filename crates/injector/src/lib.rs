@@ -1,7 +1,8 @@
 //! How does a pod look with its sidecar?
 //!
-//! [`inject`] takes a pod (or the template of one) as JSON and gives it back with a queue-proxy: an ordinary container after the app's, so that the app starts
-//! no later for it. Nothing else of the pod is read than what the sidecar depends on, and nothing is lost that this crate does not know. A second pass changes
+//! [`inject`] takes a pod (or the template of one) as JSON and gives it back with a queue-proxy: an ordinary
+//! container after the app's, so that the app starts no later for it. Nothing else of the pod is read than
+//! what the sidecar depends on, and nothing is lost that this crate does not know. A second pass changes
 //! nothing. It asks nobody and reads no clock, so the same template always becomes the same pod.
 //!
 //! ```text
@@ -15,5 +16,8 @@ mod limits;
 mod ports;
 mod probes;
 mod quality;
+mod review;
 
-pub use inject::{INJECT_LABEL, Injection, InjectorSettings, Outcome, QUEUE_PROXY, inject};
+pub use inject::{Injection, InjectorSettings, Outcome, inject};
+pub use review::{ConfigMapCheck, ReviewAnswer, ReviewQuestion, ReviewVerdict, answer};
+pub use scaling::ClusterConfig;

@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations};
 
 use crate::container::{ADMIN_PORT, LINK_PORT, METRICS_PORT, REQUESTS_PORT};
 use crate::inject::containers;
 
-/// Names a port that the template does not declare.
-const PORTS: &str = "ebb.dev/ports";
-/// Names declared ports that are no affair of ours, by number or name.
-const PLAIN_PORTS: &str = "ebb.dev/plain-ports";
 /// Where to look for a free port once ours is taken; the next hundred of each.
 const NEXT: u16 = 88;
 /// More than any app that we know has; each costs the queue-proxy a listener.
@@ -39,40 +36,33 @@ pub(crate) struct ServedPort {
 impl ServedPorts {
     /// `None` if there is none: that is among the problems then.
     pub(crate) fn find(pod: &Value, problems: &mut Vec<String>) -> Option<Self> {
-        let annotations = &pod["metadata"]["annotations"];
-        let listed = |key: &str| -> Vec<&str> {
-            let text = annotations[key].as_str().unwrap_or_default();
-            text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
-        };
-        let plain = listed(PLAIN_PORTS);
+        let annotation = |key: &str| pod["metadata"]["annotations"][key].as_str().unwrap_or_default();
+        let (rule, unreadable) =
+            PortAnnotations::read(annotation(PORTS_ANNOTATION), annotation(PLAIN_PORTS_ANNOTATION));
+        problems.extend(unreadable.iter().map(|text| {
+            format!(
+                "annotation {PORTS_ANNOTATION} names {text:?}; write port numbers with commas between them"
+            )
+        }));
         // In the order in which they are written, for people put first what matters most.
         let mut served: Vec<(String, u16)> = Vec::new();
         for container in containers(pod) {
-            for port in declared(container).filter(|port| is_tcp(port) && !is_plain(port, &plain)) {
-                served.extend(number(port).map(|number| (name(container), number)));
-            }
+            let ports = declared(container).filter_map(read).filter(|port| rule.is_served(port));
+            served.extend(ports.map(|port| (name(container), port.number)));
         }
-        for text in listed(PORTS) {
-            match text.parse::<u16>() {
-                Ok(port) if port > 0 => {
-                    served.push((containers(pod).first().map(name).unwrap_or_default(), port));
-                }
-                _ => problems.push(format!(
-                    "annotation {PORTS} names {text:?}; write port numbers with commas between them"
-                )),
-            }
-        }
+        let first = containers(pod).first().map(name).unwrap_or_default();
+        served.extend(rule.added().map(|port| (first.clone(), port)));
         let mut seen = BTreeSet::new();
         served.retain(|(_, port)| seen.insert(*port));
         if served.is_empty() {
             problems.push(format!(
-                "no container declares a TCP port; add containerPort, or the annotation {PORTS}: \"8080\""
+                "no container declares a TCP port; add containerPort, or the annotation {PORTS_ANNOTATION}: \"8080\""
             ));
             return None;
         }
         if served.len() > PORTS_MAX {
             problems.push(format!(
-                "{} ports are declared; {PORTS_MAX} can be served: name the others in the annotation {PLAIN_PORTS}",
+                "{} ports are declared; {PORTS_MAX} can be served: name the others in the annotation {PLAIN_PORTS_ANNOTATION}",
                 served.len()
             ));
             return None;
@@ -121,13 +111,10 @@ fn number(port: &Value) -> Option<u16> {
     port["containerPort"].as_u64().and_then(|number| u16::try_from(number).ok())
 }
 
-fn is_tcp(port: &Value) -> bool {
-    port["protocol"].as_str().is_none_or(|protocol| protocol == "TCP")
-}
-
-fn is_plain(port: &Value, plain: &[&str]) -> bool {
-    let by_number = number(port).is_some_and(|number| plain.contains(&number.to_string().as_str()));
-    by_number || port["name"].as_str().is_some_and(|name| plain.contains(&name))
+/// `None` for what the API server refuses.
+fn read(port: &Value) -> Option<DeclaredPort<'_>> {
+    let number = number(port)?;
+    Some(DeclaredPort { number, name: port["name"].as_str(), protocol: port["protocol"].as_str() })
 }
 
 /// The number that a probe's port means in its container: a number, or the name of a declared one.

@@ -1,5 +1,7 @@
-//! Which quality-of-service class does Kubernetes give the pod, and what may the sidecar ask for without changing it?
+//! Which quality-of-service class does Kubernetes give the pod, and what may the sidecar ask for without
+//! changing it?
 
+use scaling::config::{QueueProxyResources, ResourceAmount};
 use serde_json::{Value, json};
 use vocabulary::parse_quantity;
 
@@ -13,7 +15,8 @@ pub(crate) enum Quality {
     Guaranteed,
 }
 
-/// Whether every container of the app has limits; then the sidecar has some too, for a quota may ask for them.
+/// Whether every container of the app has limits; then the sidecar has some too, for a quota may ask for
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppLimits {
     OnAll,
@@ -39,16 +42,26 @@ impl Quality {
     }
 
     /// The sidecar's.
-    pub(crate) fn resources(self) -> Value {
+    pub(crate) fn resources(self, amounts: &QueueProxyResources) -> Value {
+        let pair = |cpu: &ResourceAmount, memory: &ResourceAmount| json!({"cpu": cpu, "memory": memory});
+        let QueueProxyResources {
+            cpu_request,
+            memory_request,
+            cpu_limit,
+            memory_limit,
+            guaranteed_cpu,
+            guaranteed_memory,
+        } = amounts;
+        let requests = pair(cpu_request, memory_request);
         match self {
             Self::BestEffort => json!({}),
-            Self::Burstable(AppLimits::NotOnAll) => json!({"requests": {"cpu": "20m", "memory": "32Mi"}}),
+            Self::Burstable(AppLimits::NotOnAll) => json!({"requests": requests}),
             Self::Burstable(AppLimits::OnAll) => {
-                json!({"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}})
+                json!({"requests": requests, "limits": pair(cpu_limit, memory_limit)})
             }
             Self::Guaranteed => {
-                let amounts = json!({"cpu": "250m", "memory": "128Mi"});
-                json!({"requests": amounts, "limits": amounts})
+                let both = pair(guaranteed_cpu, guaranteed_memory);
+                json!({"requests": both, "limits": both})
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The accepting end: which of several connections is an autoscaler's link.
 //!
-//! A new link may replace an old one, which is for the program to say: a queue-proxy has one at a time, an activator one of each owner. But a connection
-//! counts as a link only once its first frame (the dialler speaks first) was valid and carried this process's token: otherwise a port scanner, a health
-//! check or a stray client would displace the autoscaler, and whoever reaches the port could tell this process what to do, with a version that no later
-//! word of the autoscaler's exceeds.
-//! Until then a connection is a stranger's, and may cost no more than one small frame for a short time.
+//! A new link may replace an old one, which is for the program to say: a queue-proxy has one at a time, an
+//! activator one of each owner. But a connection counts as a link only once its first frame (the dialler
+//! speaks first) was valid and carried this process's token: otherwise a port scanner, a health check or a
+//! stray client would displace the autoscaler, and whoever reaches the port could tell this process what to
+//! do, with a version that no later word of the autoscaler's exceeds. Until then a connection is a
+//! stranger's, and may cost no more than one small frame for a short time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,18 +17,19 @@ use tokio::task::{AbortHandle, JoinSet};
 use vocabulary::LinkToken;
 
 use crate::framing::{FIRST_FRAME_WITHIN, LinkError, Reader, Writer};
-use crate::refusal::{RefusalReason, Refusals, RefusedLinks};
+use crate::refusal::{LinkRefusalReason, Refusals, RefusedLinks};
 use crate::tls::TlsDoor;
 use crate::wire::Message;
 
-/// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler speaks as soon as it is connected, so this many
-/// strangers would have to connect while its first frame is on its way; all of them together hold 128 KiB.
+/// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler
+/// speaks as soon as it is connected, so this many strangers would have to connect while its first frame is
+/// on its way; all of them together hold 128 KiB.
 const CANDIDATES_MAX: usize = 32;
 /// How long to leave a listener alone that cannot accept (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection that became the link.
-pub struct Accepted<In, Out> {
+pub struct AcceptedLink<In, Out> {
     /// What the dialler said first.
     pub first: In,
     /// What it says next.
@@ -54,7 +56,7 @@ impl From<Option<LinkToken>> for LinkAccess {
 }
 
 /// How it went with a connection that was not a link yet.
-type Admission<In, Out> = Result<Accepted<In, Out>, (SocketAddr, LinkError)>;
+type Admission<In, Out> = Result<AcceptedLink<In, Out>, (SocketAddr, LinkError)>;
 
 /// Accepts links on a listener, one after the other.
 pub struct Acceptor<In, Out> {
@@ -72,9 +74,9 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
         Self { listener, access, refusals, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
     }
 
-    /// The next link: a connection on which a first valid message has arrived. Cancel-safe, and meant to be polled all the
-    /// time, beside the links in use.
-    pub async fn accept(&mut self) -> Accepted<In, Out> {
+    /// The next link: a connection on which a first valid message has arrived. Cancel-safe, and meant to be
+    /// polled all the time, beside the links in use.
+    pub async fn accept(&mut self) -> AcceptedLink<In, Out> {
         loop {
             // Cancel-safe: who has finished stays in the set, and who has not been accepted in the kernel.
             tokio::select! {
@@ -92,28 +94,33 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
     }
 
     fn admit(&mut self, peer: SocketAddr, stream: TcpStream) {
+        // Who has finished is still in the set until somebody takes it out, but is in nobody's way.
         self.oldest_first.retain(|(_, candidate)| !candidate.is_finished());
         if self.oldest_first.len() >= CANDIDATES_MAX
             && let Some((peer, oldest)) = self.oldest_first.pop_front()
         {
+            // The oldest and not the newcomer: whoever fills the places with silence is the oldest, and an
+            // autoscaler that dials meanwhile has proved itself within a moment.
             oldest.abort();
-            self.refusals.note(RefusalReason::Displaced, peer);
+            self.refusals.note(LinkRefusalReason::Displaced, peer);
         }
         let access = self.access.clone();
         let candidate = self
             .candidates
+            // A panic in it drops the stream: this caller is not let in, and others are.
             .spawn(async move { admitted(access, stream).await.map_err(|error| (peer, error)) });
         self.oldest_first.push_back((peer, candidate));
     }
 
     fn note(&mut self, peer: SocketAddr, error: &LinkError) {
         tracing::debug!(%peer, error = error as &dyn std::error::Error, "refused a connection on the link port");
-        if let Some(reason) = RefusalReason::of(error) {
+        if let Some(reason) = LinkRefusalReason::of(error) {
             self.refusals.note(reason, peer);
         }
     }
 
-    /// Accepting fails for reasons that pass (no file descriptors left); asking again at once would only spin.
+    /// Accepting fails for reasons that pass (no file descriptors left); asking again at once would only
+    /// spin.
     async fn pause(error: &io::Error) {
         tracing::warn!(error = error as &dyn std::error::Error, "cannot accept a link");
         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -123,11 +130,12 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
 async fn admitted<In: Message, Out: Message>(
     access: LinkAccess,
     stream: TcpStream,
-) -> Result<Accepted<In, Out>, LinkError> {
+) -> Result<AcceptedLink<In, Out>, LinkError> {
     let (stream, token) = match access {
         LinkAccess::Anybody => (stream.into(), None),
         LinkAccess::Token(token) => (stream.into(), Some(token)),
         LinkAccess::Tls(door) => {
+            // The handshake has the same time as a first frame: both are what a stranger may cost.
             let proving = tokio::time::timeout(FIRST_FRAME_WITHIN, door.accept(stream)).await;
             let proved = proving.map_err(|_| LinkError::FirstFrameLate)?;
             (proved.map_err(LinkError::Unproved)?, None)
@@ -135,7 +143,7 @@ async fn admitted<In: Message, Out: Message>(
     };
     let (mut reader, writer): (Reader<In>, Writer<Out>) = crate::accept_stranger::<In, Out>(stream);
     let first = reader.first(token).await?;
-    Ok(Accepted { first, reader, writer })
+    Ok(AcceptedLink { first, reader, writer })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What does a link run over? Anything that carries bytes both ways: TCP here, TLS on a cluster, whatever a test puts in between.
+//! What does a link run over? Anything that carries bytes both ways: TCP here, TLS on a cluster, whatever a
+//! test puts in between.
 //!
-//! Both directions are boxed instead of being type parameters: a [`crate::Reader`] would drag them through every signature that a link passes, and
-//! one more jump per read is nothing beside the system call below it.
+//! Both directions are boxed instead of being type parameters: a [`crate::Reader`] would drag them through
+//! every signature that a link passes, and one more jump per read is nothing beside the system call below it.
 
 use std::fmt;
 use std::io;
@@ -11,17 +12,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use vocabulary::LinkAddress;
 
-pub(crate) type Incoming = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type Outgoing = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type IncomingBytes = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type OutgoingBytes = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A connection, whatever carries it.
 pub struct ByteStream {
-    pub(crate) incoming: Incoming,
-    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: IncomingBytes,
+    pub(crate) outgoing: OutgoingBytes,
 }
 
 impl ByteStream {
-    /// Any stream that is one value. What comes as two halves of its own ([`TcpStream`]) needs no lock between them, so it has a conversion.
+    /// Any stream that is one value. What comes as two halves of its own ([`TcpStream`]) needs no lock
+    /// between them, so it has a conversion.
     pub fn of(stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Self {
         let (incoming, outgoing) = tokio::io::split(stream);
         Self { incoming: Box::new(incoming), outgoing: Box::new(outgoing) }

@@ -1,13 +1,16 @@
-//! Frames on a connection: how much a peer may send at once, how long it may be silent, and how long we wait for it to read.
+//! Frames on a connection: how much a peer may send at once, how long it may be silent, and how long we wait
+//! for it to read.
 //!
-//! A frame is a 4-byte big-endian length and that many bytes of protobuf. A message longer than a frame may be (an activator's
-//! history of thousands of revisions) travels as several [`wire::Fragment`] frames; a queue-proxy may not do that.
+//! A frame is a 4-byte big-endian length and that many bytes of protobuf. A message longer than a frame may
+//! be (an activator's history of thousands of revisions) travels as several [`wire::Fragment`] frames; a
+//! queue-proxy may not do that.
 //!
-//! The dialler's first frame carries the token of the process that it calls. Before that frame the process reads one small frame and waits for it a short time,
-//! whatever a link may say later.
+//! The dialler's first frame carries the token of the process that it calls. Before that frame the process
+//! reads one small frame and waits for it a short time, whatever a link may say later.
 //!
-//! Both ends are bounded in time and memory, so a peer that is silent, sends a byte a second, never reads or sends garbage costs one
-//! task and a few hundred bytes until it is cut off, with the reason as a [`LinkError`].
+//! Both ends are bounded in time and memory, so a peer that is silent, sends a byte a second, never reads or
+//! sends garbage costs one task and a few hundred bytes until it is cut off, with the reason as a
+//! [`LinkError`].
 
 use std::io;
 use std::marker::PhantomData;
@@ -23,7 +26,7 @@ use tokio_util::codec::length_delimited::LengthDelimitedCodecError;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use vocabulary::LinkToken;
 
-use crate::connection::{Incoming, Outgoing};
+use crate::connection::{IncomingBytes, OutgoingBytes};
 use crate::wire::{self, Message, WireError};
 
 /// Every side sends at least one frame in this time.
@@ -33,9 +36,11 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
 pub const WRITE_MAX: Duration = Duration::from_secs(10);
 
-/// How long a connection may take to its first frame, which the dialler sends with the connection: room for a packet to be lost twice.
+/// How long a connection may take to its first frame, which the dialler sends with the connection: room for a
+/// packet to be lost twice.
 pub const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
-/// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who sends it.
+/// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who
+/// sends it.
 pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
 
 /// Most frames are a few dozen bytes, and there are as many buffers as pods.
@@ -84,7 +89,7 @@ pub enum LinkError {
 
 /// The receiving half of a link.
 pub struct Reader<In> {
-    frames: FramedRead<Incoming, LengthDelimitedCodec>,
+    frames: FramedRead<IncomingBytes, LengthDelimitedCodec>,
     /// Runs out [`SILENCE_MAX`] after the last frame, whoever polls and however often a read is cancelled.
     silence: Pin<Box<Sleep>>,
     /// The parts of a message that came in fragments so far.
@@ -93,9 +98,10 @@ pub struct Reader<In> {
 }
 
 impl<In: Message> Reader<In> {
-    pub(crate) fn new(stream: Incoming) -> Self {
+    pub(crate) fn new(stream: IncomingBytes) -> Self {
         let codec = LengthDelimitedCodec::builder().max_frame_length(In::FRAME_BYTES_MAX).new_codec();
         Self {
+            // A link mostly carries some hundred bytes a second, and there are as many as pods.
             frames: FramedRead::with_capacity(stream, codec, BUFFER_BYTES_AT_START),
             silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
             parts: BytesMut::new(),
@@ -104,18 +110,22 @@ impl<In: Message> Reader<In> {
     }
 
     /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
-    pub(crate) fn of_stranger(stream: Incoming) -> Self {
+    pub(crate) fn of_stranger(stream: IncomingBytes) -> Self {
         let mut reader = Self::new(stream);
+        // A length is believed before a byte of its frame is here, and room is made for it. Strangers get
+        // little.
         reader.frames.decoder_mut().set_max_frame_length(FIRST_FRAME_BYTES_MAX);
         reader
     }
 
-    /// The first message, with the token if one is wanted. It comes whole: who has not shown a token has nothing collected for it.
+    /// The first message, with the token if one is wanted. It comes whole: who has not shown a token has
+    /// nothing collected for it.
     pub(crate) async fn first(&mut self, token: Option<LinkToken>) -> Result<In, LinkError> {
         let frame = tokio::time::timeout(FIRST_FRAME_WITHIN, self.frames.next());
         let frame = frame.await.map_err(|_| LinkError::FirstFrameLate)?;
         let frame = frame.ok_or_else(|| LinkError::Broken(io::ErrorKind::UnexpectedEof.into()))?;
         let frame = frame.map_err(|error| Self::refusal(error, FIRST_FRAME_BYTES_MAX))?;
+        // A message in parts is collected, and nothing is collected for somebody who has not shown a token.
         if frame.first() == Some(&wire::FRAGMENT_KEY) {
             return Err(LinkError::TooLarge { max: FIRST_FRAME_BYTES_MAX });
         }
@@ -124,13 +134,14 @@ impl<In: Message> Reader<In> {
         {
             return Err(LinkError::Unauthorised);
         }
+        // From here on the peer is known, and its frames may be as long as the protocol allows.
         self.frames.decoder_mut().set_max_frame_length(In::FRAME_BYTES_MAX);
         self.silence.set(tokio::time::sleep(SILENCE_MAX));
         Ok(In::decode(&frame)?)
     }
 
-    /// The next message; `None` when the peer closed the link between two frames. Cancel-safe: a dropped call loses nothing and does
-    /// not extend the time that the peer may be silent.
+    /// The next message; `None` when the peer closed the link between two frames. Cancel-safe: a dropped call
+    /// loses nothing and does not extend the time that the peer may be silent.
     pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
         loop {
             // Cancel-safe: half a frame stays in the reader's buffer, and the timer is the reader's own.
@@ -139,8 +150,13 @@ impl<In: Message> Reader<In> {
                 frame = self.frames.next() => frame,
                 () = self.silence.as_mut() => return Err(LinkError::Silent),
             };
-            let Some(frame) = frame else { return Ok(None) };
-            let frame = frame.map_err(|error| Self::refusal(error, In::FRAME_BYTES_MAX))?;
+            let frame = match frame {
+                None => return Ok(None),
+                // A process that ends says no goodbye of TLS. Whether a message is whole is said by its
+                // length alone.
+                Some(Err(error)) if self.is_end_between_frames(&error) => return Ok(None),
+                Some(frame) => frame.map_err(|error| Self::refusal(error, In::FRAME_BYTES_MAX))?,
+            };
             // The old timer leaves the wheel here and the new one enters it: no allocation.
             self.silence.set(tokio::time::sleep(SILENCE_MAX));
             if let Some(message) = self.message_of(&frame)? {
@@ -149,12 +165,18 @@ impl<In: Message> Reader<In> {
         }
     }
 
+    fn is_end_between_frames(&self, error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::UnexpectedEof && self.frames.read_buffer().is_empty()
+    }
+
     /// Reads a frame: a message, or one more part of a long one.
     fn message_of(&mut self, frame: &[u8]) -> Result<Option<In>, LinkError> {
         if frame.first() != Some(&wire::FRAGMENT_KEY) {
             return Ok(Some(In::decode(frame)?));
         }
         let fragment = wire::Fragment::decode(frame)?;
+        // Before the part is taken. The second condition refuses parts where no message may be longer than a
+        // frame: they could only be a way to make us collect.
         if self.parts.len() + fragment.part.len() > In::MESSAGE_BYTES_MAX
             || In::MESSAGE_BYTES_MAX <= In::FRAME_BYTES_MAX
         {
@@ -177,7 +199,7 @@ impl<In: Message> Reader<In> {
 
 /// The sending half of a link.
 pub struct Writer<Out> {
-    stream: Outgoing,
+    stream: OutgoingBytes,
     /// What the peer wants to hear first, until it was said.
     token: Option<LinkToken>,
     /// Bytes of whole frames that have not left yet.
@@ -188,7 +210,7 @@ pub struct Writer<Out> {
 }
 
 impl<Out: Message> Writer<Out> {
-    pub(crate) fn new(stream: Outgoing, token: Option<LinkToken>) -> Self {
+    pub(crate) fn new(stream: OutgoingBytes, token: Option<LinkToken>) -> Self {
         Self {
             stream,
             token,
@@ -198,22 +220,26 @@ impl<Out: Message> Writer<Out> {
         }
     }
 
-    /// Sends a message, within [`WRITE_MAX`]. A dropped call tears no frame: what has not left goes before the next message.
+    /// Sends a message, within [`WRITE_MAX`]. A dropped call tears no frame: what has not left goes before
+    /// the next message.
     pub async fn send(&mut self, message: &Out) -> Result<(), LinkError> {
+        // Into the buffer first, whole. If this call is dropped while it writes, the next one goes on with
+        // the rest of this frame before its own, so the peer never sees half of one.
         self.frame(message)?;
         self.idle.set(tokio::time::sleep(HEARTBEAT_EVERY));
         tokio::time::timeout(WRITE_MAX, self.stream.write_all_buf(&mut self.unsent))
             .await
             .map_err(|_| LinkError::Stalled)?
             .map_err(LinkError::Broken)?;
+        // One sync of ten thousand revisions would otherwise leave its room with each link for good.
         if self.unsent.capacity() > BUFFER_BYTES_KEPT {
             self.unsent = BytesMut::with_capacity(BUFFER_BYTES_AT_START);
         }
         Ok(())
     }
 
-    /// Waits until nothing was sent for [`HEARTBEAT_EVERY`]: time for a heartbeat. Cancel-safe; comes back at once until
-    /// the next [`Writer::send`].
+    /// Waits until nothing was sent for [`HEARTBEAT_EVERY`]: time for a heartbeat. Cancel-safe; comes back at
+    /// once until the next [`Writer::send`].
     pub async fn idle(&mut self) {
         if !self.idle.is_elapsed() {
             self.idle.as_mut().await;
@@ -222,6 +248,7 @@ impl<Out: Message> Writer<Out> {
 
     /// Appends a message to the unsent bytes, in fragments if it is longer than a frame may be.
     fn frame(&mut self, message: &Out) -> Result<(), LinkError> {
+        // Taken and not looked at: a second message must not carry the secret again.
         if let Some(token) = self.token.take() {
             return self.first_frame(&token, message);
         }
@@ -246,8 +273,9 @@ impl<Out: Message> Writer<Out> {
         Ok(())
     }
 
-    /// Appends the token and the first message as one frame: fields of a protobuf message may stand in any order, so those of both make one message, of which
-    /// a receiver from before the token reads what it knows.
+    /// Appends the token and the first message as one frame: fields of a protobuf message may stand in any
+    /// order, so those of both make one message, of which a receiver from before the token reads what it
+    /// knows.
     fn first_frame(&mut self, token: &LinkToken, message: &Out) -> Result<(), LinkError> {
         let greeting = wire::Greeting { token: token.expose().to_vec() }.encode();
         let length = greeting.len() + message.encoded_len();

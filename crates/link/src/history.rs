@@ -1,10 +1,12 @@
-//! What a reporter remembers of its past seconds, so that an autoscaler that (re)connects knows what it missed.
+//! What a reporter remembers of its past seconds, so that an autoscaler that (re)connects knows what it
+//! missed.
 
 use std::collections::VecDeque;
 
 use vocabulary::Sample;
 
-/// A reporter's last 60 seconds, oldest first: as long as the longest stable window that a restart should survive by default.
+/// A reporter's last 60 seconds, oldest first: as long as the longest stable window that a restart should
+/// survive by default.
 #[derive(Clone, Debug, Default)]
 pub struct History<Second = Sample> {
     seconds: VecDeque<Second>,
@@ -19,7 +21,8 @@ impl<Second: Clone> History<Second> {
         Self { seconds: VecDeque::new() }
     }
 
-    /// Adds the second that just ended; the oldest is forgotten when there are more than [`Self::SECONDS_MAX`].
+    /// Adds the second that just ended; the oldest is forgotten when there are more than
+    /// [`Self::SECONDS_MAX`].
     pub fn push(&mut self, second: Second) {
         if self.seconds.len() >= Self::SECONDS_MAX {
             self.seconds.pop_front();

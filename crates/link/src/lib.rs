@@ -1,11 +1,12 @@
 //! What ebb's programs tell each other.
 //!
-//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and each activator: one connection, over
-//! whatever carries bytes both ways, with length-delimited protobuf frames. Every message says what *is*, so a repeat or a reconnect does no harm.
+//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and
+//! each activator: one connection, over whatever carries bytes both ways, with length-delimited protobuf
+//! frames. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
 //! * [`PodWord`], [`PodOrder`], [`ActivatorWord`], [`ActivatorOrder`]: what is said, in our own words.
-//! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their direction, and cut off a peer
-//!   that is silent, stalled or speaks garbage.
+//! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their
+//!   direction, and cut off a peer that is silent, stalled or speaks garbage.
 //! * [`TlsDialler`] and [`TlsDoor`]: how the two ends prove who they are on a cluster.
 //! * [`History`]: what a reporter remembers for its next hello.
 
@@ -20,7 +21,7 @@ mod wire;
 
 use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 
-pub use accept::{Accepted, Acceptor, LinkAccess};
+pub use accept::{AcceptedLink, Acceptor, LinkAccess};
 pub use connection::{ByteStream, Dial, TcpDialler};
 pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
 pub use history::History;
@@ -47,7 +48,8 @@ pub async fn dial<In: Message, Out: Message>(
 
 /// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
 ///
-/// The dialler speaks first, and its first message carries the token: the accepting side takes a connection for a link only then.
+/// The dialler speaks first, and its first message carries the token: the accepting side takes a connection
+/// for a link only then.
 pub async fn dial_with<In: Message, Out: Message>(
     dialler: &dyn Dial,
     address: LinkAddress,
@@ -57,7 +59,8 @@ pub async fn dial_with<In: Message, Out: Message>(
     Ok(over(stream, address.token))
 }
 
-/// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`] is what a listening program wants.
+/// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`]
+/// is what a listening program wants.
 pub fn accept<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
     over(stream.into(), None)
 }

@@ -1,5 +1,5 @@
-//! What the autoscaler tells, frame by frame. What it is told are the words of `vocabulary`; how all of it looks on the wire is `wire.rs`'s
-//! business.
+//! What the autoscaler tells, frame by frame. What it is told are the words of `vocabulary`; how all of it
+//! looks on the wire is `wire.rs`'s business.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Who was turned away at a link's port, and who hears of it.
 //!
-//! A stranger may come as often as it likes, so it costs a number, not a line of the log: one line an interval says how many there were.
+//! A stranger may come as often as it likes, so it costs a number, not a line of the log: one line an
+//! interval says how many there were.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,12 +15,13 @@ use vocabulary::Timestamp;
 
 use crate::framing::LinkError;
 
-/// How often the log speaks of refused connections: often enough to be seen beside what an operator does, 60 lines an hour at most.
+/// How often the log speaks of refused connections: often enough to be seen beside what an operator does, 60
+/// lines an hour at most.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a connection did not become a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusalReason {
+pub(crate) enum LinkRefusalReason {
     /// Its first frame carried no token, or a wrong one.
     Token,
     /// It showed no autoscaler's certificate, or spoke no TLS.
@@ -32,10 +34,11 @@ pub(crate) enum RefusalReason {
     Displaced,
 }
 
-impl RefusalReason {
+impl LinkRefusalReason {
     const ALL: [Self; 5] = [Self::Token, Self::Certificate, Self::Late, Self::Garbage, Self::Displaced];
 
-    /// What is wrong with a connection that ended so; `None` for one that was merely closed, as health checks do.
+    /// What is wrong with a connection that ended so; `None` for one that was merely closed, as health checks
+    /// do.
     pub(crate) fn of(error: &LinkError) -> Option<Self> {
         match error {
             LinkError::Unauthorised => Some(Self::Token),
@@ -64,7 +67,8 @@ struct ReasonLabel {
     reason: &'static str,
 }
 
-/// Counts the connections to a link's port that did not become a link. Cheap to clone; register once per process.
+/// Counts the connections to a link's port that did not become a link. Cheap to clone; register once per
+/// process.
 #[derive(Clone, Debug, Default)]
 pub struct RefusedLinks {
     by_reason: Family<ReasonLabel, Counter>,
@@ -74,7 +78,7 @@ impl RefusedLinks {
     /// Lists the counter under `name`, which has its program in front.
     pub fn register(&self, registry: &mut Registry, name: &str) {
         // From the start at zero: what appears only with the first stranger cannot be watched for.
-        for reason in RefusalReason::ALL {
+        for reason in LinkRefusalReason::ALL {
             let _ = self.of(reason);
         }
         let help =
@@ -82,7 +86,7 @@ impl RefusedLinks {
         registry.register(name, help, self.by_reason.clone());
     }
 
-    fn of(&self, reason: RefusalReason) -> Counter {
+    fn of(&self, reason: LinkRefusalReason) -> Counter {
         self.by_reason.get_or_create_owned(&ReasonLabel { reason: reason.as_str() })
     }
 }
@@ -102,7 +106,7 @@ impl Refusals {
     }
 
     /// One more. The log names the latest, and how many there were since it last spoke.
-    pub(crate) fn note(&mut self, reason: RefusalReason, peer: SocketAddr) {
+    pub(crate) fn note(&mut self, reason: LinkRefusalReason, peer: SocketAddr) {
         self.counts.of(reason).inc();
         self.unsaid += 1;
         let now = self.clock.now();

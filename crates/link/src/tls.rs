@@ -7,8 +7,9 @@
 //! | queue-proxy | a key that it made itself | a certificate of role autoscaler |
 //! | activator | its certificate, of role activator | the same |
 //!
-//! A role is a name in the certificate ([`LinkRole::name`]), so any library can check it. What is shown may be replaced at any time: links that stand are not touched. A
-//! chain may lead to a new root by way of the old one's signature, so who knows only the old root goes on.
+//! A role is a name in the certificate ([`LinkRole::name`]), so any library can check it. What is shown may
+//! be replaced at any time: links that stand are not touched. A chain may lead to a new root by way of the
+//! old one's signature, so who knows only the old root goes on.
 
 use std::fmt;
 use std::io;
@@ -79,6 +80,8 @@ impl Identity {
 
     /// A key that nobody vouches for, and the roots.
     fn self_made(roots: &[u8]) -> Result<Self, TlsProblem> {
+        // A pod gets no certificate of the authority's: it would be one more secret in every namespace, and
+        // nothing that a pod says on its link is worth one.
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::default().self_signed(&key)?;
         Ok(Self {
@@ -147,6 +150,8 @@ impl DiallerConfigs {
         };
         let anybody = Arc::new(AnyKey(provider()));
         Ok(Self {
+            // Whom the address belongs to the platform has said. What has to be proved on this link is who
+            // dials.
             to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(anybody))?,
             to_activators: config(builder()?.with_root_certificates(Arc::clone(&identity.roots)))?,
         })
@@ -155,6 +160,7 @@ impl DiallerConfigs {
 
 impl Dial for TlsDialler {
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
+        // Taken once for the whole attempt: a renewal in the middle must not mix two identities.
         let configs = self.0.load_full();
         Box::pin(async move {
             let stream = TcpStream::connect(address.socket).await?;
@@ -207,6 +213,7 @@ fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsProblem> {
     let verifier = Arc::new(OfRole { chain, role: LinkRole::Autoscaler });
     let builder = builder.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
+    // A ticket would let its holder in again without a certificate, also after that has run out.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -230,6 +237,8 @@ impl ClientCertVerifier for OfRole {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        // A chain to the root alone is not enough: activators have certificates of the same authority, and
+        // none of them may give orders.
         verify_server_name(&ParsedCertificate::try_from(end_entity)?, &server_name(self.role))?;
         Ok(verified)
     }

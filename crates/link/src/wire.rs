@@ -1,8 +1,9 @@
 //! How the messages look on the wire, as protobuf, and which values are refused.
 //!
-//! Field numbers are promises: they are pinned by tests on bytes and are never reused. Conversion to our own words is lossless for
-//! everything we send; what a peer sends is checked field by field, and the first bad value refuses the message by name. Texts for people
-//! are cut to [`DETAIL_BYTES_MAX`] by the sender, everything else is refused when out of bounds.
+//! Field numbers are promises: they are pinned by tests on bytes and are never reused. Conversion to our own
+//! words is lossless for everything we send; what a peer sends is checked field by field, and the first bad
+//! value refuses the message by name. Texts for people are cut to [`DETAIL_BYTES_MAX`] by the sender,
+//! everything else is refused when out of bounds.
 
 mod activator;
 mod fields;

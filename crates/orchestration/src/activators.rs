@@ -1,11 +1,12 @@
 //! What does each activator know, and may it still send?
 //!
-//! A pod may end, and the last one may, only when every activator that may send to it has said otherwise. What an activator acknowledged holds for its
-//! present boot: a lost link changes nothing, a restart of the activator changes all. One that was never heard might know anything.
+//! A pod may end, and the last one may, only when every activator that may send to it has said otherwise.
+//! What an activator acknowledged holds for its present boot: a lost link changes nothing, a restart of the
+//! activator changes all. One that was never heard might know anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vocabulary::{BootId, Bucket, Interner, ReplicaId, ReplicaName, RevisionId, Timestamp, Version};
+use vocabulary::{BootId, Bucket, Epoch, Interner, ReplicaId, ReplicaName, RevisionId, Timestamp, Version};
 
 use crate::events::LinkId;
 use crate::facts::{ActivatorFacts, ActivatorLife};
@@ -30,7 +31,7 @@ pub(crate) struct ActivatorRecord {
     /// The buckets of which no route names it any more, as far as it was told.
     pub(crate) released: BTreeSet<Bucket>,
     /// The revisions that it may know.
-    pub(crate) holdings: BTreeMap<RevisionId, Holding>,
+    pub(crate) holdings: BTreeMap<RevisionId, ActivatorHolding>,
 }
 
 /// How an activator can be reached.
@@ -49,7 +50,7 @@ pub(crate) enum Reach {
 
 /// What an activator may know of a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Holding {
+pub(crate) struct ActivatorHolding {
     pub(crate) standing: HoldingState,
     /// The newest version that it acts upon, in its present boot.
     pub(crate) acknowledged: Option<Version>,
@@ -65,7 +66,8 @@ pub(crate) enum HoldingState {
     Retired,
     /// The same, and it holds nothing: it may forget it, at that time, unless a route names it.
     Emptied { forget_at: Option<Timestamp> },
-    /// It was told to forget it. It may still serve what came meanwhile, until it acknowledges; any newer assignment takes the word back.
+    /// It was told to forget it. It may still serve what came meanwhile, until it acknowledges; any newer
+    /// assignment takes the word back.
     Forgetting { version: Version },
 }
 
@@ -88,6 +90,15 @@ impl ActivatorRecord {
     pub(crate) fn has(&self, revision: RevisionId, version: Version) -> bool {
         let holding = self.holdings.get(&revision);
         holding.and_then(|holding| holding.acknowledged).is_some_and(|newest| newest >= version)
+    }
+
+    /// Whether it goes by what an owner before `ours` has told it, as far as anybody knows: it has said
+    /// nothing to us yet, or that it knows the revision. What it acknowledges may still be that owner's.
+    pub(crate) fn serves_as_before(&self, revision: RevisionId, ours: Epoch) -> bool {
+        match self.holdings.get(&revision) {
+            Some(holding) => holding.acknowledged.is_none_or(|version| version.epoch < ours),
+            None => self.boot.is_none(),
+        }
     }
 
     /// Whether it may pick a pod that only versions before `version` name as usable.
@@ -150,7 +161,8 @@ impl Activators {
         gone.into_iter().filter_map(|(_, id)| Some((id, self.records.remove(&id)?))).collect()
     }
 
-    /// An activator said hello, and which revisions it knows. In a new boot it acts upon nothing that it acknowledged before.
+    /// An activator said hello, and which revisions it knows. In a new boot it acts upon nothing that it
+    /// acknowledged before.
     pub(crate) fn started(&mut self, id: ReplicaId, boot: BootId, known: &BTreeSet<RevisionId>) {
         let Some(record) = self.records.get_mut(&id) else { return };
         if record.boot != Some(boot) {
@@ -177,7 +189,8 @@ impl Activators {
         holding.acknowledged = holding.acknowledged.max(Some(version));
     }
 
-    /// A revision is another owner's: what was under way for it is that one's affair, but what activators know of it they still do.
+    /// A revision is another owner's: what was under way for it is that one's affair, but what activators
+    /// know of it they still do.
     pub(crate) fn revision_given_up(&mut self, revision: RevisionId) {
         for holding in self.records.values_mut().filter_map(|record| record.holdings.get_mut(&revision)) {
             if holding.standing != HoldingState::Assigned {

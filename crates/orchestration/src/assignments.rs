@@ -1,21 +1,24 @@
 //! What do activators hear about a revision, and when is that something new?
 //!
-//! A revision's facts, its pods and the routing in; an [`Assignment`] out. A new version exists only if something in it changed, so a repeat of facts
-//! costs no message, and a version that an activator acknowledged says exactly what it acts upon.
+//! A revision's facts, its pods and the routing in; an [`Assignment`] out. A new version exists only if
+//! something in it changed, so a repeat of facts costs no message, and a version that an activator
+//! acknowledged says exactly what it acts upon.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use scaling::ClusterConfig;
 use vocabulary::{
     Assignment, Epoch, PodAssignment, PodName, PodState, ReplicaId, Routing, Slice, Standing, Version,
 };
 
-use crate::facts::PodFacts;
+use crate::facts::{PodFacts, RevisionFacts};
 use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
 use crate::registry::RevisionRecord;
 use crate::slices::Share;
 
-/// Numbers whatever must replace what was said before: greater than anything an earlier owner sent, and than all of our own so far.
+/// Numbers whatever must replace what was said before: greater than anything an earlier owner sent, and than
+/// all of our own so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Versions {
     counted: u64,
@@ -38,7 +41,7 @@ pub enum Urgency {
 }
 
 /// A revision's assignment, without its version, as one that serves it alone would have it.
-pub(crate) fn assignment(record: &RevisionRecord) -> Assignment {
+pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Assignment {
     let facts = &record.facts;
     let pods = record.pods_by_name();
     let assigned = pods.iter().filter_map(|(pod, heard)| {
@@ -56,8 +59,17 @@ pub(crate) fn assignment(record: &RevisionRecord) -> Assignment {
         hop_keys: facts.hop_keys.clone(),
         waiting_for: waiting_for(record.wanted, pods.iter().copied()),
         standing: Standing::Assigned,
-        hold: hold(pods.iter().copied()),
+        hold: why_nobody_comes(facts)
+            .filter(|_| !record.has_ready_pod())
+            .or_else(|| hold(pods.iter().copied())),
+        ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
     }
+}
+
+/// Why nobody would bring a pod, however many requests wait for one.
+fn why_nobody_comes(facts: &RevisionFacts) -> Option<String> {
+    let paused = (facts.settings.paused == Some(true)).then(|| "paused".to_owned());
+    facts.hold.clone().or(paused)
 }
 
 /// A pod's limit was fixed when it was made, so its own word on it is better than the revision's present one.
@@ -72,7 +84,8 @@ fn pod_assignment(pod: &PodFacts, heard: &HeardOfPod, address: SocketAddr, limit
     }
 }
 
-/// How soon `next` must be heard after `previous`, if it is another one but for its version, which it shares with the previous one.
+/// How soon `next` must be heard after `previous`, if it is another one but for its version, which it shares
+/// with the previous one.
 pub(crate) fn urgency(previous: Option<&Assignment>, next: &Assignment) -> Option<Urgency> {
     let Some(previous) = previous else { return Some(Urgency::AtOnce) };
     if previous == next {
@@ -86,7 +99,8 @@ fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr
     (assignment.pods.iter()).filter(|pod| pod.state == PodState::Ready).map(|pod| (&pod.pod, pod.address))
 }
 
-/// Whether several activators divide the pods of a revision among them: only where pods have a limit that they could overfill.
+/// Whether several activators divide the pods of a revision among them: only where pods have a limit that
+/// they could overfill.
 pub(crate) fn is_divided(assignment: &Assignment, members: &[ReplicaId]) -> bool {
     assignment.container_concurrency > 0
         && members.len() > 1
@@ -103,6 +117,7 @@ pub(crate) fn for_member(
         return Arc::clone(whole);
     }
     let index = members.iter().position(|&other| other == member);
+    // Over all pods, ready or not: else each one that gets ready would move pods between the slices of all.
     let own: Vec<usize> = Share { index, activators: members.len() }.of(whole.pods.len()).collect();
     let mut part = Assignment::clone(whole);
     for (index, pod) in part.pods.iter_mut().enumerate() {

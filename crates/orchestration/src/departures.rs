@@ -8,7 +8,8 @@ use vocabulary::{PodName, PodState, Timestamp, Version};
 use crate::facts::PodFacts;
 use crate::readiness::{HeardOfPod, pod_state};
 
-/// How long a retired revision is kept by an activator after no route names it: longer than any node goes by an old route.
+/// How long a retired revision is kept by an activator after no route names it: longer than any node goes by
+/// an old route.
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(30);
 
 /// How far a pod's leave-taking has come.
@@ -25,7 +26,8 @@ pub(crate) enum LeaveTaking {
     Gone,
 }
 
-/// The `count` pods whose end disturbs least: those that serve nobody first, then the least loaded; names break ties.
+/// The `count` pods whose end disturbs least: those that serve nobody first, then the least loaded; names
+/// break ties.
 pub(crate) fn end_first<'a>(
     pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>,
     count: usize,

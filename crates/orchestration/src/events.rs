@@ -14,13 +14,14 @@ use crate::assignments::Urgency;
 use crate::facts::PlatformFact;
 use crate::orders::PlatformOrder;
 
-/// One link, from the command that opens it to the one that closes it; never given to another. A late word of a closed one is recognised by it.
+/// One link, from the command that opens it to the one that closes it; never given to another. A late word of
+/// a closed one is recognised by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u64);
 
 /// Something happened.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum ControlEvent {
     /// The platform told a fact.
     Platform(PlatformFact),
     /// A queue-proxy said something. Its hello comes first, and is from the pod that was dialled.
@@ -37,7 +38,7 @@ pub enum Event {
         /// What.
         word: ActivatorWord,
     },
-    /// What a round of questions brought ([`Command::AskMetrics`]).
+    /// What a round of questions brought ([`ControlCommand::AskMetrics`]).
     MetricsAnswered {
         /// Of which revision.
         revision: RevisionName,
@@ -68,7 +69,7 @@ pub enum LinkNews {
 
 /// What must be done. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum ControlCommand {
     /// Keep a link to somebody, from now on.
     OpenLink {
         /// By which it is known.
@@ -129,7 +130,7 @@ pub enum Command {
         buckets: BTreeSet<Bucket>,
     },
     /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
-    /// [`Event::MetricsAnswered`].
+    /// [`ControlEvent::MetricsAnswered`].
     AskMetrics {
         /// Of which revision.
         revision: RevisionName,

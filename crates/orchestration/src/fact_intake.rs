@@ -1,4 +1,5 @@
-//! What the platform says. State, not edges: each fact replaces what was known, and one about a stranger is ignored.
+//! What the platform says. State, not edges: each fact replaces what was known, and one about a stranger is
+//! ignored.
 
 mod order_endings;
 
@@ -10,10 +11,10 @@ use vocabulary::{
     Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
 };
 
-use crate::events::{Command, LinkId, Peer, Priority, Unassignment};
+use crate::events::{ControlCommand, LinkId, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
-use crate::links::{LinkEnd, Opening};
-use crate::readiness::Connection;
+use crate::links::{LinkEnd, LinkOpening};
+use crate::readiness::LinkCondition;
 use crate::registry::{PodLink, PodRecord, RevisionRecord};
 use crate::state::{ControlState, Deadline, RemovedRevision};
 
@@ -33,7 +34,8 @@ impl FactIntake<'_> {
                 let wanted = facts.wanted;
                 self.revision_changed(facts, wanted);
             }
-            PlatformFact::RevisionRemoved(name) => self.revision_removed(&name),
+            PlatformFact::RevisionRemoved(name) => self.revision_removed(&name, Unassignment::Removed),
+            PlatformFact::RevisionGivenBack(name) => self.revision_removed(&name, Unassignment::Forgotten),
             PlatformFact::PodsChanged { revision, pods } => self.pods_changed(&revision, pods),
             PlatformFact::PodFailed { revision, failure } => {
                 if let Some(id) = self.state.registry.revision_id(&revision)
@@ -88,22 +90,27 @@ impl FactIntake<'_> {
         }
     }
 
-    /// The settings of a revision; the same value as before if nothing changed, since thousands may share a change of the cluster's.
+    /// The settings of a revision; the same value as before if nothing changed, since thousands may share a
+    /// change of the cluster's.
     fn resolve(&self, facts: &RevisionFacts) -> Arc<ScalingSpec> {
         let config = &self.state.config;
         let spec = facts.settings.resolve(config, facts.container_concurrency, facts.progress_deadline);
+        let spec = spec.with_floor(facts.floor);
         match self.state.registry.named(&facts.name) {
             Some((_, revision)) if *revision.spec == spec => Arc::clone(&revision.spec),
             Some(_) | None => Arc::new(spec),
         }
     }
 
-    /// Entrances that a revision has no more are released once nobody listens there; what is used again is nobody else's.
+    /// Entrances that a revision has no more are released once nobody listens there; what is used again is
+    /// nobody else's.
     fn entrances_changed(&mut self, id: RevisionId, before: &BTreeSet<Entrance>) {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         let present = record.entrances();
         record.former_entrances.retain(|entrance, _| !present.contains(entrance));
         let name = record.facts.name.clone();
+        // A revision that was removed and is made again under its name: what is still to be released of the
+        // first must not take an entrance from the second.
         if let Some(removed) = self.state.removed.get_mut(&name) {
             removed.entrances.retain(|entrance| !present.contains(entrance));
         }
@@ -123,10 +130,10 @@ impl FactIntake<'_> {
         let (spec, wanted, origin) = (Arc::clone(&record.spec), record.wanted, record.facts.origin);
         let found = record.route.written.as_ref().map(|route| route.routing);
         let pods = record.pod_facts();
-        if self.state.opening != Opening::Nobody {
-            // Another owner may have told whoever is linked; those that link later say what they know.
-            self.state.activators.all_may_know(id);
-        }
+        // Another owner may have told whoever is linked (as they are to a standby, too), and what they said
+        // then is old; those that link later say what they know.
+        self.state.activators.all_may_know(id);
+        // First, for the multiscaler passes over whatever it hears of a revision that it does not know.
         self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
         if let Some(routing) = found {
             self.routing_found(id, routing);
@@ -135,46 +142,51 @@ impl FactIntake<'_> {
             self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
         }
         self.state.tell_pods_their_settings(id);
-        if self.state.opening == Opening::Everybody {
+        if self.state.opening == LinkOpening::Everybody {
             self.link_pods(id);
         }
         self.state.touched.insert(id);
     }
 
-    fn revision_removed(&mut self, name: &RevisionName) {
+    /// `how` says what becomes of what waits for it.
+    fn revision_removed(&mut self, name: &RevisionName, how: Unassignment) {
         let Some((id, record)) = self.state.registry.remove_revision(name) else { return };
         for pod in record.pods.values() {
             self.end_pod_link(pod);
         }
         if let Some(epoch) = record.epoch {
             let version = self.state.next_version(epoch);
-            let known_to = self.unassign_everywhere(id, &record, version);
+            let known_to = self.unassign_everywhere(id, &record, (version, how));
             let mut entrances = record.entrances();
             entrances.extend(record.former_entrances.into_keys());
-            let removed = RemovedRevision { version, entrances, known_to };
+            // Under its name from here on: its number may be given to another revision before everybody has
+            // acknowledged.
+            let removed = RemovedRevision { version, how, entrances, known_to };
             self.state.removed.insert(name.clone(), removed);
             self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
         }
+        // Only now: what activators hold of it has just said who must be told that it is gone.
         self.state.activators.forget_revision(id);
         self.forget_number(id);
     }
 
-    /// Tells every activator that knows a revision that it is gone; returns who they are.
+    /// Tells every activator that may know a revision that it is gone; returns who they are.
     fn unassign_everywhere(
         &mut self,
         id: RevisionId,
         record: &RevisionRecord,
-        version: vocabulary::Version,
+        (version, how): (vocabulary::Version, Unassignment),
     ) -> BTreeSet<ReplicaId> {
         let mut known_to = BTreeSet::new();
         for (activator, known) in self.state.activators.iter() {
-            if known.holdings.contains_key(&id) {
+            // One that was never heard may know it from an owner before us.
+            if known.holdings.contains_key(&id) || known.boot.is_none() {
                 known_to.insert(activator);
-                self.state.commands.push_back(Command::Unassign {
+                self.state.commands.push_back(ControlCommand::Unassign {
                     activator: known.link,
                     revision: record.facts.name.clone(),
                     version,
-                    how: Unassignment::Removed,
+                    how,
                 });
             }
         }
@@ -197,6 +209,7 @@ impl FactIntake<'_> {
         let departing: Vec<(PodId, vocabulary::Departure)> = self.departures(id);
         for (pod, gone) in self.state.registry.put_pods(id, pods) {
             self.end_pod_link(&gone);
+            // Its number may soon be another pod's, which this one's deadlines must not end.
             self.state.deadlines.retain(|(_, deadline)| match *deadline {
                 Deadline::Release(_, of) | Deadline::Refusal(_, of) => of != pod,
                 Deadline::Forget(..) => true,
@@ -208,7 +221,7 @@ impl FactIntake<'_> {
         }
         let pods = record.pod_facts();
         self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
-        if self.state.opening == Opening::Everybody {
+        if self.state.opening == LinkOpening::Everybody {
             self.link_pods(id);
         }
         let after = self.departures(id);
@@ -247,7 +260,8 @@ impl FactIntake<'_> {
         let (name, address, departure) = (record.facts.name.clone(), record.facts.link, record.departure());
         let former = record.link.take();
         let was_up = record.is_linked();
-        record.heard.connection = Connection::Down;
+        record.heard.connection = LinkCondition::Down;
+        // Closed before another is opened: a late word of the pod's former life is then nobody's.
         if let Some(former) = former {
             self.state.end_link(former.id);
         }
@@ -255,11 +269,12 @@ impl FactIntake<'_> {
             let settings = self.state.first_settings(id, departure);
             let link = self.state.links.open(LinkEnd::Pod(id, pod));
             let peer = Peer::Pod { name, settings };
-            self.state.commands.push_back(Command::OpenLink { link, peer, address, priority });
+            self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
             if let Some(record) = self.state.registry.pod_mut(id, pod) {
                 record.link = Some(PodLink { id: link, address });
             }
         }
+        // A link that we close ourselves is not reported as lost.
         if was_up {
             self.state.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, self.now);
             self.state.tell_pod(id, pod, self.now);
@@ -287,6 +302,7 @@ impl FactIntake<'_> {
             self.state.deadlines.retain(
                 |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
             );
+            // Who is gone acknowledges nothing any more, and entrances must not wait for it for ever.
             for removed in self.state.removed.values_mut() {
                 removed.known_to.remove(&gone);
             }
@@ -321,7 +337,7 @@ impl FactIntake<'_> {
         let link = self.state.links.open(LinkEnd::Activator(id));
         let (peer, address) = (Peer::Activator { name: facts.name.clone() }, facts.link);
         let priority = Priority::Activator;
-        self.state.commands.push_back(Command::OpenLink { link, peer, address, priority });
+        self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
         self.state.activators.put(id, facts, link);
     }
 
@@ -329,9 +345,7 @@ impl FactIntake<'_> {
         let Some(id) = self.state.registry.revision_id(name) else { return };
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         let routing = route.routing;
-        if record.route.ordered.is_none() {
-            record.route.written = Some(route);
-        }
+        record.route.note_found(route);
         if record.epoch.is_some() {
             self.routing_found(id, routing);
         }
@@ -357,6 +371,8 @@ impl FactIntake<'_> {
         for id in all {
             let Some(record) = self.state.registry.revisions.get(&id) else { continue };
             let epoch = self.state.ownership.epoch_of(&record.facts.name);
+            // Another epoch means that the bucket may have been another's in between, and its decisions are
+            // not known here: given up and taken over in one go.
             if record.epoch.is_some() && record.epoch != epoch {
                 self.give_up(id);
             }
@@ -367,8 +383,12 @@ impl FactIntake<'_> {
             }
         }
         let ownership = &self.state.ownership;
+        // Whoever has the bucket now gives the order that releases an entrance; ours would have no right any
+        // more.
         self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
         let mut present = ownership.epochs.iter();
+        // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
+        // to say.
         if present.any(|(bucket, epoch)| former.epochs.get(bucket) != Some(epoch)) {
             self.relink_activators();
         } else {
@@ -376,8 +396,8 @@ impl FactIntake<'_> {
         }
     }
 
-    /// Who takes over a bucket must hear what each activator holds of it, measured of it and was told of it. A hello says all that, and those that have
-    /// said theirs say it again on a new link.
+    /// Who takes over a bucket must hear what each activator holds of it, measured of it and was told of it.
+    /// A hello says all that, and those that have said theirs say it again on a new link.
     fn relink_activators(&mut self) {
         let told = self.state.activators.iter().filter(|(_, record)| record.is_told());
         let told: Vec<(ReplicaId, ActivatorFacts, LinkId)> =
@@ -402,10 +422,12 @@ impl FactIntake<'_> {
     /// A revision is another owner's from now on: what we know stays, what we decided does not.
     fn give_up(&mut self, id: RevisionId) {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        // The outcome of our last order will not be heard any more, so it is taken for written until a route
+        // is found.
         let written = record.route.latest().cloned();
         let links: Vec<_> = record.pods.values().filter_map(|pod| pod.link).collect();
         for pod in record.pods.values_mut() {
-            pod.heard.connection = Connection::Down;
+            pod.heard.connection = LinkCondition::Down;
         }
         record.give_up();
         record.route.written = written;

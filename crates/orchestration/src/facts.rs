@@ -1,4 +1,5 @@
-//! What a platform tells. State, not edges: each fact says what is, whole, and one about a stranger is ignored.
+//! What a platform tells. State, not edges: each fact says what is, whole, and one about a stranger is
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,7 +19,8 @@ use crate::orders::{OrderId, OrderOutcome};
 pub enum PlatformFact {
     /// `config-autoscaler` as it now applies.
     ConfigChanged(Arc<ClusterConfig>),
-    /// What is wrong with a thing as it was written; the last good one stays. An empty list: all is well again.
+    /// What is wrong with a thing as it was written; the last good one stays. An empty list: all is well
+    /// again.
     ProblemsChanged {
         /// With what.
         about: Subject,
@@ -31,6 +33,9 @@ pub enum PlatformFact {
     RevisionChanged(Arc<RevisionFacts>),
     /// A revision is gone, with all its pods.
     RevisionRemoved(RevisionName),
+    /// Others serve a revision from now on, and its pods go on: what waits for it is still served, and then
+    /// it is forgotten.
+    RevisionGivenBack(RevisionName),
     /// The pods of a revision, all of them.
     PodsChanged {
         /// Whose.
@@ -95,10 +100,17 @@ pub struct RevisionFacts {
     pub entrances: Vec<Entrance>,
     /// Where a person's browser reaches it, if the platform knows.
     pub url: Option<String>,
-    /// Proves to its queue-proxies that a request comes from an activator; newest first. Outlives the autoscaler.
+    /// Prove to its queue-proxies that a request comes from an activator: the first is sent, all are taken.
+    /// They outlive the autoscaler.
     pub hop_keys: Vec<HopKey>,
     /// The platform's replica count.
     pub wanted: PodCount,
+    /// The least count, whatever the settings say: the platform knows of clients that only pods serve. Zero
+    /// for none.
+    pub floor: PodCount,
+    /// Why no request should wait for a pod, for people, while none is ready (`"paused"`); `None` while a
+    /// wait may help.
+    pub hold: Option<String>,
     /// Whether it had a life before: pods that were ready, or a count that somebody gave it.
     pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
@@ -142,8 +154,8 @@ impl RevisionFacts {
     }
 }
 
-/// By which an activator knows whose a request is. The platform allocates them and may give one to another revision only after
-/// [`crate::Order::ReleaseEntrance`].
+/// By which an activator knows whose a request is. The platform allocates them and may give one to another
+/// revision only after [`crate::Order::ReleaseEntrance`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entrance {
     /// The request's host: lower case, without port.
@@ -175,9 +187,11 @@ pub struct PodFacts {
     pub outdated: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").
     pub trouble: Option<String>,
-    /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait may help.
+    /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait
+    /// may help.
     pub hold: Option<String>,
-    /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`, …).
+    /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`,
+    /// …).
     pub details: BTreeMap<String, String>,
 }
 
@@ -222,6 +236,7 @@ pub enum ActivatorLife {
 pub struct RouteInForce {
     /// Which side.
     pub routing: Routing,
-    /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their names.
+    /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their
+    /// names.
     pub activators: Vec<ReplicaName>,
 }

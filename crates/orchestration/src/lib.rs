@@ -1,11 +1,14 @@
 //! Who must know what, and who does?
 //!
-//! [`Orchestrator`] holds everything that the control loop knows: revisions, pods and activators as a platform states them ([`PlatformFact`]) and
-//! as their links describe them ([`Event`]), what each activator was told and has acknowledged, which buckets are ours, and the multiscaler,
-//! which says how many pods there should be. Out come [`Command`]s: links to open, assignments and settings to send, orders to the platform.
+//! [`Orchestrator`] holds everything that the control loop knows: revisions, pods and activators as a
+//! platform states them ([`PlatformFact`]) and as their links describe them ([`ControlEvent`]), what each
+//! activator was told and has acknowledged, which buckets are ours, and the multiscaler, which says how many
+//! pods there should be. Out come [`ControlCommand`]s: links to open, assignments and settings to send,
+//! orders to the platform.
 //!
-//! No handle of a link or a platform is in here, no clock and no chance, so that a test can walk through a day of restarts, stalls and changes of
-//! owner in a millisecond. Left outside on purpose: how a link is dialled, and how fast frames may follow each other.
+//! No handle of a link or a platform is in here, no clock and no chance, so that a test can walk through a
+//! day of restarts, stalls and changes of owner in a millisecond. Left outside on purpose: how a link is
+//! dialled, and how fast frames may follow each other.
 //!
 //! ```text
 //!   facts, words ──► intake ──► registry, activators ──► settlement ──► commands
@@ -36,14 +39,14 @@ mod view;
 mod word_intake;
 
 pub use assignments::Urgency;
-pub use events::{Command, Event, LinkId, LinkNews, Peer, Priority, Unassignment};
+pub use events::{ControlCommand, ControlEvent, LinkId, LinkNews, Peer, Priority, Unassignment};
 pub use facts::{
     ActivatorFacts, ActivatorLife, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     RevisionFacts, RouteInForce, Subject,
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
 pub use orders::{Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};
-pub use view::{PodView, RevisionView};
+pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]
 mod tests;

@@ -41,8 +41,9 @@ impl LinkTable {
 
 /// Whose links may be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Opening {
-    /// Nobody hears of a decision: the platform has not said everything yet, and what we do not name activators would retire.
+pub(crate) enum LinkOpening {
+    /// Nobody hears of a decision: the platform has not said everything yet, and what we do not name
+    /// activators would retire.
     #[default]
     Nobody,
     /// Activators', until they have spoken or the time has passed: they know which routes are in force.

@@ -7,22 +7,22 @@ use std::time::Duration;
 use scaling::{ClusterConfig, RevisionStatus};
 use vocabulary::{RevisionId, RevisionName, Timestamp};
 
-use crate::events::{Command, Event};
+use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
-use crate::links::Opening;
+use crate::links::LinkOpening;
 use crate::settlement::Settlement;
 use crate::state::ControlState;
-use crate::view::RevisionView;
+use crate::view::{self, LinkTally, RevisionView};
 use crate::word_intake::WordIntake;
 
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
 const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
 
 /// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all
-/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back within
-/// a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too, for the case
-/// that nobody decides.
+/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back
+/// within a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too,
+/// for the case that nobody decides.
 pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// What an orchestrator knows before it knows anything.
@@ -63,58 +63,68 @@ impl Orchestrator {
         Self { state: ControlState::new(settings) }
     }
 
-    /// Takes in what happened. Some of what follows is done by [`Orchestrator::advance`], for which [`Orchestrator::next_deadline`] asks at once: so
-    /// events that come together are answered together.
-    pub fn handle(&mut self, event: Event, now: Timestamp) {
+    /// Takes in what happened. Some of what follows is done by [`Orchestrator::advance`], for which
+    /// [`Orchestrator::next_deadline`] asks at once: so events that come together are answered together.
+    pub fn handle(&mut self, event: ControlEvent, now: Timestamp) {
         let state = &mut self.state;
         match event {
-            Event::Platform(fact) => FactIntake { state, now }.take(fact),
-            Event::PodSpoke { link, word } => WordIntake { state, now }.pod_spoke(link, word),
-            Event::ActivatorSpoke { link, word } => WordIntake { state, now }.activator_spoke(link, word),
-            Event::MetricsAnswered { revision, round, answers } => {
+            ControlEvent::Platform(fact) => FactIntake { state, now }.take(fact),
+            ControlEvent::PodSpoke { link, word } => WordIntake { state, now }.pod_spoke(link, word),
+            ControlEvent::ActivatorSpoke { link, word } => {
+                WordIntake { state, now }.activator_spoke(link, word);
+            }
+            ControlEvent::MetricsAnswered { revision, round, answers } => {
                 if let Some(revision) = state.registry.revision_id(&revision) {
                     state.tell(scaling::Event::MetricsAnswered { revision, round, answers }, now);
                 }
             }
-            Event::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
+            ControlEvent::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
         }
     }
 
     /// Does what is due at `now`: decisions, links that may be opened, assignments that changed, releases.
     pub fn advance(&mut self, now: Timestamp) {
+        // Decisions first: what they change for activators is then told by the settlement below, not by the
+        // next one.
         if self.state.multiscaler.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.state.multiscaler.advance(now);
             self.state.perform_commands();
         }
         self.open_when_due(now);
         let mut settlement = Settlement { state: &mut self.state, now };
+        // A deadline may change what activators hear (a pod has refused its link for long), so it comes
+        // before that is sent.
         settlement.keep_deadlines();
         // Before the platform has said everything, what we do not name activators would retire.
-        if settlement.state.opening != Opening::Nobody {
+        if settlement.state.opening != LinkOpening::Nobody {
             settlement.settle();
         }
     }
 
     /// The next command, if any.
-    pub fn next_command(&mut self) -> Option<Command> {
+    pub fn next_command(&mut self) -> Option<ControlCommand> {
         self.state.commands.pop_front()
     }
 
     /// When [`Orchestrator::advance`] must be called at the latest; `None` if nothing is planned.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
+        // The last acknowledgement of a removal touches no revision, for there is none any more: without the
+        // fourth condition nobody would come back to release its entrances.
         let is_unsettled = !state.touched.is_empty()
             || !state.proven.is_empty()
             || !state.unsynced.is_empty()
             || state.removed.values().any(|removed| removed.known_to.is_empty());
         let opening = match state.opening {
-            Opening::Nobody => self.may_open().then_some(Timestamp::ZERO),
-            Opening::Activators { until } => {
+            LinkOpening::Nobody => self.may_open().then_some(Timestamp::ZERO),
+            LinkOpening::Activators { until } => {
                 Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
             }
-            Opening::Everybody => None,
+            LinkOpening::Everybody => None,
         };
-        let unsettled = (is_unsettled && state.opening != Opening::Nobody).then_some(Timestamp::ZERO);
+        // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
+        // that do nothing.
+        let unsettled = (is_unsettled && state.opening != LinkOpening::Nobody).then_some(Timestamp::ZERO);
         let due = state.deadlines.first().map(|&(at, _)| at);
         [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
     }
@@ -132,6 +142,11 @@ impl Orchestrator {
         revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, state, now))
     }
 
+    /// Links to activators, and to pods.
+    pub fn links(&self) -> (LinkTally, LinkTally) {
+        view::links(&self.state)
+    }
+
     /// What applies to all revisions.
     pub fn config(&self) -> &Arc<ClusterConfig> {
         &self.state.config
@@ -142,7 +157,8 @@ impl Orchestrator {
         &self.state.problems
     }
 
-    /// Revisions whose values may have changed since this was last asked, and those whose values change by time alone.
+    /// Revisions whose values may have changed since this was last asked, and those whose values change by
+    /// time alone.
     pub fn take_changed(&mut self, now: Timestamp) -> Vec<(RevisionName, RevisionStatus)> {
         let (registry, multiscaler) = (&self.state.registry, &self.state.multiscaler);
         let mut changed = Vec::new();
@@ -167,16 +183,19 @@ impl Orchestrator {
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
     fn open_when_due(&mut self, now: Timestamp) {
-        if self.state.opening == Opening::Nobody && self.may_open() {
-            self.state.opening = Opening::Activators { until: now + ACTIVATORS_FIRST_MAX };
+        if self.state.opening == LinkOpening::Nobody && self.may_open() {
+            self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
             self.state.touched.extend(self.state.registry.revisions.keys());
         }
-        let Opening::Activators { until } = self.state.opening else { return };
+        let LinkOpening::Activators { until } = self.state.opening else { return };
+        // The settings that a pod is told first say who is in the path. Before an activator has said it they
+        // might name the wrong side, and a pod that serves directly would close its clients' connections.
         if now < until && self.state.activators.is_any_unheard() {
             return;
         }
-        self.state.opening = Opening::Everybody;
+        self.state.opening = LinkOpening::Everybody;
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
+        // Facts about these pods came while no link to a pod might be opened, and are not told again.
         for id in all {
             FactIntake { state: &mut self.state, now }.link_pods(id);
         }

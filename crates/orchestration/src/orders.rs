@@ -54,7 +54,8 @@ pub enum Order {
         revision: RevisionName,
         /// Which side.
         routing: Routing,
-        /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their names.
+        /// The activators: those in the path, or those that stand in while no pod is ready. In the order of
+        /// their names.
         activators: Vec<ReplicaName>,
     },
     /// A leaving pod may be ended.
@@ -71,7 +72,8 @@ pub enum Order {
         /// Which.
         entrance: Entrance,
     },
-    /// What a pod said on its link. A platform without probes of its own goes by this in rollouts and back-offs.
+    /// What a pod said on its link. A platform without probes of its own goes by this in rollouts and
+    /// back-offs.
     NotePodState {
         /// Which pod.
         pod: PodName,
@@ -91,7 +93,8 @@ pub enum Order {
     },
 }
 
-/// What an order is about: of two about the same, the later one replaces the other. States of pods come first, so that what follows goes by them.
+/// What an order is about: of two about the same, the later one replaces the other. States of pods come
+/// first, so that what follows goes by them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Errand {
     /// The state of a pod.

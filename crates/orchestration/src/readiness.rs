@@ -1,7 +1,8 @@
 //! Is a pod ready? The one answer, for decisions, assignments and people alike.
 //!
-//! Its way out comes first, then its own word on its link, then the platform's. A lost link changes nothing: the pod serves on. But a pod whose link stood
-//! and where nobody listens now is being restarted: it is not ready until it says so again, or, after a while, until the platform does.
+//! Its way out comes first, then its own word on its link, then the platform's. A lost link changes nothing:
+//! the pod serves on. But a pod whose link stood and where nobody listens now is being restarted: it is not
+//! ready until it says so again, or, after a while, until the platform does.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub(crate) struct HeardOfPod {
     pub(crate) state: Option<PodState>,
     /// Why it is not ready, in its own words.
     pub(crate) detail: String,
-    pub(crate) connection: Connection,
+    pub(crate) connection: LinkCondition,
     /// The limit it was started with; 0 means none.
     pub(crate) container_concurrency: Option<u32>,
     /// Its last full second.
@@ -33,7 +34,7 @@ pub(crate) struct HeardOfPod {
 
 /// How a pod's link is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Connection {
+pub(crate) enum LinkCondition {
     /// There is none, and that says nothing.
     #[default]
     Down,
@@ -52,12 +53,15 @@ pub(crate) fn pod_state(facts: &PodFacts, heard: &HeardOfPod) -> PodState {
     }
     let said = heard.state.unwrap_or(PodState::Unheard);
     match (heard.connection, facts.platform_ready) {
-        (Connection::Up, _) if said != PodState::Unheard => said,
-        (Connection::Refused, _)
-        | (Connection::RefusedLong, None)
-        | (Connection::Up | Connection::Down | Connection::RefusedLong, Some(false)) => PodState::Unready,
-        (Connection::Up | Connection::Down | Connection::RefusedLong, Some(true)) => PodState::Ready,
-        (Connection::Up | Connection::Down, None) => said,
+        (LinkCondition::Up, _) if said != PodState::Unheard => said,
+        (LinkCondition::Refused, _)
+        | (LinkCondition::RefusedLong, None)
+        | (LinkCondition::Up | LinkCondition::Down | LinkCondition::RefusedLong, Some(false)) => {
+            PodState::Unready
+        }
+        // Not what the pod said last: without a link that is old, and a platform that probes knows better.
+        (LinkCondition::Up | LinkCondition::Down | LinkCondition::RefusedLong, Some(true)) => PodState::Ready,
+        (LinkCondition::Up | LinkCondition::Down, None) => said,
     }
 }
 
@@ -82,21 +86,23 @@ pub(crate) fn waiting_for<'a>(
     }
 }
 
-/// Why no request should wait, if the platform says so of every pod that stays and none is usable. A revision without pods holds nobody: the request that
-/// makes it start one deserves the attempt.
+/// Why no request should wait, if the platform says so of every pod that stays and none is usable. A revision
+/// without pods holds nobody: the request that makes it start one deserves the attempt.
 pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>) -> Option<String> {
     let mut first = None;
     for (pod, heard) in pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining) {
         if pod_state(pod, heard) == PodState::Ready {
             return None;
         }
+        // One pod that may still get ready is worth waiting for, whatever is said of the others.
         let why = pod.hold.as_ref()?;
         first.get_or_insert(why);
     }
     first.cloned()
 }
 
-/// Why a pod is in trouble or not ready, for people: the platform's word, then its own, then that of its link.
+/// Why a pod is in trouble or not ready, for people: the platform's word, then its own, then that of its
+/// link.
 pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod) -> Option<String> {
     let own =
         (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());

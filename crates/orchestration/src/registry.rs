@@ -13,10 +13,11 @@ use vocabulary::{
 use crate::departures::{LeaveTaking, end_first};
 use crate::events::LinkId;
 use crate::facts::{Entrance, PodFacts, PodFailure, RevisionFacts};
-use crate::readiness::{Connection, HeardOfPod, pod_state};
+use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 use crate::route::RouteRecord;
 
-/// How long an activator's word on its oldest request is news: as long as a pod may be silent before it counts as unheard.
+/// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
+/// counts as unheard.
 const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
 
 /// All revisions and pods.
@@ -62,8 +63,8 @@ pub(crate) struct RevisionRecord {
     pub(crate) former_entrances: BTreeMap<Entrance, Version>,
     /// How long the oldest request had waited at each activator, and when that was said.
     pub(crate) oldest_waits: BTreeMap<ReplicaId, (Duration, Timestamp)>,
-    /// Why the platform does not do as it was told.
-    pub(crate) order_trouble: Option<String>,
+    /// Why the platform does not scale it as it was told.
+    pub(crate) scale_trouble: Option<String>,
     /// How a pod of it failed last.
     pub(crate) last_failure: Option<PodFailure>,
 }
@@ -128,7 +129,8 @@ impl Registry {
         let mut before = std::mem::take(&mut revision.pods);
         for facts in pods {
             let pod_id = self.pod_ids.intern(&facts.name);
-            // A pod that another revision claims already is a contradiction of the platform's; the first claim stands.
+            // A pod that another revision claims already is a contradiction of the platform's; the first
+            // claim stands.
             if *self.owners.entry(pod_id).or_insert(id) != id {
                 continue;
             }
@@ -174,9 +176,14 @@ impl RevisionRecord {
             route: RouteRecord::default(),
             former_entrances: BTreeMap::new(),
             oldest_waits: BTreeMap::new(),
-            order_trouble: None,
+            scale_trouble: None,
             last_failure: None,
         }
+    }
+
+    /// Why the platform does not do as it was told.
+    pub(crate) fn order_trouble(&self) -> Option<&String> {
+        self.scale_trouble.as_ref().or(self.route.trouble.as_ref())
     }
 
     /// It is not ours any more: what was ordered and told is another owner's affair from now on.
@@ -257,7 +264,7 @@ impl PodRecord {
     }
 
     pub(crate) fn is_linked(&self) -> bool {
-        self.heard.connection == Connection::Up
+        self.heard.connection == LinkCondition::Up
     }
 
     /// What the multiscaler hears of it. One that is to leave counts as leaving, whatever it still does.
@@ -269,6 +276,8 @@ impl PodRecord {
     /// What its queue-proxy is told of its end.
     pub(crate) fn departure(&self) -> Departure {
         match (self.leave, self.facts.ends_in) {
+            // `LeaveTaking::Released` is not enough: the platform was told, but a route may name the pod for
+            // a while.
             (LeaveTaking::Gone, _) => Departure::Released,
             (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, Some(within)) => {
                 Departure::Leaving { within }

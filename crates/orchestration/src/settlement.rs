@@ -1,6 +1,8 @@
-//! What follows from everything that was taken in since the last time: assignments, routes, pods and entrances that are let go.
+//! What follows from everything that was taken in since the last time: assignments, routes, pods and
+//! entrances that are let go.
 //!
-//! It runs once for however many facts and words came together, so that a thousand of them about one revision cost one assignment.
+//! It runs once for however many facts and words came together, so that a thousand of them about one revision
+//! cost one assignment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +16,12 @@ use vocabulary::{
 use crate::activators::{HoldingState, Reach};
 use crate::assignments::{self, Urgency};
 use crate::departures::{FORGET_AFTER, LeaveTaking};
-use crate::events::{Command, Unassignment};
+use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
 use crate::orchestrator::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
-use crate::readiness::Connection;
+use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
 use crate::state::{ControlState, Deadline};
@@ -32,12 +34,15 @@ pub(crate) struct Settlement<'a> {
 }
 
 impl Settlement<'_> {
-    /// Brings everything up to date that was touched, then tells everything to those activators that have just said hello.
+    /// Brings everything up to date that was touched, then tells everything to those activators that have
+    /// just said hello.
     pub(crate) fn settle(&mut self) {
-        // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once more.
+        // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once
+        // more.
         loop {
             if let Some(id) = self.state.touched.pop_first() {
                 self.state.changed.insert(id);
+                // In this order: a pod that leaves waits for the version that says so, which is made here.
                 self.reassign(id);
                 self.follow_up(id);
             } else if let Some(id) = self.state.proven.pop_first() {
@@ -46,6 +51,8 @@ impl Settlement<'_> {
                 break;
             }
         }
+        // Last, so that a sync carries what was just rebuilt; until theirs these activators are told nothing
+        // else.
         while let Some(activator) = self.state.unsynced.pop_first() {
             self.sync(activator);
         }
@@ -70,9 +77,9 @@ impl Settlement<'_> {
 
     fn end_refusal(&mut self, revision: RevisionId, pod: PodId) {
         if let Some(record) = self.state.registry.pod_mut(revision, pod)
-            && record.heard.connection == Connection::Refused
+            && record.heard.connection == LinkCondition::Refused
         {
-            record.heard.connection = Connection::RefusedLong;
+            record.heard.connection = LinkCondition::RefusedLong;
             self.state.tell_pod(revision, pod, self.now);
         }
     }
@@ -82,13 +89,16 @@ impl Settlement<'_> {
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
         let Some(epoch) = record.epoch else { return };
         let members = self.members(record);
-        let mut next = assignments::assignment(record);
+        let mut next = assignments::assignment(record, &self.state.config);
+        // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let urgency = self.revise(id, record, &members, &next);
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         record.members.clone_from(&members);
         if urgency.is_some() {
             let version = self.state.versions.next(epoch);
+            // Kept from version to version: else the path would have to be proven anew whenever a pod comes
+            // or goes.
             record.through_since = match next.routing {
                 Routing::Direct => None,
                 Routing::ThroughActivator => record.through_since.or(Some(version)),
@@ -137,7 +147,8 @@ impl Settlement<'_> {
             })
         });
         let standing = (standing && previous.is_some()).then_some(Urgency::Soon);
-        // What one hears that forgot the revision must be newer than the word to do so.
+        // To one that forgot the revision nothing may be sent that is older than the word to forget it:
+        // versions only grow.
         let is_overtaken = previous.is_some_and(|previous| record.forgotten > Some(previous.version))
             && (members.iter().filter_map(|&member| self.state.activators.get(member)))
                 .any(|known| !known.holdings.contains_key(&id));
@@ -158,6 +169,7 @@ impl Settlement<'_> {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let known = record.holdings.get(&id).map(|holding| holding.standing);
         let Some(standing) = standing_to_tell(is_member, known) else { return };
+        // Without news the word to forget stands; being told again would take it back for nothing.
         if matches!(known, Some(HoldingState::Forgetting { .. })) && !is_member && news.is_none() {
             return;
         }
@@ -173,10 +185,11 @@ impl Settlement<'_> {
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
         let assignment = part(whole, &revision.members, activator, standing);
-        self.state.commands.push_back(Command::Assign { activator: link, assignment, urgency });
+        self.state.commands.push_back(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
-    /// Tells an activator everything that it must know, within our buckets, and repeats what it is to know no more.
+    /// Tells an activator everything that it must know, within our buckets, and repeats what it is to know no
+    /// more.
     fn sync(&mut self, activator: ReplicaId) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let (mut assignments, mut forgotten) = (Vec::new(), Vec::new());
@@ -197,21 +210,26 @@ impl Settlement<'_> {
         let removed = self.state.removed.iter().filter(|(name, removed)| {
             removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
         });
-        forgotten
-            .extend(removed.map(|(name, removed)| (name.clone(), removed.version, Unassignment::Removed)));
+        forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
         record.reach = Reach::Synced;
         let (activator, ownership) = (record.link, self.state.ownership.clone());
-        self.state.commands.push_back(Command::Sync { activator, ownership, assignments });
+        self.state.commands.push_back(ControlCommand::Sync { activator, ownership, assignments });
+        // What a sync does not name is only retired. That it may be dropped has to be said, and the word may
+        // have been lost with the former link.
         for (revision, version, how) in forgotten {
-            self.state.commands.push_back(Command::Unassign { activator, revision, version, how });
+            self.state.commands.push_back(ControlCommand::Unassign { activator, revision, version, how });
         }
     }
 
-    /// What acknowledgements allow: pods may end, activators may forget, entrances may be given away, and the path may be proven.
+    /// What acknowledgements allow: pods may end, activators may forget, entrances may be given away, and the
+    /// path may be proven.
     fn follow_up(&mut self, id: RevisionId) {
+        // Releases begin before they are granted: where no activator can send to the pod, one pass does both.
         self.await_releases(id);
         self.release_acknowledged(id);
         self.release_entrances(id);
+        // The route before what goes by it: whom the new route names does not forget, and a path whose route
+        // is about to change is not proven.
         self.order_route(id);
         self.plan_forgetting(id);
         self.tell_path(id);
@@ -225,6 +243,8 @@ impl Settlement<'_> {
         for (&pod, record) in &mut revision.pods {
             match (record.facts.leaving, record.leave) {
                 (true, LeaveTaking::None) => {
+                    // The assignment was rebuilt before this, so whoever acts upon its version picks the pod
+                    // no more.
                     let at_the_latest = self.now + release_after;
                     record.leave = LeaveTaking::Announced { version, at_the_latest };
                     self.state.deadlines.insert((at_the_latest, Deadline::Release(id, pod)));
@@ -261,6 +281,8 @@ impl Settlement<'_> {
         let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
         let name = revision.facts.name.clone();
         let Some(record) = revision.pods.get_mut(&pod) else { return };
+        // The acknowledgement and the deadline may both come; whichever is first releases the pod, and the
+        // other finds it so.
         let LeaveTaking::Announced { at_the_latest, .. } = record.leave else { return };
         record.leave = LeaveTaking::Released;
         let pod_name = record.facts.name.clone();
@@ -323,7 +345,7 @@ impl Settlement<'_> {
         };
         let given = self.state.order(&name, order, Purpose::Route(id));
         if let (Some(order), Some(revision)) = (given, self.state.registry.revisions.get_mut(&id)) {
-            revision.route.ordered = Some((order, route));
+            revision.route.order(order, route);
         }
     }
 
@@ -334,6 +356,8 @@ impl Settlement<'_> {
             let is_named = revision.route.may_name(&record.facts.name);
             let Some(holding) = record.holdings.get_mut(&id) else { continue };
             let HoldingState::Emptied { forget_at } = &mut holding.standing else { continue };
+            // While a route names it something may come at any moment, so the wait begins when none does, and
+            // anew if one does again.
             match (is_named, *forget_at) {
                 (true, Some(at)) => {
                     self.state.deadlines.remove(&(at, Deadline::Forget(id, activator)));
@@ -362,11 +386,11 @@ impl Settlement<'_> {
         holding.standing = HoldingState::Forgetting { version };
         revision.forgotten = Some(version);
         let (activator, how) = (record.link, Unassignment::Forgotten);
-        self.state.commands.push_back(Command::Unassign { activator, revision: name, version, how });
+        self.state.commands.push_back(ControlCommand::Unassign { activator, revision: name, version, how });
     }
 
-    /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts upon a version that routes through it, and
-    /// that route is written.
+    /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts
+    /// upon a version that routes through it, and that route is written.
     fn tell_path(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
         if revision.epoch.is_none() {
@@ -400,17 +424,21 @@ impl Settlement<'_> {
                 naming.map(|revision| ownership.bucket_of(&revision.facts.name)).collect();
             let free = owned.iter().map(|&(bucket, _)| bucket).filter(|bucket| !named.contains(bucket));
             let buckets: BTreeSet<Bucket> = free.filter(|bucket| !record.released.contains(bucket)).collect();
+            // Only where it can be heard: what counts as told is told again only after the next hello.
             if record.reach == Reach::Synced && !buckets.is_empty() {
                 record.released.extend(buckets.iter().copied());
-                self.state.commands.push_back(Command::ReleaseActivator { activator: record.link, buckets });
+                self.state
+                    .commands
+                    .push_back(ControlCommand::ReleaseActivator { activator: record.link, buckets });
             }
         }
     }
 }
 
-/// What an activator is told that it is to a revision, given whether it serves it and what it was to it before. `None` if it is told nothing, because it
-/// never knew the revision. One that holds nothing is told on as long as it may be sent something; and one that is about to forget hears of news, for it
-/// may have got something before it heard that it should.
+/// What an activator is told that it is to a revision, given whether it serves it and what it was to it
+/// before. `None` if it is told nothing, because it never knew the revision. One that holds nothing is told
+/// on as long as it may be sent something; and one that is about to forget hears of news, for it may have got
+/// something before it heard that it should.
 fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
     match (is_member, known) {
         (true, _) => Some(HoldingState::Assigned),

@@ -1,7 +1,7 @@
 //! Which pods of a revision are an activator's?
 //!
-//! With several activators each gets a slice of the pods, so that together they do not overfill them. While there is one activator its slice is
-//! everything.
+//! With several activators each gets a slice of the pods, so that together they do not overfill them. While
+//! there is one activator its slice is everything.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The indices, in a sorted list of `pods`, of those that are this activator's: a run of equal length for each, and what is left over one by one
-    /// from the end of the list to the first activators.
+    /// The indices, in a sorted list of `pods`, of those that are this activator's: a run of equal length for
+    /// each, and what is left over one by one from the end of the list to the first activators.
     pub(crate) fn of(self, pods: usize) -> impl Iterator<Item = usize> {
         let (run, extra) = self.run_and_extra(pods);
         run.chain(extra)
@@ -30,6 +30,8 @@ impl Share {
             return (0..pods, None);
         }
         if self.activators > pods {
+            // Some pods are in several slices then: an activator without a pod of its own could only try
+            // those of others.
             let shared = index % pods;
             return (shared..shared + 1, None);
         }

@@ -11,9 +11,9 @@ use vocabulary::{
 
 use crate::activators::Activators;
 use crate::assignments::Versions;
-use crate::events::Command;
+use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
-use crate::links::{LinkTable, Opening};
+use crate::links::{LinkOpening, LinkTable};
 use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
@@ -32,7 +32,7 @@ pub(crate) struct ControlState {
     pub(crate) ownership: Ownership,
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) problems: BTreeMap<Subject, Vec<String>>,
-    pub(crate) opening: Opening,
+    pub(crate) opening: LinkOpening,
     /// Whether the platform has said everything once.
     pub(crate) is_platform_synced: bool,
     /// Revisions whose assignment, route or pods may have to change.
@@ -46,7 +46,7 @@ pub(crate) struct ControlState {
     /// Revisions that are gone, while somebody may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
-    pub(crate) commands: VecDeque<Command>,
+    pub(crate) commands: VecDeque<ControlCommand>,
 }
 
 /// A revision that is gone.
@@ -54,6 +54,8 @@ pub(crate) struct ControlState {
 pub(crate) struct RemovedRevision {
     /// The version that says so.
     pub(crate) version: Version,
+    /// What becomes of what waits for it.
+    pub(crate) how: Unassignment,
     /// To be released once nobody knows it any more.
     pub(crate) entrances: BTreeSet<Entrance>,
     /// Those who may still know it.
@@ -84,7 +86,7 @@ impl ControlState {
             ownership: Ownership::default(),
             config: Arc::default(),
             problems: BTreeMap::new(),
-            opening: Opening::Nobody,
+            opening: LinkOpening::Nobody,
             is_platform_synced: false,
             touched: BTreeSet::new(),
             proven: BTreeSet::new(),
@@ -134,14 +136,15 @@ impl ControlState {
                 scaling::Command::AskMetrics { revision, round, settings } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision = record.facts.name.clone();
-                        self.commands.push_back(Command::AskMetrics { revision, round, settings });
+                        self.commands.push_back(ControlCommand::AskMetrics { revision, round, settings });
                     }
                 }
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();
                         self.changed.insert(revision);
-                        self.commands.push_back(Command::Publish { revision: revision_name, decision });
+                        self.commands
+                            .push_back(ControlCommand::Publish { revision: revision_name, decision });
                     }
                 }
             }
@@ -151,7 +154,8 @@ impl ControlState {
     fn scale(&mut self, id: RevisionId, to: PodCount, because: Arc<scaling::Decision>) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
         let from = std::mem::replace(&mut record.wanted, to);
-        record.order_trouble = None;
+        // It was about a count that nobody asks for any more.
+        record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.victims(to));
         self.touched.insert(id);
         let name = revision.clone();
@@ -177,10 +181,12 @@ impl ControlState {
         purpose: Purpose,
     ) -> Option<OrderId> {
         let bucket = self.ownership.bucket_of(revision);
+        // By the bucket and not by the record: a removed revision has no record, and its entrances are still
+        // to be released.
         let epoch = self.ownership.epoch_of(revision)?;
         let id = self.orders.give(purpose);
         let fence = Fence { bucket, epoch };
-        self.commands.push_back(Command::Order(PlatformOrder { id, fence, what }));
+        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
         Some(id)
     }
 
@@ -212,7 +218,7 @@ impl ControlState {
         for pod in record.pods.values() {
             if let Some(link) = pod.link {
                 let settings = with_departure(&settings, pod.departure());
-                self.commands.push_back(Command::TellPod { pod: link.id, settings });
+                self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
             }
         }
     }
@@ -226,9 +232,10 @@ impl ControlState {
         else {
             return;
         };
+        // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
         let version = self.versions.next(epoch);
         let settings = Arc::new(PodSettings { version, departure, ..PodSettings::clone(settings) });
-        self.commands.push_back(Command::TellPod { pod: link.id, settings });
+        self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
     }
 
     /// The settings that a pod is told first on a new link.
@@ -241,7 +248,7 @@ impl ControlState {
 
     pub(crate) fn end_link(&mut self, link: crate::events::LinkId) {
         self.links.close(link);
-        self.commands.push_back(Command::CloseLink { link });
+        self.commands.push_back(ControlCommand::CloseLink { link });
     }
 
     /// The next version for a revision of ours.

@@ -1,4 +1,5 @@
-//! Which activators serve a revision? As many as it needs, chosen by its name, so that every owner chooses the same (spec kpa §7.11).
+//! Which activators serve a revision? As many as it needs, chosen by its name, so that every owner chooses
+//! the same (spec kpa §7.11).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,8 @@ use vocabulary::fnv1a;
 /// How many slots there are on the ring.
 const UNIVERSE: u64 = 2048;
 
-/// `count` of `names`, which are distinct, for whatever `key` names; all of them if there are no more. In the order of the names.
+/// `count` of `names`, which are distinct, for whatever `key` names; all of them if there are no more. In the
+/// order of the names.
 pub(crate) fn choose<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> BTreeSet<&'a str> {
     if count >= names.len() {
         return names.clone();
@@ -19,6 +21,8 @@ pub(crate) fn choose<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> 
     while chosen.len() < count {
         let first = ring.partition_point(|(slot, _)| *slot < angle);
         let next = (0..ring.len()).map(|offset| ring[(first + offset) % ring.len()].1);
+        // The next one that is free: steps may lead back to where one was chosen, and a step of 0 leads
+        // nowhere.
         let free = next.into_iter().find(|name| !chosen.contains(name));
         chosen.insert(free.expect("fewer are chosen than there are"));
         angle = (angle + step) % UNIVERSE;
@@ -67,7 +71,8 @@ mod tests {
         }
     }
 
-    /// N3, N4, C24 and C25: the last parts of the addresses, how many of them in all, for which revision, and who is chosen as their number grows.
+    /// N3, N4, C24 and C25: the last parts of the addresses, how many of them in all, for which revision, and
+    /// who is chosen as their number grows.
     #[test]
     fn those_that_the_reference_chooses_are_chosen() {
         let rows: [(usize, &str, &[&[&str]]); 4] = [

@@ -1,12 +1,16 @@
-//! The control loop in a made-up world: what it says to whom, event by event, and laws over worlds that chance makes.
+//! The control loop in a made-up world: what it says to whom, event by event, and laws over worlds that
+//! chance makes.
 
 mod activator;
 mod laws;
 mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{Bucket, Epoch, Ownership, PodState, PresentCount, Routing, Slice, Standing};
+use vocabulary::{
+    ActivatorWord, Bucket, Epoch, Ownership, PodState, PresentCount, Routing, Slice, Standing, Version,
+};
 
 use self::world::{World, hello, name, pod};
 use super::*;
@@ -195,6 +199,20 @@ fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
 }
 
 #[test]
+fn a_host_stays_until_whoever_knew_its_revision_before_the_first_word_to_us_has_let_go() {
+    let mut world = World::with_activators(&["a"]);
+    world.acknowledge_all();
+    world.link_of_activator("a", LinkNews::Lost);
+    world.replace_owner(Epoch(2));
+    world.remove();
+    assert_eq!(world.entrances(), [], "nobody has heard of that");
+    world.link("a");
+    assert_eq!(world.entrances(), [], "it has said that it knows it");
+    world.acknowledge_removal("a");
+    assert_eq!(world.entrances(), [Entrance::Host("one".to_owned())]);
+}
+
+#[test]
 fn a_pod_that_refuses_its_link_is_not_ready_until_it_says_so() {
     let mut world = World::with_activators(&["a"]);
     world.pods(&["p"]);
@@ -357,4 +375,106 @@ fn after_a_restart_the_route_in_force_is_left_alone() {
     assert_eq!(world.written, None, "nobody has acknowledged, and yet nothing is rewritten");
     world.acknowledge_all();
     assert_eq!(world.written, None);
+}
+
+/// It is two writes that nobody needs, and for a moment one activator has the requests of all.
+#[test]
+fn after_a_restart_who_serves_stays_in_the_route_until_it_has_been_asked() {
+    let mut world = World::new(0);
+    world.begin_with_route(&["a", "b"], Routing::ThroughActivator);
+    world.acknowledge("a");
+    assert_eq!(world.written, None, "the other one serves as before");
+    world.acknowledge("b");
+    assert_eq!(world.written, None);
+
+    // One that lives no more leaves it, and that it serves again is to be proven then.
+    let mut world = World::new(0);
+    world.begin_with_route(&["a", "b"], Routing::ThroughActivator);
+    world.acknowledge("a");
+    world.life("b", ActivatorLife::NotReady);
+    assert_eq!(world.routed_to(), ["a"]);
+    world.life("b", ActivatorLife::Ready);
+    assert_eq!(world.routed_to(), ["a"], "it may be another process of that name");
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["a", "b"]);
+}
+
+/// It was linked all the time, and each says hello to it once more, one after the other.
+#[test]
+fn a_standby_that_takes_over_keeps_who_serves_until_it_has_been_asked() {
+    for routing in [Routing::ThroughActivator, Routing::Direct] {
+        let mut world = World::new(0);
+        world.pods.insert("p".to_owned(), pod("p"));
+        world.stand_by(&["a", "b"], routing);
+        world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(2))));
+        world.link("a");
+        world.acknowledge("a");
+        assert_eq!(world.written, None, "the other one serves as before");
+        world.link("b");
+        let version = Version { epoch: Epoch(1), counter: 9 };
+        world.activator("b", ActivatorWord::Acknowledged { revision: name(), version });
+        assert_eq!(world.written, None, "that was the former owner's");
+        world.acknowledge("b");
+        assert_eq!(world.written, None);
+    }
+}
+
+#[test]
+fn what_waits_for_a_revision_that_was_given_back_is_served_before_it_is_forgotten() {
+    let mut world = World::with_activators(&["a"]);
+    world.acknowledge_all();
+    world.hold("a", PresentCount { in_flight: 1, waiting: 1 });
+    world.give_back();
+    world.acknowledge_all();
+    assert_eq!(world.told("a").map(|told| told.standing), Some(Standing::Retired));
+    world.empty("a");
+    assert_eq!((world.forgotten("a"), world.told("a")), (1, None));
+    assert_eq!(world.breaches, Vec::<String>::new());
+}
+
+#[test]
+fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
+    let mut world = World::with_activators(&["a"]);
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), []);
+    world.floor = 2;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), [2]);
+    world.pass(Duration::from_secs(300));
+    assert_eq!(world.counts(), [], "nobody asks for it, and it stays");
+}
+
+#[test]
+fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready() {
+    let mut world = World::with_activators(&["a"]);
+    world.held = Some("another one decides".to_owned());
+    world.state_revision();
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("another one decides"));
+    world.held = None;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("paused"));
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), None);
+}
+
+#[test]
+fn activators_hear_at_once_whose_requests_are_not_measured() {
+    let mut world = World::with_activators(&["a"]);
+    let agents = |world: &World| world.told("a").expect("it serves").ignored_user_agents.to_string();
+    assert_eq!(agents(&world), vocabulary::IgnoredUserAgents::default().to_string());
+    let config = |text: &str| {
+        let ignored_user_agents = text.parse().expect("they are visible");
+        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+            ignored_user_agents,
+            ..scaling::ClusterConfig::default()
+        }))
+    };
+    world.fact(config("Prometheus/"));
+    assert_eq!(agents(&world), "Prometheus/");
+    world.state_annotated(&[("ebb.dev/ignore-user-agents", "HAProxy")]);
+    assert_eq!(agents(&world), "HAProxy");
+    world.fact(config("kube-probe/"));
+    assert_eq!(agents(&world), "HAProxy", "a revision's own stand instead");
 }

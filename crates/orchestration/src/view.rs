@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scaling::{Decision, Multiscaler, RevisionStatus, ScalingSpec};
+use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
 use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
 
 use crate::facts::{PodFacts, PodFailure, RevisionFacts};
@@ -25,7 +25,7 @@ pub struct RevisionView<'a> {
 
 /// One pod at one point in time.
 #[derive(Clone, Debug)]
-pub struct PodView<'a> {
+pub struct PodSnapshot<'a> {
     /// As the platform knows it.
     pub facts: &'a PodFacts,
     /// Whether it takes requests.
@@ -40,6 +40,43 @@ pub struct PodView<'a> {
     pub heard_at: Option<Timestamp>,
     /// Why it is in trouble or not ready, for people.
     pub trouble: Option<String>,
+}
+
+/// Links to those of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkTally {
+    /// To how many there should be one.
+    pub expected: usize,
+    /// To whom there is none, by name.
+    pub down: Vec<String>,
+}
+
+impl LinkTally {
+    fn note(&mut self, name: &str, is_up: bool) {
+        self.expected += 1;
+        if !is_up {
+            self.down.push(name.to_owned());
+        }
+    }
+}
+
+/// Links to activators that are not on their way out, and to pods that run and are not either.
+pub(crate) fn links(state: &ControlState) -> (LinkTally, LinkTally) {
+    let (mut activators, mut pods) = (LinkTally::default(), LinkTally::default());
+    for (_, record) in state.activators.iter().filter(|(_, record)| !record.is_leaving()) {
+        activators.note(record.facts.name.as_str(), record.is_told());
+    }
+    let records = state.registry.revisions.values().flat_map(|revision| revision.pods.values());
+    let running = |pod: &&PodRecord| {
+        pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
+    };
+    for pod in records.filter(running) {
+        pods.note(pod.facts.name.as_str(), pod.is_linked());
+    }
+    for tally in [&mut activators, &mut pods] {
+        tally.down.sort();
+    }
+    (activators, pods)
 }
 
 impl<'a> RevisionView<'a> {
@@ -80,7 +117,7 @@ impl<'a> RevisionView<'a> {
     }
 
     /// Its pods, in the order of their names.
-    pub fn pods(&self) -> Vec<PodView<'a>> {
+    pub fn pods(&self) -> Vec<PodSnapshot<'a>> {
         let mut pods: Vec<_> = self.record.pods.values().map(pod_view).collect();
         pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
         pods
@@ -106,8 +143,8 @@ impl<'a> RevisionView<'a> {
         self.record.oldest_wait(self.now)
     }
 
-    /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it was told; beyond that, what the revision
-    /// waits for if a pod is wanted.
+    /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
+    /// was told; beyond that, what the revision waits for if a pod is wanted.
     pub fn why_not_ready(&self) -> Option<String> {
         let pods = self.record.pods_by_name();
         let trouble = pods
@@ -117,12 +154,12 @@ impl<'a> RevisionView<'a> {
             let text = waiting_for(self.record.wanted, pods.iter().copied());
             (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
         };
-        trouble.or_else(|| self.record.order_trouble.clone()).or_else(waits)
+        trouble.or_else(|| self.record.order_trouble().cloned()).or_else(waits)
     }
 }
 
-fn pod_view(pod: &PodRecord) -> PodView<'_> {
-    PodView {
+fn pod_view(pod: &PodRecord) -> PodSnapshot<'_> {
+    PodSnapshot {
         facts: &pod.facts,
         state: pod.state(),
         is_linked: pod.is_linked(),

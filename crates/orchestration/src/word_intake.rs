@@ -1,4 +1,5 @@
-//! What links say. A pod's words are about that pod alone, bounded by its limit; words of a closed link or about a stranger are ignored.
+//! What links say. A pod's words are about that pod alone, bounded by its limit; words of a closed link or
+//! about a stranger are ignored.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,13 +11,13 @@ use vocabulary::{
 };
 
 use crate::activators::{HoldingState, Reach};
-use crate::events::{Command, LinkId, LinkNews, Unassignment};
+use crate::events::{ControlCommand, LinkId, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::links::LinkEnd;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
-use crate::readiness::{Connection, REFUSAL_COUNTS};
+use crate::readiness::{LinkCondition, REFUSAL_COUNTS};
 use crate::registry::PodRecord;
 use crate::state::{ControlState, Deadline};
 
@@ -54,6 +55,7 @@ impl WordIntake<'_> {
                     self.state.changed.insert(revision);
                     self.state.tell(Event::LoadReported { reporter, revision, sample }, self.now);
                 }
+                // After the loads: it speaks for all revisions that the frame did not name.
                 self.state.tell(Event::ReporterHeard { reporter, second }, self.now);
             }
             ActivatorWord::Present { revision, count, oldest_wait } => {
@@ -70,6 +72,8 @@ impl WordIntake<'_> {
                 if let Some(record) = self.state.activators.get_mut(activator) {
                     record.is_draining = true;
                 }
+                // For each revision that it serves another must be chosen, and each route must lose its name
+                // before it may go.
                 self.touch_all();
             }
         }
@@ -88,13 +92,13 @@ impl WordIntake<'_> {
         match news {
             LinkNews::Lost => {
                 // Where nobody listened, only a hello says that somebody does.
-                if record.heard.connection == Connection::Up {
-                    record.heard.connection = Connection::Down;
+                if record.heard.connection == LinkCondition::Up {
+                    record.heard.connection = LinkCondition::Down;
                 }
                 self.state.tell(Event::LinkLost { reporter: Reporter::Pod(pod) }, self.now);
             }
             LinkNews::Refused => {
-                record.heard.connection = Connection::Refused;
+                record.heard.connection = LinkCondition::Refused;
                 let at = self.now + REFUSAL_COUNTS;
                 self.state.deadlines.insert((at, Deadline::Refusal(revision, pod)));
             }
@@ -116,6 +120,7 @@ impl WordIntake<'_> {
 
     fn activator_link_changed(&mut self, activator: ReplicaId, news: &LinkNews) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
+        // There is no link to tell it on; its next hello asks for everything again.
         self.state.unsynced.remove(&activator);
         match news {
             LinkNews::Lost => {
@@ -136,7 +141,7 @@ impl WordIntake<'_> {
 
     fn pod_up(&mut self, revision: RevisionId, pod: PodId, hello: PodHello) {
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
-        record.heard.connection = Connection::Up;
+        record.heard.connection = LinkCondition::Up;
         record.heard.blocked = None;
         record.heard.container_concurrency = Some(hello.container_concurrency);
         record.heard_at = Some(self.now);
@@ -188,6 +193,8 @@ impl WordIntake<'_> {
         heard.detail.clone_from(&detail);
         let Some(record) = self.state.registry.revisions.get(&revision) else { return };
         let owner = record.facts.name.clone();
+        // Before the multiscaler hears of it, so that the platform takes in the state before the orders that
+        // follow from it.
         self.state.order(&owner, Order::NotePodState { pod: name, state, detail }, Purpose::Notice);
         self.state.tell_pod(revision, pod, self.now);
     }
@@ -199,8 +206,12 @@ impl WordIntake<'_> {
             self.state.activators.get(activator).is_some_and(|record| record.boot != Some(hello.boot));
         self.state.activators.started(activator, hello.boot, &known);
         if is_new_life {
-            for removed in self.state.removed.values_mut() {
-                removed.known_to.remove(&activator);
+            let is_named = |name: &RevisionName| hello.routings.iter().any(|(routed, _)| routed == name);
+            for (name, removed) in &mut self.state.removed {
+                // New to us is not new: it may know what was removed before it said its first word.
+                if !is_named(name) {
+                    removed.known_to.remove(&activator);
+                }
             }
         }
         for (name, routing) in &hello.routings {
@@ -253,6 +264,8 @@ impl WordIntake<'_> {
     }
 
     fn acknowledged(&mut self, activator: ReplicaId, name: &RevisionName, version: Version) {
+        // Of an older version it is about an assignment from before the removal: the activator still listens
+        // there.
         if let Some(removed) = self.state.removed.get_mut(name)
             && version >= removed.version
         {
@@ -276,10 +289,12 @@ impl WordIntake<'_> {
             return;
         }
         let (link, epoch) = (record.link, self.state.ownership.epoch_of(name));
+        // Before the platform has said everything, an unknown name may be a revision that we have yet to hear
+        // of.
         let Some(epoch) = epoch.filter(|_| self.state.is_platform_synced) else { return };
         let version = self.state.next_version(epoch);
         let (revision, how) = (name.clone(), Unassignment::Forgotten);
-        self.state.commands.push_back(Command::Unassign { activator: link, revision, version, how });
+        self.state.commands.push_back(ControlCommand::Unassign { activator: link, revision, version, how });
     }
 
     /// A revision of ours, by its name.
@@ -302,7 +317,8 @@ fn second_of(reporter: Reporter, revision: RevisionId, sample: Sample) -> Event 
     }
 }
 
-/// A pod cannot hold more than its limit and its queue allow; one that says so is believed only that far. Rates have no such bound.
+/// A pod cannot hold more than its limit and its queue allow; one that says so is believed only that far.
+/// Rates have no such bound.
 fn bounded(load: Load, limit: u32) -> Load {
     if limit == 0 {
         return load;

@@ -1,5 +1,6 @@
-//! Who listens, and what have they been told? What has changed waits in the index as topics; this is the order in which it goes out: what is there, then how
-//! orders ended, then what is owned, for whoever owns something must know it.
+//! Who listens, and what have they been told? What has changed waits in the index as topics; this is the
+//! order in which it goes out: what is there, then how orders ended, then what is owned, for whoever owns
+//! something must know it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,14 +8,14 @@ use orchestration::{OrderId, OrderOutcome, PlatformFact};
 use tokio::sync::mpsc;
 use vocabulary::{Bucket, Ownership, Timestamp};
 
-use crate::desk::{Arrival, SeatId};
+use crate::desk::{NewSeat, SeatNumber};
 use crate::index::Index;
 use crate::lease::Right;
 
 /// The one autoscaler of this process, as long as it sits there.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(crate) seat: SeatId,
+    pub(crate) seat: SeatNumber,
     facts: mpsc::Sender<PlatformFact>,
     /// One entry for each order that was given, at most two while it is tried again.
     ended: VecDeque<(OrderId, OrderOutcome)>,
@@ -25,9 +26,9 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(arrival: Arrival, index: &mut Index) -> Self {
+    pub(crate) fn new(arrival: NewSeat, index: &mut Index) -> Self {
         index.tell_everything();
-        let Arrival { seat, facts } = arrival;
+        let NewSeat { seat, facts } = arrival;
         Self { seat, facts, ended: VecDeque::new(), told: None, prepared: None, is_synced: false }
     }
 

@@ -1,4 +1,5 @@
-//! Where orders are left until the platform's task looks. The latest about one subject wins, so what lies here is bounded by the number of pods and revisions.
+//! Where orders are left until the platform's task looks. The latest about one subject wins, so what lies
+//! here is bounded by the number of pods and revisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use crate::target::TargetRecord;
 
 /// The desk.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
-    left: Mutex<Left>,
+pub(crate) struct ClusterDesk {
+    contents: Mutex<DeskContents>,
     pub(crate) something_new: Notify,
     /// The lease is nobody's or another's, and nothing of ours is under way.
     pub(crate) given_up: Notify,
@@ -22,63 +23,63 @@ pub(crate) struct Desk {
 
 /// What lies on it.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
-    pub(crate) arrival: Option<Arrival>,
+pub(crate) struct DeskContents {
+    pub(crate) arrival: Option<NewSeat>,
     /// Whoever sat here last has left.
-    pub(crate) departed: Option<SeatId>,
-    pub(crate) renewed: Option<SeatId>,
+    pub(crate) departed: Option<SeatNumber>,
+    pub(crate) renewed: Option<SeatNumber>,
     /// States of pods first, so that what follows goes by them.
-    pub(crate) orders: BTreeMap<(Errand, SeatId), PlatformOrder>,
-    pub(crate) superseded: Vec<(SeatId, OrderId)>,
+    pub(crate) orders: BTreeMap<(Errand, SeatNumber), PlatformOrder>,
+    pub(crate) superseded: Vec<(SeatNumber, OrderId)>,
     /// Which pods a revision has; at most two are under way for each.
     pub(crate) questions: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
 }
 
 /// One seat of the autoscaler, which may be rebuilt; never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SeatId(pub(crate) u64);
+pub(crate) struct SeatNumber(pub(crate) u64);
 
 /// The autoscaler takes a seat.
 #[derive(Debug)]
-pub(crate) struct Arrival {
-    pub(crate) seat: SeatId,
+pub(crate) struct NewSeat {
+    pub(crate) seat: SeatNumber,
     pub(crate) facts: mpsc::Sender<PlatformFact>,
 }
 
-impl Desk {
-    pub(crate) fn leave(&self, change: impl FnOnce(&mut Left)) {
-        change(&mut self.left.lock());
+impl ClusterDesk {
+    pub(crate) fn leave(&self, change: impl FnOnce(&mut DeskContents)) {
+        change(&mut self.contents.lock());
         self.something_new.notify_one();
     }
 
-    pub(crate) fn take(&self) -> Left {
-        std::mem::take(&mut *self.left.lock())
+    pub(crate) fn take(&self) -> DeskContents {
+        std::mem::take(&mut *self.contents.lock())
     }
 }
 
 /// The autoscaler's way to the desk.
 #[derive(Debug)]
 pub(crate) struct KubernetesSeat {
-    pub(crate) id: SeatId,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) id: SeatNumber,
+    pub(crate) desk: Arc<ClusterDesk>,
 }
 
 impl Seat for KubernetesSeat {
     fn execute(&self, order: PlatformOrder) {
-        self.desk.leave(|left| {
-            if let Some(replaced) = left.orders.insert((order.what.errand(), self.id), order) {
-                left.superseded.push((self.id, replaced.id));
+        self.desk.leave(|contents| {
+            if let Some(replaced) = contents.orders.insert((order.what.errand(), self.id), order) {
+                contents.superseded.push((self.id, replaced.id));
             }
         });
     }
 
     fn renew(&self) {
-        self.desk.leave(|left| left.renewed = Some(self.id));
+        self.desk.leave(|contents| contents.renewed = Some(self.id));
     }
 }
 
 impl Drop for KubernetesSeat {
     fn drop(&mut self) {
-        self.desk.leave(|left| left.departed = Some(self.id));
+        self.desk.leave(|contents| contents.departed = Some(self.id));
     }
 }

@@ -1,32 +1,50 @@
 //! What is there, and what follows from it for whoever decides?
 //!
-//! A synchronous value: objects go in ([`Index::put_service`] and its like), what has changed comes out as [`Topic`]s, each of which is rendered when there is
-//! room for it. So a subject that changes a hundred times while nobody reads is told once, as it is then.
+//! A synchronous value: objects go in ([`Index::put_service`] and its like), what has changed comes out as
+//! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
+//! while nobody reads is told once, as it is then.
 
+mod autoscalers;
 mod facts;
+mod handover;
+mod notices;
+mod ownership;
 mod ports;
+mod restraint;
 mod routes;
+mod serving;
 mod targets;
+mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{OtherAutoscaler, RouteInForce, Subject};
+use orchestration::{RouteInForce, Subject};
+use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
+use scaling::config::CONFIG_MAP_NAME;
 use scaling::{ClusterConfig, RevisionOrigin};
-use vocabulary::{LinkToken, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
-use crate::port_book::PortBook;
+use crate::custody::Custody;
+use crate::notice::{BAD_ANNOTATION, Notice};
+use crate::port_book::{PortBook, WallSeconds};
 use crate::resources::ObjectKey;
-use crate::resources::activator::{self, ActivatorRecord};
+use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
-use crate::resources::pod::{PodLife, PodRecord};
+use crate::resources::kind::WorkloadKind;
+use crate::resources::other_slice::OtherSlice;
+use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
-use crate::secrets::HopKeys;
-use crate::slices::{self, SERVICE_LABEL};
+use crate::secrets::{HopKeys, KeyTurn};
 
-/// What whoever decides has to be told. In the order in which it is: what is named later stands on what is named earlier.
+pub(crate) use handover::Takeover;
+pub(crate) use notices::{Announcement, Tone};
+
+/// What whoever decides has to be told. In the order in which it is: what is named later stands on what is
+/// named earlier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
     Configuration,
@@ -41,15 +59,38 @@ pub(crate) enum Topic {
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: HopKeys,
-    activator_token: LinkToken,
+    /// When it is, for them.
+    key_turn: KeyTurn,
+    /// When the next turn begins.
+    keys_due: Option<Timestamp>,
     cluster: Arc<ClusterConfig>,
-    /// Refused Services too, for their problems.
+    /// All of the cluster: any of them may reach pods of ours.
     services: BTreeMap<ObjectKey, ServiceRecord>,
+    /// Who writes their endpoints, of those that concern us.
+    custody: BTreeMap<ObjectKey, Custody>,
+    /// Those that are ours, or are about to be or not to be, as we write their endpoints.
+    adopted: BTreeMap<ObjectKey, AdoptedService>,
+    /// The Services for each workload.
+    served: BTreeMap<RevisionName, BTreeSet<ObjectKey>>,
+    /// Services whose slices of ours have just gone, and since when that was noticed.
+    lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
     workloads: BTreeMap<RevisionName, Workload>,
+    /// Workloads that cannot be scaled, and why.
+    unscalable: BTreeMap<RevisionName, Notice>,
+    /// Kinds that Services name, and Deployments.
+    demanded: BTreeSet<WorkloadKind>,
+    /// Those of them that nobody watches yet.
+    to_watch: Vec<WorkloadKind>,
+    /// Those all of whose workloads are known.
+    listed_kinds: BTreeSet<WorkloadKind>,
+    /// Those that cannot be looked at, and why.
+    refused_kinds: BTreeMap<WorkloadKind, Notice>,
     pods: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
-    plain_pods: BTreeMap<PodName, PodRecord>,
-    activators: BTreeMap<ReplicaName, ActivatorRecord>,
+    plain_pods: BTreeMap<PodName, PodObject>,
+    activators: BTreeMap<ReplicaName, ActivatorObject>,
+    /// In which zone each node is, of those that are in one.
+    zones: BTreeMap<String, String>,
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     /// Ours.
@@ -58,14 +99,26 @@ pub(crate) struct Index {
     ports: PortBook,
     /// Services whose ports have perhaps not got theirs.
     unsettled: BTreeSet<ObjectKey>,
+    /// Others', as far as they are of a Service.
+    other_slices: BTreeMap<ObjectKey, OtherSlice>,
+    /// What the Endpoints objects that we keep say.
+    endpoints: BTreeMap<ObjectKey, Vec<EndpointSubset>>,
     /// Who is to serve, as ordered last or found.
     routes: BTreeMap<RevisionName, RouteInForce>,
-    problems: BTreeMap<Subject, Vec<String>>,
+    /// Those that were ordered here, by whoever decides now: slices may say what was before.
+    ordered_routes: BTreeSet<RevisionName>,
+    notices: BTreeMap<Subject, Vec<Notice>>,
+    /// What there is to say of each ConfigMap.
+    config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
+    /// What people have not been told yet.
+    announcements: VecDeque<Announcement>,
     /// Revisions that whoever decides knows.
     told: BTreeSet<RevisionName>,
     topics: BTreeSet<Topic>,
     /// Revisions whose slices may have to be written.
     unrouted: BTreeSet<RevisionName>,
+    /// Whether everything is known that was there when we began to look.
+    is_listed: bool,
 }
 
 #[derive(Debug)]
@@ -73,38 +126,76 @@ struct Workload {
     record: WorkloadRecord,
     /// The last good ones.
     settings: Option<WorkloadSettings>,
+    /// What is wrong with those that are written.
+    problems: Vec<Notice>,
     origin: RevisionOrigin,
 }
 
 #[derive(Debug)]
 struct Pod {
-    record: PodRecord,
+    record: PodObject,
     /// What its queue-proxy said last.
     said: Option<PodState>,
     seen_ending: Option<Timestamp>,
 }
 
 impl Index {
-    pub(crate) fn new(keys: HopKeys, activator_token: LinkToken) -> Self {
+    pub(crate) fn new(keys: HopKeys) -> Self {
         Self {
             keys,
-            activator_token,
+            key_turn: KeyTurn::default(),
+            keys_due: None,
             cluster: Arc::default(),
             services: BTreeMap::new(),
+            custody: BTreeMap::new(),
+            adopted: BTreeMap::new(),
+            served: BTreeMap::new(),
+            lingering: BTreeMap::new(),
             workloads: BTreeMap::new(),
+            unscalable: BTreeMap::new(),
+            demanded: [WorkloadKind::Deployment].into(),
+            to_watch: Vec::new(),
+            listed_kinds: BTreeSet::new(),
+            refused_kinds: BTreeMap::new(),
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
             activators: BTreeMap::new(),
+            zones: BTreeMap::new(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
             ports: PortBook::default(),
             unsettled: BTreeSet::new(),
+            other_slices: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
             routes: BTreeMap::new(),
-            problems: BTreeMap::new(),
+            ordered_routes: BTreeSet::new(),
+            notices: BTreeMap::new(),
+            config_map_notices: BTreeMap::new(),
+            announcements: VecDeque::new(),
             told: BTreeSet::new(),
             topics: BTreeSet::new(),
             unrouted: BTreeSet::new(),
+            is_listed: false,
         }
+    }
+
+    /// When something is due without any event.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        [self.lingering_ends(), self.keys_due].into_iter().flatten().min()
+    }
+
+    /// Workloads get other hop keys, each where its day ends.
+    pub(crate) fn turn_hop_keys(&mut self, now: Timestamp, wall: WallSeconds) {
+        self.keys_due = Some(now + KeyTurn::rest_of(wall));
+        let present = KeyTurn::at(wall);
+        let former = std::mem::replace(&mut self.key_turn, present);
+        if former == present {
+            return;
+        }
+        let day = |workload: &Workload, turn| self.keys.day(&workload.record.uid, turn);
+        let is_over = |workload: &Workload| day(workload, former) != day(workload, present);
+        let over = self.workloads.iter().filter(|(_, workload)| is_over(workload));
+        self.topics.extend(over.map(|(revision, _)| Topic::Revision(revision.clone())));
     }
 
     /// `config-autoscaler` as it is written; without one the defaults apply.
@@ -121,66 +212,26 @@ impl Index {
             }
             Err(problems) => problems,
         };
-        let lines = problems.into_iter().map(|problem| problem.message).collect();
-        self.put_problems(Subject::Configuration, lines);
+        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
     }
 
-    pub(crate) fn put_service(&mut self, key: &ObjectKey, record: ServiceRecord) {
-        let former = match record {
-            ServiceRecord::Foreign => self.services.remove(key),
-            ServiceRecord::Refused(_) | ServiceRecord::Adopted(_) => {
-                self.services.insert(key.clone(), record)
-            }
-        };
-        let present = self.services.get(key).and_then(adopted);
-        let former = former.as_ref().and_then(adopted);
-        if let Some(former) = former.filter(|former| present.is_none_or(|present| present.uid != former.uid))
-        {
-            self.ports.remove_service(&former.uid);
-        }
-        let revisions = [former, present].map(|service| service.map(|service| service.revision.clone()));
-        self.unsettled.insert(key.clone());
-        self.tell_problems_of_service(key);
-        for revision in revisions.into_iter().flatten() {
-            self.revision_changed(&revision);
-        }
+    /// `config-observability` as it is written. Nothing here follows from it: activators and injectors read
+    /// it themselves. But here people look for what is wrong.
+    pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
+        let Findings { problems, warnings } = Observability::findings(data);
+        let said = problems.into_iter().chain(warnings);
+        let said = said.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
+        self.put_config_map(OBSERVABILITY_CONFIG_MAP, said);
     }
 
-    pub(crate) fn remove_service(&mut self, key: &ObjectKey) {
-        self.put_service(key, ServiceRecord::Foreign);
+    fn put_config_map(&mut self, name: &'static str, said: impl Iterator<Item = String>) {
+        let notices = said.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
+        self.config_map_notices.insert(name, notices);
+        let all = self.config_map_notices.values().flatten().cloned().collect();
+        self.put_notices(Subject::Configuration, all);
     }
 
-    /// `origin` says whether it was there before we looked; it counts when the workload is first seen.
-    pub(crate) fn put_workload(&mut self, record: WorkloadRecord, origin: RevisionOrigin) {
-        let revision = record.revision.clone();
-        let former = self.workloads.remove(&revision).filter(|former| former.record.uid == record.uid);
-        let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
-        let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
-        let (settings, origin) = match former {
-            Some(former) => (former.settings, former.origin),
-            None if record.has_ready_pod => (None, RevisionOrigin::Found),
-            None => (None, origin),
-        };
-        self.workloads.insert(revision.clone(), Workload { record, settings, origin });
-        if is_known {
-            return;
-        }
-        self.read_settings(&revision);
-        self.unsettle(&revision);
-        if selects_others {
-            self.pods_changed(&revision);
-        }
-    }
-
-    pub(crate) fn remove_workload(&mut self, revision: &RevisionName) {
-        if self.workloads.remove(revision).is_some() {
-            self.put_problems(Subject::Revision(revision.clone()), Vec::new());
-            self.routes.remove(revision);
-            self.revision_changed(revision);
-        }
-    }
-
-    pub(crate) fn put_pod(&mut self, record: PodRecord, now: Timestamp) {
+    pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
         let name = record.pod_name();
         if !record.is_ours() {
             let former = self.plain_pods.get(&name).cloned();
@@ -225,7 +276,7 @@ impl Index {
     }
 
     /// A pod of our own namespace, which may be an activator.
-    pub(crate) fn put_activator(&mut self, pod: &PodRecord) {
+    pub(crate) fn put_activator(&mut self, pod: &PodObject) {
         let name = ReplicaName::new(&pod.name);
         let present = activator::of_pod(pod);
         let is_news = self.activators.get(&name) != present.as_ref();
@@ -246,76 +297,36 @@ impl Index {
         }
     }
 
-    /// An autoscaler of Kubernetes', or `None` if it is gone.
-    pub(crate) fn put_autoscaler(&mut self, key: ObjectKey, record: Option<AutoscalerRecord>) {
-        let present = record.as_ref().and_then(|record| record.revision.clone());
-        let former = match record {
-            Some(record) => {
-                if self.autoscalers.get(&key) == Some(&record) {
-                    return;
-                }
-                self.autoscalers.insert(key, record)
-            }
-            None => self.autoscalers.remove(&key),
+    /// In which zone a node is; `None` for one without, and for one that is gone.
+    pub(crate) fn put_node_zone(&mut self, node: &str, zone: Option<&str>) {
+        let former = match zone {
+            Some(zone) => self.zones.insert(node.to_owned(), zone.to_owned()),
+            None => self.zones.remove(node),
         };
-        for revision in [former.and_then(|former| former.revision), present].into_iter().flatten() {
-            if self.workloads.contains_key(&revision) {
-                self.topics.insert(Topic::Revision(revision));
-            }
-        }
-    }
-
-    /// The one that scales a revision too.
-    fn other_autoscaler(&self, revision: &RevisionName) -> Option<&OtherAutoscaler> {
-        let mut autoscalers = self.autoscalers.values();
-        autoscalers.find(|one| one.revision.as_ref() == Some(revision)).map(|one| &one.says)
-    }
-
-    /// A slice of ours, as it is written. An older copy than we know already is no news.
-    pub(crate) fn put_slice(&mut self, slice: EndpointSlice) {
-        let key = ObjectKey::of(&slice.metadata);
-        let version = |slice: &EndpointSlice| {
-            slice.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok())
-        };
-        if let Some(known) = self.slices.get(&key)
-            && known.metadata.uid == slice.metadata.uid
-            && version(known) > version(&slice)
-        {
-            return;
-        }
-        let route = slices::route_of(&slice);
-        let revision = self.revision_of_slice(&slice);
-        self.learn_ports(&slice);
-        self.slices.insert(key, slice);
-        let Some(revision) = revision else { return };
-        if let Some(route) = route.filter(|_| !self.routes.contains_key(&revision)) {
-            self.routes.insert(revision.clone(), route);
-            self.topics.insert(Topic::Route(revision.clone()));
-        }
-        self.unrouted.insert(revision);
-    }
-
-    pub(crate) fn remove_slice(&mut self, key: &ObjectKey) {
-        if let Some(slice) = self.slices.remove(key) {
-            let revision = self.revision_of_slice(&slice);
-            self.unrouted.extend(revision);
+        if former.as_deref() != zone {
+            // A node is somewhere else rarely, so nobody keeps who is on it.
+            self.unrouted.extend(self.served.keys().cloned());
         }
     }
 
     /// Who is to serve a revision from now on.
     pub(crate) fn set_route(&mut self, revision: &RevisionName, route: RouteInForce) {
         self.routes.insert(revision.clone(), route);
+        self.ordered_routes.insert(revision.clone());
         self.unrouted.insert(revision.clone());
     }
 
-    /// Somebody else wrote this count.
-    pub(crate) fn is_revision(&self, revision: &RevisionName) -> bool {
-        self.workloads.contains_key(revision) && self.services_of(revision).next().is_some()
+    /// Who decides is another from now on, perhaps ourselves: slices say who is to serve, until that one
+    /// does.
+    pub(crate) fn decider_changed(&mut self) {
+        for revision in std::mem::take(&mut self.ordered_routes) {
+            self.find_route(&revision);
+        }
     }
 
-    /// The object that has a revision's count.
-    pub(crate) fn uid_of(&self, revision: &RevisionName) -> Option<&str> {
-        self.workloads.get(revision).map(|workload| workload.record.uid.as_str())
+    /// Whether a Service is served by this workload.
+    pub(crate) fn is_revision(&self, revision: &RevisionName) -> bool {
+        self.workloads.contains_key(revision) && self.served.contains_key(revision)
     }
 
     /// Revisions whose slices may have to be written.
@@ -323,68 +334,14 @@ impl Index {
         std::mem::take(&mut self.unrouted)
     }
 
-    /// Whether a slice of ours, as far as we know, names a pod.
-    pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
-        let Some(pod) = self.pods.get(pod) else { return false };
-        let slices = self.services_of(revision).flat_map(|service| self.slices_of(service));
-        let mut references =
-            slices.flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target_ref.as_ref());
-        references.any(|reference| reference.uid.as_deref() == Some(pod.record.uid.as_str()))
-    }
-
-    /// Whose a pod is.
-    pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
-        let record = self.pods.get(pod)?.record.clone();
-        self.owners_of(&record).into_iter().next()
-    }
-
-    fn services_of(&self, revision: &RevisionName) -> impl Iterator<Item = &AdoptedService> {
-        let services = self.services.values().filter_map(adopted);
-        services.filter(move |service| service.revision == *revision)
-    }
-
-    fn slices_of(&self, service: &AdoptedService) -> impl Iterator<Item = &EndpointSlice> {
-        self.slices.values().filter(|slice| is_of(slice, service))
-    }
-
-    fn revision_of_slice(&self, slice: &EndpointSlice) -> Option<RevisionName> {
-        let mut services = self.services.values().filter_map(adopted);
-        services.find(|service| is_of(slice, service)).map(|service| service.revision.clone())
-    }
-
-    fn pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &Pod> {
-        let selector = self.workloads.get(revision).map(|workload| &workload.record.selector);
-        let namespace = revision.namespace().to_owned();
-        self.pods.values().filter(move |pod| {
-            pod.record.namespace == namespace
-                && selector.is_some_and(|selector| selector.selects(&pod.record.labels))
-        })
-    }
-
-    /// Those that nobody gave a queue-proxy, nor was to.
-    fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodRecord> {
-        let selector = self.workloads.get(revision).map(|workload| &workload.record.selector);
-        let namespace = revision.namespace().to_owned();
-        self.plain_pods.values().filter(move |pod| {
-            pod.namespace == namespace && selector.is_some_and(|selector| selector.selects(&pod.labels))
-        })
-    }
-
-    fn owners_of(&self, pod: &PodRecord) -> Vec<RevisionName> {
-        let workloads = self.workloads.iter().filter(|(revision, workload)| {
-            revision.namespace() == pod.namespace && workload.record.selector.selects(&pod.labels)
-        });
-        workloads.map(|(revision, _)| revision.clone()).collect()
-    }
-
-    fn touch_owners(&mut self, pod: &PodRecord) {
+    fn touch_owners(&mut self, pod: &PodObject) {
         for revision in self.owners_of(pod) {
             self.pods_changed(&revision);
         }
     }
 
     fn pods_changed(&mut self, revision: &RevisionName) {
-        self.tell_problems_of_services(revision);
+        self.notice_services_of(revision);
         self.topics.insert(Topic::Pods(revision.clone()));
         self.unrouted.insert(revision.clone());
     }
@@ -393,66 +350,13 @@ impl Index {
         self.topics.insert(Topic::Revision(revision.clone()));
         self.topics.insert(Topic::Pods(revision.clone()));
         // A route that was found before its revision was known is told now.
-        let found = self.found_route(revision);
-        if let Some(route) = found.filter(|_| !self.routes.contains_key(revision)) {
-            self.routes.insert(revision.clone(), route);
-        }
+        self.find_route(revision);
         if self.routes.contains_key(revision) {
             self.topics.insert(Topic::Route(revision.clone()));
         }
         self.unrouted.insert(revision.clone());
+        self.notice_workload(revision);
     }
-
-    /// The route that a revision's slices were written for.
-    fn found_route(&self, revision: &RevisionName) -> Option<RouteInForce> {
-        let mut slices = self.services_of(revision).flat_map(|service| self.slices_of(service));
-        slices.find_map(slices::route_of)
-    }
-
-    /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last good ones stay.
-    fn read_settings(&mut self, revision: &RevisionName) {
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
-        let problems = match workload.record.settings(&self.cluster) {
-            Ok(settings) => {
-                workload.settings = Some(settings);
-                Vec::new()
-            }
-            Err(problems) => problems,
-        };
-        self.put_problems(Subject::Revision(revision.clone()), problems);
-        self.revision_changed(revision);
-    }
-
-    fn put_problems(&mut self, about: Subject, problems: Vec<String>) {
-        if self.problems.get(&about).map(Vec::as_slice).unwrap_or_default() == problems.as_slice() {
-            return;
-        }
-        for problem in &problems {
-            tracing::warn!(?about, "{problem}");
-        }
-        if problems.is_empty() {
-            self.problems.remove(&about);
-        } else {
-            self.problems.insert(about.clone(), problems);
-        }
-        self.topics.insert(Topic::Problems(about));
-    }
-}
-
-fn adopted(record: &ServiceRecord) -> Option<&AdoptedService> {
-    match record {
-        ServiceRecord::Adopted(service) => Some(service),
-        ServiceRecord::Foreign | ServiceRecord::Refused(_) => None,
-    }
-}
-
-fn is_of(slice: &EndpointSlice, service: &AdoptedService) -> bool {
-    let named = slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_LABEL));
-    // A Service that was made anew under the same name is another one: its slices go with it.
-    let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
-    slice.metadata.namespace.as_ref() == Some(&service.namespace)
-        && named == Some(&service.name)
-        && owner.is_some_and(|owner| owner.uid == service.uid)
 }
 
 #[cfg(test)]

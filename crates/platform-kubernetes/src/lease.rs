@@ -1,10 +1,12 @@
 //! Is the bucket ours, and until when?
 //!
-//! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as long as it lasts, by our own clock since we saw the
-//! renewal, is free, and so is one that names nobody. The holder counts from before it *sent* its renewal, so it stops before anybody else begins, whatever
-//! the clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition.
+//! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as
+//! long as it lasts, by our own clock since we saw the renewal, is free, and so is one that names nobody. The
+//! holder counts from before it *sent* its renewal, so it stops before anybody else begins, whatever the
+//! clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition.
 //!
-//! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by [`LeaseKeeper::observe`].
+//! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by
+//! [`LeaseKeeper::observe`].
 
 use std::time::Duration;
 
@@ -165,7 +167,8 @@ impl LeaseKeeper {
             return is_ours.then_some(LeaseWrite { holder: None, transitions, over, notes });
         }
         if is_ours {
-            // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that nothing from before is in force.
+            // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that
+            // nothing from before is in force.
             let has_run_out = self.right(now).is_none();
             let transitions = lease.transitions.saturating_add(i32::from(has_run_out));
             let notes = self.notes.clone();

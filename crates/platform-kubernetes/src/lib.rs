@@ -1,7 +1,8 @@
 //! Where pods live: as Kubernetes' objects.
 //!
-//! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's count is written through its `scale` subresource, and
-//! who serves through `EndpointSlice`s of the Service. There is no resource of our own. Who may write is a Lease's word, asked immediately before each request.
+//! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
+//! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
+//! There is no resource of our own. Who may write is a Lease's word, asked immediately before each request.
 //!
 //! ```text
 //!   API server ──watches──► Index (what is there) ──facts──► autoscaler
@@ -9,13 +10,19 @@
 //!       └──────requests───── Task ◄────────── desk ◄───orders────┘
 //! ```
 //!
-//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`); `watches` and `requests` are the edge.
+//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`);
+//! `watches` and `requests` are the edge.
 
 mod audience;
+mod connection;
+mod custody;
 mod desk;
+mod endpoints;
+mod event_book;
 mod index;
 mod lease;
 mod metric_apis;
+mod notice;
 mod observation;
 mod port_book;
 mod requests;
@@ -26,6 +33,7 @@ mod secrets;
 mod slices;
 mod target;
 mod task;
+mod trust;
 mod wall;
 mod watches;
 mod work;
@@ -37,16 +45,19 @@ use kube::Client;
 use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
-use crate::desk::{Arrival, Desk, KubernetesSeat, SeatId};
+use crate::desk::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
+use crate::port_book::WallSeconds;
 use crate::requests::Requests;
 pub use crate::secrets::SecretError;
 use crate::secrets::Secrets;
-use crate::task::Task;
+use crate::task::ClusterTask;
+use crate::trust::Trust;
+pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
 
 /// Facts that may wait for the autoscaler; more are kept as "changed", not as facts.
 const FACTS_MAX: usize = 256;
@@ -82,31 +93,49 @@ pub enum StartError {
     /// What our programs must know could be neither read nor made.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// Nor could their certificates.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
 }
 
 /// Pods as Kubernetes runs them.
 #[derive(Debug)]
 pub struct KubernetesPlatform {
-    desk: Arc<Desk>,
+    desk: Arc<ClusterDesk>,
     metric_apis: Arc<MetricApis>,
     seats_taken: AtomicU64,
+    certificates: watch::Receiver<LinkCertificates>,
 }
 
 impl KubernetesPlatform {
-    /// Connects and begins to watch, on the current tokio runtime. Nothing is written, but a Secret that is missing, before somebody takes a seat.
+    /// Connects and begins to watch, on the current tokio runtime. Nothing is written, but a Secret that is
+    /// missing, before somebody takes a seat.
     pub async fn start(config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         let client =
-            Client::try_default().await.map_err(|error| StartError::Configuration(Box::new(error)))?;
+            connection::connect().await.map_err(|error| StartError::Configuration(Box::new(error)))?;
+        Self::start_with(client, config).await
+    }
+
+    async fn start_with(client: Client, config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         require_version(&client).await?;
         let secrets = Secrets::find_or_make(client.clone(), &config.namespace).await?;
-        let news = watches::start(&client, &config.namespace);
-        let desk = Arc::<Desk>::default();
+        let trust = Trust::new(client.clone(), &config.namespace);
+        let (shown, certificates) = watch::channel(trust.settle(WallSeconds::now()).await?);
+        tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
+        let (watches, news) = watches::start(&client, &config.namespace);
+        let desk = Arc::<ClusterDesk>::default();
         let KubernetesConfig { name, namespace, clock } = config;
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
-        let requests = Requests { client, namespace, clock, right: Arc::default() };
-        let task = Task::new(name, requests, secrets, Arc::clone(&desk));
+        let (right, hint_rights) = (Arc::default(), Arc::default());
+        let requests = Requests { client, namespace, clock, right, hint_rights };
+        let task = ClusterTask::new(name, requests, watches, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default() }))
+        Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default(), certificates }))
+    }
+
+    /// What an autoscaler shows on links, now and whenever that is renewed.
+    pub fn link_certificates(&self) -> watch::Receiver<LinkCertificates> {
+        self.certificates.clone()
     }
 
     /// Returns once what was owned is free for others, after the seat was left.
@@ -118,8 +147,8 @@ impl KubernetesPlatform {
 impl Platform for KubernetesPlatform {
     fn subscribe(&self, _owner: &ReplicaName) -> Subscription {
         let (facts_in, facts) = mpsc::channel(FACTS_MAX);
-        let seat = SeatId(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
-        self.desk.leave(|left| left.arrival = Some(Arrival { seat, facts: facts_in }));
+        let seat = SeatNumber(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
+        self.desk.leave(|left| left.arrival = Some(NewSeat { seat, facts: facts_in }));
         Subscription {
             facts,
             seat: Box::new(KubernetesSeat { id: seat, desk: Arc::clone(&self.desk) }),
@@ -142,3 +171,6 @@ async fn require_version(client: &Client) -> Result<(), StartError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
-//! Who is asked on a cluster for what pods use and for other metrics: the API server, behind which others serve three APIs.
+//! Who is asked on a cluster for what pods use and for other metrics: the API server, behind which others
+//! serve three APIs.
 //!
-//! What pods use is asked for a namespace as a whole, once a period however many workloads there are; everything else once for each path. Which pods there
-//! are, since when they run and what they request is known from the watch, and is read after the answers have come, as Kubernetes' own autoscaler does.
+//! What pods use is asked for a namespace as a whole, once a period however many workloads there are;
+//! everything else once for each path. Which pods there are, since when they run and what they request is
+//! known from the watch, and is read after the answers have come, as Kubernetes' own autoscaler does.
 
 mod answer_cache;
 mod paths;
@@ -21,12 +23,12 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, oneshot};
 use vocabulary::RevisionName;
 
-use self::answer_cache::{AnswerCache, Shared};
+use self::answer_cache::{AnswerCache, SharedAnswer};
 use self::records::{
     ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
     PodMetricsList,
 };
-use crate::desk::Desk;
+use crate::desk::ClusterDesk;
 use crate::requests::{Failure, within_time};
 use crate::resources::selector::Selector;
 use crate::target::{NamedSample, TargetRecord};
@@ -45,7 +47,7 @@ const WINDOW_DEFAULT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct MetricApis {
     server: Server,
-    desk: Arc<Desk>,
+    desk: Arc<ClusterDesk>,
     pods: AnswerCache<PodMetricsList>,
     values: AnswerCache<MetricValueList>,
     external: AnswerCache<ExternalMetricValueList>,
@@ -67,13 +69,13 @@ impl std::fmt::Debug for Server {
 }
 
 /// What was asked for one metric, and what came.
-struct Asked {
+struct ApiQuestion {
     query: Option<String>,
-    answer: Result<Answered, Arc<str>>,
+    answer: Result<ApiAnswer, Arc<str>>,
 }
 
 /// Of which kind it is depends on the metric.
-enum Answered {
+enum ApiAnswer {
     Pods(Arc<PodMetricsList>),
     Values(Arc<MetricValueList>),
     External(Arc<ExternalMetricValueList>),
@@ -86,7 +88,7 @@ impl MetricSource for MetricApis {
 }
 
 impl MetricApis {
-    pub(crate) fn new(client: Client, clock: Clock, desk: Arc<Desk>) -> Self {
+    pub(crate) fn new(client: Client, clock: Clock, desk: Arc<ClusterDesk>) -> Self {
         Self {
             server: Server { client, clock, turns: Semaphore::new(REQUESTS_MAX) },
             desk,
@@ -146,7 +148,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    async fn ask(&self, metric: &MetricSpec) -> Asked {
+    async fn ask(&self, metric: &MetricSpec) -> ApiQuestion {
         let (apis, period) = (self.apis, self.period);
         let path = match metric {
             MetricSpec::Resource { .. } => Ok(paths::pod_metrics(self.namespace)),
@@ -160,27 +162,27 @@ impl Round<'_> {
         };
         let path = match path {
             Ok(path) => path,
-            Err(words) => return Asked { query: None, answer: Err(words) },
+            Err(words) => return ApiQuestion { query: None, answer: Err(words) },
         };
         let server = &apis.server;
         let answer = match metric {
             MetricSpec::Resource { .. } => {
-                apis.pods.get(&path, period, server.get(&path)).await.map(Answered::Pods)
+                apis.pods.get(&path, period, server.get(&path)).await.map(ApiAnswer::Pods)
             }
             MetricSpec::External { .. } => {
-                apis.external.get(&path, period, server.get(&path)).await.map(Answered::External)
+                apis.external.get(&path, period, server.get(&path)).await.map(ApiAnswer::External)
             }
             MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::Own { .. } => {
-                apis.values.get(&path, period, server.get(&path)).await.map(Answered::Values)
+                apis.values.get(&path, period, server.get(&path)).await.map(ApiAnswer::Values)
             }
         };
-        Asked { query: Some(format!("GET {path}")), answer }
+        ApiQuestion { query: Some(format!("GET {path}")), answer }
     }
 
     /// Asked anew every period, for an adapter may be exchanged.
     async fn custom_version(&self) -> Result<&'static str, Arc<str>> {
         let path = paths::custom_group();
-        let group: Shared<ApiGroup> =
+        let group: SharedAnswer<ApiGroup> =
             self.apis.groups.get(&path, self.period, self.apis.server.get(&path)).await;
         let group = group.map_err(|words| format!("{path}: {words}"))?;
         let serves = |version: &&&str| group.versions.iter().any(|one| one.version == **version);
@@ -228,10 +230,10 @@ pub(crate) fn read_answer(
     moment: Moment,
 ) -> Result<MetricSamples, String> {
     let answered = match metric {
-        MetricSpec::Resource { .. } => serde_json::from_str(answer).map(Arc::new).map(Answered::Pods),
-        MetricSpec::External { .. } => serde_json::from_str(answer).map(Arc::new).map(Answered::External),
+        MetricSpec::Resource { .. } => serde_json::from_str(answer).map(Arc::new).map(ApiAnswer::Pods),
+        MetricSpec::External { .. } => serde_json::from_str(answer).map(Arc::new).map(ApiAnswer::External),
         MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::Own { .. } => {
-            serde_json::from_str(answer).map(Arc::new).map(Answered::Values)
+            serde_json::from_str(answer).map(Arc::new).map(ApiAnswer::Values)
         }
     };
     let answered = answered.map_err(|error| error.to_string())?;
@@ -241,29 +243,25 @@ pub(crate) fn read_answer(
 /// What an answer says of a target, and in a word for people.
 fn samples_of(
     metric: &MetricSpec,
-    answered: &Answered,
+    answered: &ApiAnswer,
     target: &TargetRecord,
     moment: Moment,
 ) -> Result<(MetricSamples, String), String> {
-    let samples = match answered {
-        Answered::Pods(list) => usage_of_pods(metric, list, target)?,
-        Answered::Values(list) if metric.is_per_pod() => {
-            let sample = |item: &'_ ObjectMetricValue| -> Result<(String, _, _), String> {
-                Ok((item.described.name.clone(), item.value()?, item.timestamp))
-            };
-            let values = list.items.iter().map(sample).collect::<Result<Vec<_>, _>>()?;
-            let samples: Vec<NamedSample<'_>> = values
-                .iter()
-                .map(|(pod, value, at)| NamedSample { pod, value: *value, at: *at, window: WINDOW_DEFAULT })
-                .collect();
-            return per_pod(&samples, target, moment);
+    match answered {
+        ApiAnswer::Pods(list) => per_pod(&usage_of_pods(metric, list, target)?, target, moment),
+        ApiAnswer::Values(list) if metric.is_per_pod() => {
+            let samples = list.items.iter().map(|item| {
+                let (pod, at) = (item.described.name.as_str(), item.timestamp);
+                Ok(NamedSample { pod, value: item.value()?, at, window: WINDOW_DEFAULT })
+            });
+            let samples = samples.collect::<Result<Vec<_>, String>>()?;
+            per_pod(&samples, target, moment)
         }
-        Answered::Values(list) => {
-            return series(list.items.iter().map(ObjectMetricValue::value).collect::<Result<_, _>>()?);
+        ApiAnswer::Values(list) => {
+            series(list.items.iter().map(ObjectMetricValue::value).collect::<Result<_, _>>()?)
         }
-        Answered::External(list) => return series(list.values()?),
-    };
-    per_pod(&samples, target, moment)
+        ApiAnswer::External(list) => series(list.values()?),
+    }
 }
 
 /// Of all pods of the namespace those that are the target's, or were a moment ago.

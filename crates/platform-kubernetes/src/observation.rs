@@ -1,4 +1,5 @@
-//! What our reading makes of objects and answers as the API server has them: for whoever compares it with what Kubernetes' own autoscaler makes of the same.
+//! What our reading makes of objects and answers as the API server has them: for whoever compares it with
+//! what Kubernetes' own autoscaler makes of the same.
 
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;

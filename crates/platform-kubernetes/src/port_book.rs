@@ -1,9 +1,11 @@
 //! Which port of the activators is whose?
 //!
-//! Each port of an adopted Service has one of its own on the activators, so that a client may call the Service by any name. A connection that somebody opened
-//! a moment too late must never end at another's workload, so ports are given out going round: one comes again only after all others, and not within an hour
-//! of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and is written there before anybody listens; which port is
-//! which Service's stands on the Service's slices, where the next owner finds it.
+//! Each port of an adopted Service has one of its own on the activators, so that a client may call the
+//! Service by any name. A connection that somebody opened a moment too late must never end at another's
+//! workload, so ports are given out going round: one comes again only after all others, and not within an
+//! hour of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and
+//! is written there before anybody listens; which port is which Service's stands on the Service's slices,
+//! where the next owner finds it.
 //!
 //! ```text
 //!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
@@ -24,7 +26,8 @@ pub(crate) const FIRST: u16 = 10_000;
 pub(crate) const LAST: u16 = 29_999;
 /// How long a port is given to nobody after the last one has let go of it.
 const REST: Duration = Duration::from_hours(1);
-/// How long activators still take requests at the port of a Service's port that is gone: far longer than any node takes to hear of that.
+/// How long activators still take requests at the port of a Service's port that is gone: far longer than any
+/// node takes to hear of that.
 const FORMER_SERVES: Duration = Duration::from_mins(1);
 
 /// A port of a Service, and the activators' port before it.
@@ -74,8 +77,11 @@ pub(crate) struct PortBook {
 }
 
 impl PortBook {
-    /// The present owner's notes, for who takes over. What they call given and no slice names was let go by nobody knows whom, so it rests from now on.
+    /// The present owner's notes, for who takes over. What they call given and no slice names was let go by
+    /// nobody knows whom, so it rests from now on.
     pub(crate) fn take_over(&mut self, notes: &PortNotes, now: WallSeconds) {
+        // What is remembered of an earlier time as owner is out of date; what of it is still given stands in
+        // the notes.
         self.former.clear();
         self.let_go.clear();
         self.taken = self.services.values().flatten().filter_map(|entry| entry.port).collect();
@@ -85,6 +91,7 @@ impl PortBook {
         for port in notes.given.difference(&self.taken) {
             self.resting.entry(*port).or_insert(now.later(REST));
         }
+        // A slice that names a port proves that it is in use, whatever the notes say.
         self.resting.retain(|port, _| !self.taken.contains(port));
         self.is_noteworthy = true;
     }
@@ -107,6 +114,7 @@ impl PortBook {
     /// The Lease has these notes; returns whether ports may be used now that might not before.
     pub(crate) fn recorded(&mut self, notes: &PortNotes) -> bool {
         let before = self.unrecorded.len();
+        // What was given after these notes were taken waits for the next ones.
         self.unrecorded.retain(|port| !notes.given.contains(port));
         self.unrecorded.len() < before
     }
@@ -138,19 +146,21 @@ impl PortBook {
         former.map(|(&port, former)| (port, former))
     }
 
-    /// Gives each of a Service's ports one, and takes away what it needs no more. One that was renamed, or has another number, keeps its own. Returns
-    /// whether anything is another than before.
+    /// Gives each of a Service's ports one, and takes away what it needs no more. One that was renamed, or
+    /// has another number, keeps its own. Returns whether anything is another than before.
     pub(crate) fn settle(&mut self, seeker: &PortSeeker<'_>, now: Timestamp, wall: WallSeconds) -> bool {
         let before = self.services.remove(seeker.uid);
         let mut known = before.clone().unwrap_or_default();
         let mut take = |is_it: &dyn Fn(&PortEntry) -> bool| {
             known.iter().position(is_it).map(|index| known.remove(index))
         };
+        // All names before any number: else a port that got another's number would be taken for that one.
         let by_name: Vec<_> =
             seeker.ports.iter().map(|port| take(&|entry: &PortEntry| entry.name == port.name)).collect();
         let mut entries = Vec::new();
         for (port, found) in seeker.ports.iter().zip(by_name) {
             let found = found.or_else(|| take(&|entry: &PortEntry| entry.number == port.number));
+            // One that got none because all were given tries again.
             let given = found.and_then(|entry| entry.port).or_else(|| self.give(wall));
             entries.push(PortEntry {
                 name: port.name.clone(),
@@ -200,6 +210,8 @@ impl PortBook {
 
     fn give(&mut self, wall: WallSeconds) -> Option<u16> {
         self.resting.retain(|_, until| *until > wall);
+        // The notes are text on a Lease that others may write: where they make no sense the round begins
+        // anew.
         let next = self.next.filter(|next| (FIRST..=LAST).contains(next)).unwrap_or(FIRST);
         let mut round = (next..=LAST).chain(FIRST..next);
         let port = round.find(|port| !self.taken.contains(port) && !self.resting.contains_key(port))?;

@@ -1,28 +1,36 @@
 //! How is something written to the API server, and what does its answer mean?
 //!
-//! Each request looks at the right by which it was ordered immediately before it is sent, and has a time limit, so that a server that hangs is a failure like
-//! any other.
+//! Each request looks at the right by which it was ordered immediately before it is sent, and has a time
+//! limit, so that a server that hangs is a failure like any other.
+
+mod events;
+mod handover;
+mod hints;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
 use runtime::Clock;
-use vocabulary::{PodCount, RevisionName};
+use scaling::Decision;
+use vocabulary::{OWNER_LEASE, PodCount, PodName, RevisionName};
 
+pub(crate) use self::hints::{DeletionHint, HintRights};
 use crate::lease::{LEASE, LeaseRecord, LeaseWrite, Right};
+use crate::resources::workload::WorkloadRecord;
 use crate::scale;
 use crate::slices::SliceChange;
-use crate::watches::{LEASE_NAME, read_lease};
+use crate::watches::read_lease;
 
-/// A request without an answer after this long has failed. Less than a lease, so that a renewal can be tried again.
+/// A request without an answer after this long has failed. Less than a lease, so that a renewal can be tried
+/// again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 /// Under which our fields are noted in objects.
 const FIELD_MANAGER: &str = "ebb-autoscaler";
@@ -35,6 +43,7 @@ pub(crate) struct Requests {
     pub(crate) clock: Clock,
     /// As the lease gives it; the lease's own task of ours writes it.
     pub(crate) right: Arc<Mutex<Option<Right>>>,
+    pub(crate) hint_rights: HintRights,
 }
 
 /// Why a request did nothing, as far as we know.
@@ -42,11 +51,11 @@ pub(crate) struct Requests {
 pub(crate) enum Failure {
     /// The right is another's by now.
     NotOwner,
-    /// What it was about is gone.
+    /// The server knows no such object; if that is so, the watch says it too.
     Gone(String),
     /// It was written meanwhile, by us or another; what it is now comes by the watch.
     Conflict,
-    /// For good: it says what is wrong.
+    /// As it is; it says what is wrong.
     Refused(String),
     /// We may not.
     Forbidden(String),
@@ -84,26 +93,26 @@ impl Failure {
     }
 
     /// In the server's own words, where it has some.
-    pub(crate) fn words(self) -> String {
+    pub(crate) fn words(&self) -> &str {
         match self {
             Self::Gone(words)
             | Self::Refused(words)
             | Self::Forbidden(words)
             | Self::Passing { why: words, .. } => words,
-            Self::NotOwner => "another autoscaler decides".to_owned(),
-            Self::Conflict => "somebody else wrote it at the same time".to_owned(),
+            Self::NotOwner => "another autoscaler decides",
+            Self::Conflict => "somebody else wrote it at the same time",
         }
     }
 
-    /// As whoever ordered it hears of it.
+    /// As whoever ordered it hears of it. What is refused today (by a webhook, say) may be taken tomorrow,
+    /// and nobody else would try again while the answer to the load stays the same.
     pub(crate) fn outcome(&self) -> OrderOutcome {
         match self {
             Self::NotOwner => OrderOutcome::NotOwner,
-            Self::Gone(_) => OrderOutcome::Gone,
-            Self::Refused(why) => OrderOutcome::Refused(why.clone()),
             Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
-            Self::Conflict => OrderOutcome::Retrying("somebody else wrote it at the same time".to_owned()),
-            Self::Passing { why, .. } => OrderOutcome::Retrying(why.clone()),
+            Self::Gone(_) | Self::Refused(_) | Self::Conflict | Self::Passing { .. } => {
+                OrderOutcome::Retrying(self.words().to_owned())
+            }
         }
     }
 }
@@ -112,11 +121,26 @@ impl Failure {
 #[derive(Clone, Debug)]
 pub(crate) struct ScaleErrand {
     pub(crate) order: orchestration::OrderId,
-    pub(crate) seat: crate::desk::SeatId,
+    pub(crate) seat: crate::desk::SeatNumber,
     pub(crate) fence: Fence,
     pub(crate) revision: RevisionName,
     pub(crate) from: PodCount,
     pub(crate) to: PodCount,
+    /// Whose end disturbs least, of a smaller count.
+    pub(crate) end_first: Vec<PodName>,
+    pub(crate) because: Arc<Decision>,
+}
+
+/// Whose count it is.
+pub(crate) struct ScaleSubject {
+    uid: String,
+    resource: ApiResource,
+}
+
+impl ScaleSubject {
+    pub(crate) fn of(record: &WorkloadRecord) -> Self {
+        Self { uid: record.uid.clone(), resource: record.resource.clone() }
+    }
 }
 
 impl Requests {
@@ -138,21 +162,29 @@ impl Requests {
     }
 
     /// Writes a count, unless somebody else wrote another one.
-    pub(crate) async fn scale(&self, errand: &ScaleErrand, uid: &str) -> Result<OrderOutcome, Failure> {
-        let api: Api<Deployment> = Api::namespaced(self.client.clone(), errand.revision.namespace());
+    pub(crate) async fn scale(
+        &self,
+        errand: &ScaleErrand,
+        target: &ScaleSubject,
+    ) -> Result<OrderOutcome, Failure> {
+        let ScaleSubject { uid, resource } = target;
+        let namespace = errand.revision.namespace();
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
         let name = errand.revision.name();
         let patch = Patch::Json::<()>(scale::patch(uid, errand.from, errand.to));
-        let parameters =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let parameters = patch_parameters();
         match self.fenced(errand.fence, api.patch_scale(name, &parameters, &patch)).await {
             Ok(_) => Ok(OrderOutcome::Done),
             Err(Failure::Refused(why)) => {
                 let present = self.fenced(errand.fence, api.get_scale(name)).await?;
                 let found = present.spec.and_then(|spec| spec.replicas).unwrap_or_default();
                 let found = PodCount::new(u32::try_from(found).unwrap_or_default());
-                let is_same = present.metadata.uid.as_deref() == Some(uid);
+                let is_same = present.metadata.uid.as_ref() == Some(uid);
                 match (is_same, found == errand.from) {
-                    (false, _) => Err(Failure::Gone(format!("another {name} is there by now"))),
+                    // Perhaps by us, in a request whose answer never came.
+                    (true, false) if found == errand.to => Ok(OrderOutcome::Done),
+                    // Another of this name, about which nobody has decided anything.
+                    (false, _) => Ok(OrderOutcome::Gone),
                     (true, false) => Ok(OrderOutcome::Conflict { found }),
                     // The patch's tests hold, so it was refused for another reason.
                     (true, true) => Err(Failure::Refused(why)),
@@ -187,8 +219,7 @@ impl Requests {
         let namespace = slice.metadata.namespace.clone().unwrap_or_default();
         let name = slice.metadata.name.clone().unwrap_or_default();
         let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
-        let parameters =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let parameters = post_parameters();
         match change {
             SliceChange::Create(_) => self.fenced(fence, api.create(&parameters, slice)).await.map(Some),
             SliceChange::Replace(_) => {
@@ -214,7 +245,7 @@ impl Requests {
         let now = jiff::Timestamp::try_from(runtime::wall_time()).unwrap_or_default();
         let lease = Lease {
             metadata: ObjectMeta {
-                name: Some(LEASE_NAME.to_owned()),
+                name: Some(OWNER_LEASE.to_owned()),
                 resource_version: write.over.clone(),
                 annotations: Some(write.notes.clone()),
                 ..ObjectMeta::default()
@@ -227,14 +258,23 @@ impl Requests {
                 ..LeaseSpec::default()
             }),
         };
-        let parameters =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let parameters = post_parameters();
         let written = match write.over {
             None => within(api.create(&parameters, &lease)).await?,
-            Some(_) => within(api.replace(LEASE_NAME, &parameters, &lease)).await?,
+            Some(_) => within(api.replace(OWNER_LEASE, &parameters, &lease)).await?,
         };
         Ok(read_lease(&written))
     }
+}
+
+/// Of a request that creates or replaces: which fields are ours.
+fn post_parameters() -> PostParams {
+    PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
+}
+
+/// The same of one that patches.
+fn patch_parameters() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 async fn within<Answer>(

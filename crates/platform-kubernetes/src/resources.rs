@@ -1,10 +1,12 @@
-//! What do the objects of a cluster say that concerns us? Each is read once, into a small record, and dropped: a pod is 10 KB as Kubernetes writes it and a few
-//! hundred bytes as we need it.
+//! What do the objects of a cluster say that concerns us? Each is read once, into a small record, and
+//! dropped: a pod is 10 KB as Kubernetes writes it and a few hundred bytes as we need it.
 //!
 //! Reading is pure and total: whatever an object holds, there is a record or a sentence for people.
 
 pub(crate) mod activator;
 pub(crate) mod autoscaler;
+pub(crate) mod kind;
+pub(crate) mod other_slice;
 pub(crate) mod pod;
 pub(crate) mod ports;
 pub(crate) mod scaled_pod;
@@ -13,11 +15,6 @@ pub(crate) mod service;
 pub(crate) mod workload;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-/// The container that we know by this name is the queue-proxy.
-pub(crate) const QUEUE_PROXY: &str = "queue-proxy";
-/// Stands on pod templates whose pods have a queue-proxy.
-pub(crate) const INJECT_LABEL: &str = "ebb.dev/inject";
 
 /// Namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

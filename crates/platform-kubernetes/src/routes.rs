@@ -1,16 +1,17 @@
 //! Which revisions' slices are being written, and who waits for that?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orchestration::OrderId;
 use vocabulary::{PodName, RevisionName};
 
-use crate::desk::SeatId;
+use crate::desk::SeatNumber;
 use crate::index::Index;
+use crate::resources::ObjectKey;
 use crate::work::Work;
 
 /// An order and its giver.
-pub(crate) type Giver = (SeatId, OrderId);
+pub(crate) type Giver = (SeatNumber, OrderId);
 
 /// The slices of one revision.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct RouteWork {
     pub(crate) ordered_by: Option<Giver>,
     /// Pods that no slice may name any more, and who wants to know when none does.
     releases: BTreeMap<PodName, Giver>,
+    /// Services of which people are told once nothing of others is left on them.
+    pub(crate) adopting: BTreeSet<ObjectKey>,
 }
 
 impl RouteWork {
@@ -44,6 +47,9 @@ impl RouteWork {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.work.is_idle() && self.ordered_by.is_none() && self.releases.is_empty()
+        self.work.is_idle()
+            && self.ordered_by.is_none()
+            && self.releases.is_empty()
+            && self.adopting.is_empty()
     }
 }

@@ -1,9 +1,11 @@
 //! What do our programs know that others must not?
 //!
-//! One Secret in our own namespace, made by the first autoscaler that looks: the token by which activators know an autoscaler, and the key from which each
-//! workload's hop key is derived, so that every owner tells the same. (Until links are encrypted; then certificates take the token's place.)
+//! One Secret in our own namespace, made by the first autoscaler that looks: the key from which each
+//! workload's hop key is derived, so that every owner tells the same. (By what our programs know each other
+//! is in `trust`.)
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -14,11 +16,11 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use ring::hmac;
 use thiserror::Error;
-use vocabulary::{HopKey, LinkToken};
+use vocabulary::HopKey;
 
-/// Mounted by activators, who find the token under [`TOKEN`].
+use crate::port_book::WallSeconds;
+
 pub(crate) const SECRET: &str = "ebb-links";
-const TOKEN: &str = "activator-link-token";
 const HOP_KEY: &str = "hop-key";
 const HOP_KEY_BYTES: usize = 32;
 
@@ -42,11 +44,30 @@ pub enum SecretError {
 /// What is in it.
 #[derive(Debug)]
 pub(crate) struct Secrets {
-    pub(crate) activator_token: LinkToken,
     pub(crate) hop_keys: HopKeys,
 }
 
-/// Derives each workload's hop key.
+/// How often a workload's keys may change. Each does so once a day, in a turn that its uid says: all at
+/// midnight would be one burst of messages to every pod.
+const TURN: Duration = Duration::from_mins(15);
+const TURNS_A_DAY: u64 = 96;
+
+/// Which quarter of an hour it is, counted from 1970: by it workloads' days begin and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyTurn(u64);
+
+impl KeyTurn {
+    pub(crate) fn at(wall: WallSeconds) -> Self {
+        Self(wall.0 / TURN.as_secs())
+    }
+
+    /// How long it is until the next one.
+    pub(crate) fn rest_of(wall: WallSeconds) -> Duration {
+        Duration::from_secs(TURN.as_secs() - wall.0 % TURN.as_secs())
+    }
+}
+
+/// Derives each workload's hop keys.
 #[derive(Clone, Debug)]
 pub(crate) struct HopKeys(hmac::Key);
 
@@ -55,9 +76,23 @@ impl HopKeys {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// By the workload's uid, so that one made anew under the same name has another.
-    pub(crate) fn of(&self, uid: &str) -> HopKey {
+    /// Those of a workload: that of its present day, which activators send, then those of the days after and
+    /// before, which its queue-proxies take too. So nobody need hear of a change at once, and clocks of
+    /// autoscalers may be hours apart. By its uid, so that one made anew under the same name has others.
+    pub(crate) fn of(&self, uid: &str, turn: KeyTurn) -> Vec<HopKey> {
+        let day = self.day(uid, turn);
+        [day, day + 1, day.saturating_sub(1)].map(|day| self.of_day(uid, day)).into()
+    }
+
+    /// The workload's own day, counted from 1970.
+    pub(crate) fn day(&self, uid: &str, turn: KeyTurn) -> u64 {
         let tag = hmac::sign(&self.0, uid.as_bytes());
+        let begins_earlier = u64::from(tag.as_ref()[0]) % TURNS_A_DAY;
+        (turn.0 + begins_earlier) / TURNS_A_DAY
+    }
+
+    fn of_day(&self, uid: &str, day: u64) -> HopKey {
+        let tag = hmac::sign(&self.0, format!("{uid}/{day}").as_bytes());
         let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte");
         HopKey::new(tag.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
     }
@@ -84,15 +119,11 @@ impl Secrets {
 
     fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, SecretError> {
         let value = |name| data.get(name).map(|value| value.0.as_slice()).ok_or(SecretError::Content(name));
-        let token = std::str::from_utf8(value(TOKEN)?).ok().and_then(|text| text.trim().parse().ok());
         let hop_key = value(HOP_KEY)?;
         if hop_key.len() < HOP_KEY_BYTES {
             return Err(SecretError::Content(HOP_KEY));
         }
-        Ok(Self {
-            activator_token: token.ok_or(SecretError::Content(TOKEN))?,
-            hop_keys: HopKeys::new(hop_key),
-        })
+        Ok(Self { hop_keys: HopKeys::new(hop_key) })
     }
 }
 
@@ -100,13 +131,9 @@ fn new_secret() -> Secret {
     let mut random: StdRng = rand::make_rng();
     let mut hop_key = vec![0; HOP_KEY_BYTES];
     random.fill_bytes(&mut hop_key);
-    let token = String::from(runtime::new_link_token());
     Secret {
         metadata: ObjectMeta { name: Some(SECRET.to_owned()), ..ObjectMeta::default() },
-        data: Some(BTreeMap::from([
-            (TOKEN.to_owned(), ByteString(token.into_bytes())),
-            (HOP_KEY.to_owned(), ByteString(hop_key)),
-        ])),
+        data: Some(BTreeMap::from([(HOP_KEY.to_owned(), ByteString(hop_key))])),
         ..Secret::default()
     }
 }
@@ -119,24 +146,54 @@ mod tests {
     fn what_is_made_can_be_read_and_what_was_damaged_is_named() {
         let data = new_secret().data.expect("it has data");
         Secrets::read(&data).expect("it was made to be read");
-        for key in [TOKEN, HOP_KEY] {
-            let mut damaged = data.clone();
-            damaged.insert(key.to_owned(), ByteString(b"x".to_vec()));
-            let error = Secrets::read(&damaged).expect_err("it is damaged").to_string();
-            assert!(error.contains(key), "{error}");
-        }
+        let damaged = BTreeMap::from([(HOP_KEY.to_owned(), ByteString(b"x".to_vec()))]);
+        let error = Secrets::read(&damaged).expect_err("it is damaged").to_string();
+        assert!(error.contains(HOP_KEY), "{error}");
     }
 
     #[test]
     fn hop_keys_are_a_workloads_own_and_the_same_for_every_owner() {
         let [one, same, other] = [b"k", b"k", b"o"].map(|key| HopKeys::new(key));
-        assert_eq!(one.of("u1"), same.of("u1"));
-        assert_ne!(one.of("u1"), one.of("u2"));
-        assert_ne!(one.of("u1"), other.of("u1"));
-        // RFC 4231 has no vector of this key; this one was computed with Python's hmac.
-        assert_eq!(
-            HopKeys::new(b"key").of("The quick brown fox jumps over the lazy dog").expose(),
-            "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8"
-        );
+        let turn = KeyTurn::at(WallSeconds(1_800_000_000));
+        assert_eq!(one.of("u1", turn), same.of("u1", turn));
+        assert_ne!(one.of("u1", turn), one.of("u2", turn));
+        assert_ne!(one.of("u1", turn), other.of("u1", turn));
+    }
+
+    #[test]
+    fn hop_keys_are_those_of_a_day_and_its_neighbours() {
+        let (keys, uid) = (HopKeys::new(b"key"), "The quick brown fox jumps over the lazy dog");
+        // Its tag begins with 247, so its days begin 247 - 2 * 96 = 55 turns before midnight.
+        let day = 86_400;
+        let begins = 12 * day - 55 * TURN.as_secs();
+        let exposed = |wall: u64| -> Vec<String> {
+            let turn = KeyTurn::at(WallSeconds(wall));
+            keys.of(uid, turn).iter().map(|key| key.expose().to_owned()).collect()
+        };
+        // Computed with Python's hmac.
+        let [before, present, after] = [
+            "593ac717863e49cffdad1823ef106346c23a06d8d034dd54009f74d9fc24b721",
+            "76307bb2c9e46f682386b64d2277402ecc1bc9bbd3caa774950b303bfec0e159",
+            "e95ef98deeceabea5a4fef657cbc3c1ca8a883b1145c7090f5f8e44e27cc6931",
+        ];
+        assert_eq!(exposed(begins), [present, after, before]);
+        assert_eq!(exposed(begins + day - 1), [present, after, before]);
+        // Whoever still sends the former one, or sends the next one already, is known at either side.
+        assert_eq!(exposed(begins - 1)[..2], [before, present]);
+        assert_eq!(exposed(begins + day)[0], after);
+        assert_eq!(exposed(begins + day)[2], present);
+    }
+
+    #[test]
+    fn days_begin_spread_over_the_day() {
+        let keys = HopKeys::new(b"key");
+        let changes = |turn: u64| {
+            let uids = (0..960).map(|number| format!("uid-{number}"));
+            uids.filter(|uid| keys.day(uid, KeyTurn(turn)) != keys.day(uid, KeyTurn(turn + 1))).count()
+        };
+        let changes: Vec<usize> = (0..TURNS_A_DAY).map(changes).collect();
+        assert_eq!(changes.iter().sum::<usize>(), 960, "each once a day");
+        assert!(changes.iter().all(|&changes| changes < 50), "{changes:?}");
+        assert_eq!(KeyTurn::rest_of(WallSeconds(901)), Duration::from_secs(899));
     }
 }

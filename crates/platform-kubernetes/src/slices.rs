@@ -1,29 +1,30 @@
 //! Which `EndpointSlice`s should a Service have?
 //!
-//! Who serves is an order ([`RouteInForce`]); which addresses that is follows from the pods as they are now. *Direct* means the pods while one is ready, else
-//! the activators, and that change waits for nobody's decision: it is made here, whenever a pod changes. The order itself stands on the slices as
-//! annotations, so that whoever decides next finds it.
+//! Who serves is an order ([`RouteInForce`]); which addresses that is follows from the pods as they are now.
+//! *Direct* means the pods while one is ready, else the activators, and that change waits for nobody's
+//! decision: it is made here, whenever a pod changes. The order itself stands on the slices as annotations,
+//! so that whoever decides next finds it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForNode, ForZone,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use orchestration::RouteInForce;
-use vocabulary::{ReplicaName, Routing};
+use vocabulary::{REVISION_ANNOTATION, ReplicaName, RevisionName, Routing, SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::port_book::PortEntry;
+use crate::resources::ObjectKey;
 use crate::resources::ports::ServicePort;
-use crate::resources::service::AdoptedService;
+use crate::resources::service::{AdoptedService, TrafficPreference};
 
 /// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
 const ENDPOINTS_MAX: usize = 100;
 /// Kubernetes names the Service of a slice so.
 pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// And whose it is.
-pub(crate) const MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
-pub(crate) const MANAGED_BY: &str = "ebb.dev";
 const ROUTING: &str = "ebb.dev/routing";
 const ACTIVATORS: &str = "ebb.dev/activators";
 const ENTRANCES: &str = "ebb.dev/activator-ports";
@@ -36,17 +37,21 @@ pub(crate) struct ServiceRoute<'a> {
     pub(crate) entrances: Vec<Option<u16>>,
     /// As ordered, or found.
     pub(crate) route: &'a RouteInForce,
-    /// The side that serves: another than was ordered while activators could not stand in for what serves now.
+    /// The side that serves: another than was ordered while activators could not stand in for what serves
+    /// now.
     pub(crate) side: Routing,
 }
 
 /// Somebody who may serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServingAddress {
-    pub(crate) address: IpAddr,
+    /// One of each family that the cluster has.
+    pub(crate) addresses: Vec<IpAddr>,
     /// Where it serves each of the Service's ports, in their order; `None` for those that it does not serve.
     pub(crate) ports: Vec<Option<u16>>,
     pub(crate) node: Option<String>,
+    /// Its node's.
+    pub(crate) zone: Option<String>,
     pub(crate) pod: PodReference,
 }
 
@@ -69,22 +74,24 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Who is to be named for one port, and whether they are on their way out. Whoever drains is named only if nobody else can be.
-    fn named(&self, port: usize, route: &ServiceRoute<'_>) -> (Vec<&ServingAddress>, Condition) {
+    /// Who is to be named for one port, all of one kind. Whoever drains is named only if nobody else can be.
+    fn named(&self, port: usize, route: &ServiceRoute<'_>) -> (Vec<&ServingAddress>, ServerKind) {
         let is_held = route.entrances.get(port).copied().flatten().is_some();
         let activators: &[ServingAddress] = if is_held { &self.activators } else { &[] };
+        let pods = (self.ready_pods.as_slice(), ServerKind::ReadyPod);
+        let activators = (activators, ServerKind::Activator);
         let sides = match route.side {
-            Routing::Direct => [self.ready_pods.as_slice(), activators],
-            Routing::ThroughActivator => [activators, self.ready_pods.as_slice()],
+            Routing::Direct => [pods, activators],
+            Routing::ThroughActivator => [activators, pods],
         };
-        for side in sides {
+        for (side, kind) in sides {
             let named: Vec<_> = side.iter().filter(|server| server.port(port).is_some()).collect();
             if !named.is_empty() {
-                return (named, Condition::Ready);
+                return (named, kind);
             }
         }
         let ending = self.ending_pods.iter().filter(|server| server.port(port).is_some());
-        (ending.collect(), Condition::Ending)
+        (ending.collect(), ServerKind::EndingPod)
     }
 }
 
@@ -94,10 +101,12 @@ impl ServingAddress {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Condition {
-    Ready,
-    Ending,
+/// Of which list of [`Servers`] somebody is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerKind {
+    ReadyPod,
+    Activator,
+    EndingPod,
 }
 
 /// Ports of a Service by their places, and where whoever is named serves them.
@@ -113,9 +122,12 @@ pub(crate) fn desired(route: &ServiceRoute<'_>, servers: &Servers) -> Vec<Endpoi
     for family in &service.families {
         let mut chunks: Vec<Chunk<'_>> = Vec::new();
         for (ports, servers) in &sets {
-            let of_family = servers.iter().filter(|(server, _)| family_of(server.address) == family);
-            let endpoints: Vec<Endpoint> =
-                of_family.map(|(server, condition)| endpoint(server, *condition)).collect();
+            let of_family = servers.iter().filter_map(|(server, kind)| {
+                let address = server.addresses.iter().find(|address| family_of(**address) == family)?;
+                let hints = hints(service.preference, server, *kind);
+                Some(Endpoint { hints, ..endpoint(server, *address, *kind) })
+            });
+            let endpoints: Vec<Endpoint> = of_family.collect();
             chunks.extend(endpoints.chunks(ENDPOINTS_MAX).map(|chunk| (ports.as_slice(), chunk.to_vec())));
         }
         // One without addresses says who serves while nobody does.
@@ -123,7 +135,7 @@ pub(crate) fn desired(route: &ServiceRoute<'_>, servers: &Servers) -> Vec<Endpoi
             chunks.push((&[], Vec::new()));
         }
         for (number, (set, endpoints)) in chunks.into_iter().enumerate() {
-            let name = format!("{}-ebb-{}-{number}", service.name, family.to_lowercase());
+            let name = format!("{}{}-{number}", name_prefix(&service.name), family.to_lowercase());
             let ports =
                 set.iter().filter_map(|&(place, port)| Some(slice_port(service.ports.get(place)?, port)));
             let ports: Vec<EndpointPort> = ports.collect();
@@ -138,22 +150,23 @@ pub(crate) fn desired(route: &ServiceRoute<'_>, servers: &Servers) -> Vec<Endpoi
     slices
 }
 
-/// Who serves which ports: a slice has the same ports for all its addresses, and pods of two templates may have others. In the order of their names.
+/// Who serves which ports: a slice has the same ports for all its addresses, and pods of two templates may
+/// have others. In the order of their names.
 fn port_sets<'a>(
     route: &ServiceRoute<'_>,
     servers: &'a Servers,
-) -> BTreeMap<PortSet, Vec<(&'a ServingAddress, Condition)>> {
-    let mut by_server = BTreeMap::<&PodReference, (&ServingAddress, Condition, PortSet)>::new();
+) -> BTreeMap<PortSet, Vec<(&'a ServingAddress, ServerKind)>> {
+    let mut by_server = BTreeMap::<&PodReference, (&ServingAddress, ServerKind, PortSet)>::new();
     for place in 0..route.service.ports.len() {
-        let (named, condition) = servers.named(place, route);
+        let (named, kind) = servers.named(place, route);
         for server in named {
-            let entry = by_server.entry(&server.pod).or_insert((server, condition, Vec::new()));
+            let entry = by_server.entry(&server.pod).or_insert((server, kind, Vec::new()));
             entry.2.extend(server.port(place).map(|port| (place, port)));
         }
     }
     let mut sets = BTreeMap::<PortSet, Vec<_>>::new();
-    for (server, condition, ports) in by_server.into_values() {
-        sets.entry(ports).or_default().push((server, condition));
+    for (server, kind, ports) in by_server.into_values() {
+        sets.entry(ports).or_default().push((server, kind));
     }
     sets
 }
@@ -163,6 +176,11 @@ fn family_of(address: IpAddr) -> &'static str {
         IpAddr::V4(_) => "IPv4",
         IpAddr::V6(_) => "IPv6",
     }
+}
+
+/// With this begin the names of all slices of a Service.
+pub(crate) fn name_prefix(service: &str) -> String {
+    format!("{service}-ebb-")
 }
 
 fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
@@ -179,9 +197,11 @@ fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
         namespace: Some(service.namespace.clone()),
         labels: Some(text(vec![
             (SERVICE_LABEL, service.name.clone()),
-            (MANAGED_BY_LABEL, MANAGED_BY.to_owned()),
+            (SLICE_WRITER_LABEL, SLICE_WRITER.to_owned()),
         ])),
         annotations: Some(text(vec![
+            // A Service may stop saying whose it was while these still stand.
+            (REVISION_ANNOTATION, format!("{}/{}", service.revision.kind(), service.revision.name())),
             (ROUTING, routing.to_owned()),
             (ACTIVATORS, activators.join(",")),
             (ENTRANCES, entrances_out(of)),
@@ -234,16 +254,33 @@ pub(crate) fn entrances_of(slice: &EndpointSlice) -> Option<Vec<PortEntry>> {
     entries.collect()
 }
 
-fn endpoint(server: &ServingAddress, condition: Condition) -> Endpoint {
-    let is_ending = condition == Condition::Ending;
+/// As Kubernetes' own controller gives them: to whoever is ready. Not to activators: they take all that
+/// comes, from everywhere; few of them are in a route, and whoever is far from the pods is not far from all.
+fn hints(preference: TrafficPreference, server: &ServingAddress, kind: ServerKind) -> Option<EndpointHints> {
+    if kind != ServerKind::ReadyPod {
+        return None;
+    }
+    let zones = || Some(vec![ForZone { name: server.zone.clone()? }]);
+    let nodes = || Some(vec![ForNode { name: server.node.clone()? }]);
+    let (for_zones, for_nodes) = match preference {
+        TrafficPreference::None => (None, None),
+        TrafficPreference::SameZone => (zones(), None),
+        TrafficPreference::SameNode => (zones(), nodes()),
+    };
+    (for_zones.is_some() || for_nodes.is_some()).then_some(EndpointHints { for_nodes, for_zones })
+}
+
+fn endpoint(server: &ServingAddress, address: IpAddr, kind: ServerKind) -> Endpoint {
+    let is_ending = kind == ServerKind::EndingPod;
     Endpoint {
-        addresses: vec![server.address.to_string()],
+        addresses: vec![address.to_string()],
         conditions: Some(EndpointConditions {
             ready: Some(!is_ending),
             serving: Some(true),
             terminating: Some(is_ending),
         }),
         node_name: server.node.clone(),
+        zone: server.zone.clone(),
         target_ref: Some(ObjectReference {
             kind: Some("Pod".to_owned()),
             namespace: Some(server.pod.namespace.clone()),
@@ -264,7 +301,8 @@ pub(crate) enum SliceChange {
     Delete(EndpointSlice),
 }
 
-/// What is to be written; nothing, if all is as it should be. What names somebody comes before what names nobody any more.
+/// What is to be written; nothing, if all is as it should be. What names somebody comes before what names
+/// nobody any more.
 pub(crate) fn changes(desired: Vec<EndpointSlice>, present: &[&EndpointSlice]) -> Vec<SliceChange> {
     let mut changes = Vec::new();
     let superfluous =
@@ -298,6 +336,18 @@ fn says_the_same(there: &EndpointSlice, wanted: &EndpointSlice) -> bool {
         && has_all(&there.metadata.labels, &wanted.metadata.labels)
         && has_all(&there.metadata.annotations, &wanted.metadata.annotations)
         && there.metadata.owner_references == wanted.metadata.owner_references
+}
+
+/// The Service that a slice is of.
+pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let name = slice.metadata.labels.as_ref()?.get(SERVICE_LABEL)?.clone();
+    Some(ObjectKey { namespace: slice.metadata.namespace.clone()?, name })
+}
+
+/// For whom a slice of ours was written.
+pub(crate) fn revision_of(slice: &EndpointSlice, namespace: &str) -> Option<RevisionName> {
+    let (kind, name) = slice.metadata.annotations.as_ref()?.get(REVISION_ANNOTATION)?.split_once('/')?;
+    RevisionName::new(namespace, kind, name).ok()
 }
 
 /// The route that a slice of ours was written for.

@@ -1,4 +1,5 @@
-//! The pods of a workload of class hpa as they are at one moment, and whose the samples are that were measured in them.
+//! The pods of a workload of class hpa as they are at one moment, and whose the samples are that were
+//! measured in them.
 //!
 //! Samples know pods by name, the algorithm by number, and a number means something within one round only.
 
@@ -45,7 +46,8 @@ impl TargetRecord {
         TargetPods { pods: HpaPods::new(pods.collect()), present: self.present, selection }
     }
 
-    /// Those of strangers (the pod has gone meanwhile) count too, as in Kubernetes, under numbers of their own.
+    /// Those of strangers (the pod has gone meanwhile) count too, as in Kubernetes, under numbers of their
+    /// own.
     pub(crate) fn samples(&self, samples: &[NamedSample<'_>], moment: Moment) -> PodSamples {
         let own: BTreeMap<&str, u32> = self.pods.keys().map(String::as_str).zip(0..).collect();
         let strangers: BTreeSet<&str> =

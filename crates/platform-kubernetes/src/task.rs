@@ -1,42 +1,52 @@
-//! The one task that owns the index: watches, orders and answers come in; facts and requests go out. It never waits for the API server: requests run beside
-//! it, one per object.
+//! The one task that owns the index: watches, orders and answers come in; facts and requests go out. It never
+//! waits for the API server: requests run beside it, one per object.
+
+mod intake;
+mod routes;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{Entrance, Fence, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
-use scaling::RevisionOrigin;
+use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vocabulary::{Bucket, Epoch, PodName, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
 use crate::audience::Listener;
-use crate::desk::{Desk, SeatId};
-use crate::index::Index;
+use crate::desk::{ClusterDesk, SeatNumber};
+use crate::event_book::EventBook;
+use crate::index::{Index, Takeover};
 use crate::lease::{LeaseKeeper, LeaseRecord};
 use crate::port_book::WallSeconds;
-use crate::requests::{Failure, Requests, ScaleErrand};
+use crate::requests::{Failure, Requests, ScaleErrand, ScaleSubject};
 use crate::resources::ObjectKey;
-use crate::routes::{Giver, RouteWork};
+use crate::resources::kind::WorkloadKind;
+use crate::routes::RouteWork;
 use crate::secrets::Secrets;
 use crate::slices::SliceChange;
-use crate::watches::{Change, News};
+use crate::watches::{News, Watches};
 use crate::work::Work;
 
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;
 
 /// Kinds of objects that are watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Config,
+    Observability,
     Service,
-    Workload,
+    Workload(WorkloadKind),
     Pod,
     Activator,
     Autoscaler,
+    Node,
     Slice,
+    OtherSlice,
+    Endpoints,
     Lease,
 }
 
@@ -44,12 +54,16 @@ enum Kind {
 enum Answer {
     Scaled(RevisionName, Result<OrderOutcome, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
+    TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
     LeaseWritten(Result<LeaseRecord, Failure>),
+    EventWritten(Result<(), Failure>),
 }
 
-pub(crate) struct Task {
-    desk: Arc<Desk>,
+pub(crate) struct ClusterTask {
+    name: ReplicaName,
+    desk: Arc<ClusterDesk>,
     requests: Requests,
+    watches: Watches,
     index: Index,
     lease: LeaseKeeper,
     listener: Option<Listener>,
@@ -62,25 +76,42 @@ pub(crate) struct Task {
     answers: JoinSet<Answer>,
     /// The epoch in which ports are given.
     ports_since: Option<Epoch>,
+    events: EventBook,
+    /// The epoch of ours in which people were told what is so.
+    tells_since: Option<Epoch>,
+    /// The epoch of ours in which routes are ordered here.
+    decides_since: Option<Epoch>,
 }
 
-impl Task {
-    pub(crate) fn new(name: ReplicaName, requests: Requests, secrets: Secrets, desk: Arc<Desk>) -> Self {
+impl ClusterTask {
+    pub(crate) fn new(
+        name: ReplicaName,
+        requests: Requests,
+        watches: Watches,
+        secrets: Secrets,
+        desk: Arc<ClusterDesk>,
+    ) -> Self {
         let kinds = [
             Kind::Config,
+            Kind::Observability,
             Kind::Service,
-            Kind::Workload,
+            Kind::Workload(WorkloadKind::Deployment),
             Kind::Pod,
             Kind::Activator,
             Kind::Autoscaler,
+            Kind::Node,
             Kind::Slice,
+            Kind::OtherSlice,
+            Kind::Endpoints,
             Kind::Lease,
         ];
         Self {
             desk,
             requests,
-            index: Index::new(secrets.hop_keys, secrets.activator_token),
-            lease: LeaseKeeper::new(name),
+            watches,
+            index: Index::new(secrets.hop_keys),
+            lease: LeaseKeeper::new(name.clone()),
+            name,
             listener: None,
             unlisted: kinds.into(),
             known: BTreeMap::new(),
@@ -88,6 +119,9 @@ impl Task {
             routes: BTreeMap::new(),
             answers: JoinSet::new(),
             ports_since: None,
+            events: EventBook::new(salt()),
+            tells_since: None,
+            decides_since: None,
         }
     }
 
@@ -109,11 +143,12 @@ impl Task {
                     }
                 }
                 () = self.desk.something_new.notified() => self.take_orders(),
-                Some(answer) = self.answers.join_next() => {
-                    if let Ok(answer) = answer {
-                        self.take_answer(answer);
-                    }
-                }
+                Some(answer) = self.answers.join_next() => match answer {
+                    Ok(answer) => self.take_answer(answer),
+                    // What it wrote would count as under way for ever. None is stopped but with this task.
+                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                    Err(_stopped) => {}
+                },
                 () = room(self.listener.as_ref()), if is_full => {}
                 () = self.requests.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {}
             }
@@ -125,10 +160,16 @@ impl Task {
         if !self.unlisted.is_empty() {
             return;
         }
+        for kind in self.index.take_kinds_to_watch() {
+            self.watches.watch_kind(kind);
+        }
         self.keep_ports(now);
         self.keep_lease(now);
+        self.index.turn_hop_keys(now, WallSeconds::now());
+        self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
+        self.tell_people(now);
         let right = self.lease.right(now);
         if let Some(listener) = &mut self.listener {
             listener.say(&mut self.index, right, now);
@@ -145,7 +186,14 @@ impl Task {
         let scales = self.scales.values().filter_map(Work::next_deadline);
         let routes = self.routes.values().filter_map(|route| route.work.next_deadline());
         let ports = self.index.next_port_deadline().filter(|_| self.ports_since.is_some());
-        scales.chain(routes).chain(self.lease.next_deadline(now)).chain(ports).min()
+        let own =
+            [self.index.next_deadline(), self.lease.next_deadline(now), self.events_deadline(now), ports];
+        scales.chain(routes).chain(own.into_iter().flatten()).min()
+    }
+
+    /// Whoever owns nothing writes no Events.
+    fn events_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        self.lease.right(now).and_then(|_| self.events.next_deadline())
     }
 
     /// Ports are the owner's to give, and what it has given stands on the lease before anybody uses it.
@@ -157,10 +205,10 @@ impl Task {
         };
         if self.ports_since != epoch {
             self.ports_since = epoch;
-            self.index.take_over_ports(&noted, wall_seconds());
+            self.index.take_over_ports(&noted, WallSeconds::now());
         }
         self.index.ports_noted(&noted);
-        self.index.settle_ports(now, wall_seconds());
+        self.index.settle_ports(now, WallSeconds::now());
         if let Some(notes) = self.index.port_notes() {
             self.lease.note(notes);
         }
@@ -169,9 +217,16 @@ impl Task {
     fn keep_lease(&mut self, now: Timestamp) {
         if let Some(write) = self.lease.next_write(now) {
             let requests = self.requests.clone();
+            // A panic in it is ours; see where answers are taken.
             self.answers.spawn(async move { Answer::LeaseWritten(requests.write_lease(&write).await) });
         }
-        *self.requests.right.lock() = self.lease.right(now);
+        let right = self.lease.right(now);
+        *self.requests.right.lock() = right;
+        let epoch = right.map(|right| right.epoch);
+        if self.decides_since != epoch {
+            self.decides_since = epoch;
+            self.index.decider_changed();
+        }
     }
 
     fn take_orders(&mut self) {
@@ -202,16 +257,18 @@ impl Task {
         }
     }
 
-    fn take_order(&mut self, seat: SeatId, order: PlatformOrder) {
+    fn take_order(&mut self, seat: SeatNumber, order: PlatformOrder) {
         let PlatformOrder { id, fence, what } = order;
-        let right = self.lease.right(self.requests.clock.now());
+        let now = self.requests.clock.now();
+        let right = self.lease.right(now);
         if right.is_none_or(|right| right.epoch != fence.epoch) || fence.bucket != Bucket(0) {
             return self.ended((seat, id), OrderOutcome::NotOwner);
         }
         match what {
-            Order::ScaleTo { revision, from, to, .. } => {
-                let errand = ScaleErrand { order: id, seat, fence, revision: revision.clone(), from, to };
-                let replaced = self.scales.entry(revision).or_default().put(errand);
+            Order::ScaleTo { revision, from, to, because, end_first } => {
+                let name = revision.clone();
+                let errand = ScaleErrand { order: id, seat, fence, revision, from, to, end_first, because };
+                let replaced = self.scales.entry(name).or_default().put(errand);
                 self.superseded(replaced);
             }
             Order::Route { revision, routing, activators } => {
@@ -224,73 +281,16 @@ impl Task {
             }
             Order::ReleaseEntrance { entrance, .. } => {
                 match entrance {
-                    Entrance::Port(port) => self.index.release_port(port, wall_seconds()),
+                    Entrance::Port(port) => self.index.release_port(port, WallSeconds::now()),
                     // Nobody is known by its host here.
                     Entrance::Host(_) => {}
                 }
                 self.ended((seat, id), OrderOutcome::Done);
             }
             Order::Tell { about, reason, text } => {
-                tracing::warn!(?about, %reason, "{text}");
+                self.told(&about, reason, text, now);
                 self.ended((seat, id), OrderOutcome::Done);
             }
-        }
-    }
-
-    fn take_route(&mut self, giver: Giver, revision: RevisionName, route: RouteInForce) {
-        if !self.index.is_revision(&revision) {
-            return self.ended(giver, OrderOutcome::Gone);
-        }
-        self.index.set_route(&revision, route);
-        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(giver);
-        if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
-        }
-    }
-
-    fn release_pod(&mut self, giver: Giver, pod: PodName) {
-        let Some(revision) = self.index.revision_of_pod(&pod) else {
-            return self.ended(giver, OrderOutcome::Gone);
-        };
-        let replaced = self.routes.entry(revision).or_default().release(pod, giver);
-        if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
-        }
-    }
-
-    /// Begins to write whatever slices are not as they should be. Who waits for them is told once nothing is left to be written.
-    fn write_slices(&mut self, now: Timestamp) {
-        for revision in self.index.take_unrouted() {
-            self.routes.entry(revision).or_default().work.put(());
-        }
-        let right = self.lease.right(now);
-        let mut ended = Vec::new();
-        for (revision, route) in &mut self.routes {
-            if route.work.begin(now).is_none() {
-                continue;
-            }
-            let changes = self.index.slice_changes(revision);
-            let Some(right) = right else {
-                route.work.done();
-                ended.extend(route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)));
-                continue;
-            };
-            if changes.is_empty() {
-                route.work.done();
-                let settled = route.settle(revision, &self.index);
-                ended.extend(settled.into_iter().map(|giver| (giver, OrderOutcome::Done)));
-                continue;
-            }
-            let fence = Fence { bucket: Bucket(0), epoch: right.epoch };
-            let (requests, revision) = (self.requests.clone(), revision.clone());
-            self.answers.spawn(async move {
-                let (written, how) = requests.write_slices(fence, changes).await;
-                Answer::SlicesWritten(revision, written, how)
-            });
-        }
-        self.routes.retain(|_, route| !route.is_idle());
-        for (giver, outcome) in ended {
-            self.ended(giver, outcome);
         }
     }
 
@@ -298,19 +298,23 @@ impl Task {
         let (mut gone, mut kept) = (Vec::new(), Vec::new());
         for (revision, work) in &mut self.scales {
             let Some(errand) = work.begin(now) else { continue };
-            let Some(uid) = self.index.uid_of(revision).map(str::to_owned) else {
+            let Some(target) = self.index.record_of(revision).map(ScaleSubject::of) else {
                 work.done();
                 gone.push((errand.seat, errand.order));
                 continue;
             };
-            if errand.to < errand.from && self.index.stays_direct(revision) {
+            if !self.index.may_change(revision, errand.from, errand.to) {
                 work.done();
                 kept.push((errand.seat, errand.order, errand.from));
                 continue;
             }
+            let is_smaller = errand.to < errand.from;
+            let hints = is_smaller.then(|| self.index.deletion_hints(revision, errand.to, &errand.end_first));
             let (requests, revision) = (self.requests.clone(), revision.clone());
+            // A panic in it is ours.
             self.answers.spawn(async move {
-                let outcome = requests.scale(&errand, &uid).await;
+                requests.hint(errand.fence, revision.namespace(), &hints.unwrap_or_default()).await;
+                let outcome = requests.scale(&errand, &target).await;
                 Answer::Scaled(revision, outcome)
             });
         }
@@ -336,6 +340,11 @@ impl Task {
                 self.lease.failed(now);
             }
             Answer::Scaled(revision, outcome) => self.scaled(&revision, outcome, now),
+            Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
+            Answer::EventWritten(Ok(())) => {}
+            Answer::EventWritten(Err(failure)) => {
+                tracing::debug!(?failure, "an Event could not be written");
+            }
             Answer::SlicesWritten(revision, written, how) => {
                 self.slices_written(&revision, written, how, now);
             }
@@ -346,10 +355,16 @@ impl Task {
         let Some(work) = self.scales.get_mut(revision) else { return };
         let Some(errand) = work.under_way() else { return };
         let giver = (errand.seat, errand.order);
+        let errand = errand.clone();
+        self.note_scaling(&errand, &outcome, now);
+        let Some(work) = self.scales.get_mut(revision) else { return };
         let replaced = match &outcome {
             Err(Failure::Passing { after, .. }) => work.failed(*after, now),
-            Err(Failure::Conflict | Failure::Forbidden(_)) => work.failed(None, now),
-            Ok(_) | Err(Failure::NotOwner | Failure::Gone(_) | Failure::Refused(_)) => {
+            // Whether it is gone is the watch's to say, and before the next attempt the index is asked.
+            Err(Failure::Conflict | Failure::Gone(_) | Failure::Refused(_) | Failure::Forbidden(_)) => {
+                work.failed(None, now)
+            }
+            Ok(_) | Err(Failure::NotOwner) => {
                 work.done();
                 None
             }
@@ -362,45 +377,6 @@ impl Task {
         self.superseded(replaced);
     }
 
-    fn slices_written(
-        &mut self,
-        revision: &RevisionName,
-        written: Vec<(SliceChange, Option<EndpointSlice>)>,
-        how: Result<(), Failure>,
-        now: Timestamp,
-    ) {
-        for (change, slice) in written {
-            let (SliceChange::Create(former) | SliceChange::Replace(former) | SliceChange::Delete(former)) =
-                change;
-            match slice {
-                Some(slice) => self.index.put_slice(slice),
-                None => self.index.remove_slice(&ObjectKey::of(&former.metadata)),
-            }
-        }
-        let Some(route) = self.routes.get_mut(revision) else { return };
-        let Err(failure) = how else {
-            // Whether that was all is asked anew, for pods may have changed meanwhile.
-            route.work.done();
-            route.work.put(());
-            return;
-        };
-        tracing::warn!(%revision, ?failure, "slices could not be written");
-        let after = match &failure {
-            Failure::Passing { after, .. } => *after,
-            Failure::NotOwner
-            | Failure::Gone(_)
-            | Failure::Conflict
-            | Failure::Refused(_)
-            | Failure::Forbidden(_) => None,
-        };
-        route.work.failed(after, now);
-        // It is tried again, whatever it was: who serves must become true.
-        if let Some(giver) = route.ordered_by {
-            let outcome = OrderOutcome::Retrying(format!("{failure:?}"));
-            self.ended(giver, outcome);
-        }
-    }
-
     fn superseded(&mut self, errand: Option<ScaleErrand>) {
         if let Some(errand) = errand {
             self.ended((errand.seat, errand.order), OrderOutcome::Superseded);
@@ -408,86 +384,17 @@ impl Task {
     }
 
     /// Whoever gave the order may have left; then nobody else is told.
-    fn ended(&mut self, (seat, order): (SeatId, OrderId), outcome: OrderOutcome) {
+    fn ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
         if let Some(listener) = self.listener.as_mut().filter(|listener| listener.seat == seat) {
             listener.ended(order, outcome);
         }
     }
+}
 
-    fn take_news(&mut self, news: News, now: Timestamp) {
-        match news {
-            News::Config(change) => {
-                self.take(Kind::Config, change, |task, _, data| {
-                    task.index.put_config(&data.unwrap_or_default());
-                });
-            }
-            News::Service(change) => self.take(Kind::Service, change, |task, key, service| match service {
-                Some(service) => task.index.put_service(&key, service),
-                None => task.index.remove_service(&key),
-            }),
-            News::Workload(change) => {
-                let is_first = self.unlisted.contains(&Kind::Workload);
-                let origin = if is_first { RevisionOrigin::Found } else { RevisionOrigin::New };
-                self.take(Kind::Workload, change, |task, key, workload| match workload.flatten() {
-                    Some(workload) => task.index.put_workload(workload, origin),
-                    None => {
-                        if let Ok(revision) = RevisionName::new(&key.namespace, "deployment", &key.name) {
-                            task.index.remove_workload(&revision);
-                        }
-                    }
-                });
-            }
-            News::Pod(change) => self.take(Kind::Pod, change, |task, key, pod| match pod {
-                Some(pod) => task.index.put_pod(pod, now),
-                None => task.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
-            }),
-            News::Activator(change) => self.take(Kind::Activator, change, |task, key, pod| match pod {
-                Some(pod) => task.index.put_activator(&pod),
-                None => task.index.remove_activator(&ReplicaName::new(&key.name)),
-            }),
-            News::Autoscaler(change) => {
-                self.take(Kind::Autoscaler, change, |task, key, record| {
-                    task.index.put_autoscaler(key, record);
-                });
-            }
-            News::Slice(change) => self.take(Kind::Slice, change, |task, key, slice| match slice {
-                Some(slice) => task.index.put_slice(*slice),
-                None => task.index.remove_slice(&key),
-            }),
-            News::Lease(change) => {
-                if matches!(&change, Change::Listed(keys) if keys.is_empty()) {
-                    self.lease.observe(None, now);
-                }
-                self.take(Kind::Lease, change, |task, _, lease| task.lease.observe(lease, now));
-            }
-        }
-    }
-
-    /// Puts each record in, and takes out (`None`) what is gone.
-    fn take<Record>(
-        &mut self,
-        kind: Kind,
-        change: Change<Record>,
-        mut put: impl FnMut(&mut Self, ObjectKey, Option<Record>),
-    ) {
-        match change {
-            Change::Put(key, record) => {
-                self.known.entry(kind).or_default().insert(key.clone());
-                put(self, key, Some(record));
-            }
-            Change::Gone(key) => {
-                self.known.entry(kind).or_default().remove(&key);
-                put(self, key, None);
-            }
-            Change::Listed(keys) => {
-                let former = self.known.insert(kind, keys.clone()).unwrap_or_default();
-                for gone in former.difference(&keys) {
-                    put(self, gone.clone(), None);
-                }
-                self.unlisted.remove(&kind);
-            }
-        }
-    }
+/// Unlike that of any autoscaler before, so that names of Events are.
+fn salt() -> u64 {
+    let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 async fn room(listener: Option<&Listener>) {
@@ -495,9 +402,4 @@ async fn room(listener: Option<&Listener>) {
         Some(listener) => listener.room().await,
         None => std::future::pending().await,
     }
-}
-
-fn wall_seconds() -> WallSeconds {
-    let since_1970 = runtime::wall_time().duration_since(std::time::UNIX_EPOCH);
-    WallSeconds(since_1970.map(|duration| duration.as_secs()).unwrap_or_default())
 }

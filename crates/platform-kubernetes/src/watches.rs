@@ -1,50 +1,66 @@
-//! How do objects come in? One task per kind lists and watches, reads each object into a small record, and hands that on. A watch that breaks or expires lists
-//! anew, with growing waits; what is gone by then is found by what the new list does not name.
+//! How do objects come in? One task per kind lists and watches, reads each object into a small record, and
+//! hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
+//! found by what the new list does not name.
+
+mod custom;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, EndpointSubset, Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
-use runtime::vital;
+use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
 use scaling::config::CONFIG_MAP_NAME;
 use tokio::sync::mpsc;
+use vocabulary::{OWNER_LEASE, SLICE_WRITER, SLICE_WRITER_LABEL};
 
+use crate::endpoints;
 use crate::lease::LeaseRecord;
+use crate::notice::Notice;
 use crate::port_book::PortNotes;
 use crate::resources::autoscaler::AutoscalerRecord;
-use crate::resources::pod::PodRecord;
+use crate::resources::kind::WorkloadKind;
+use crate::resources::other_slice::{self, OtherSlice};
+use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceRecord;
-use crate::resources::workload::WorkloadRecord;
-use crate::resources::{ObjectKey, autoscaler, pod, service, workload};
-use crate::slices::{MANAGED_BY, MANAGED_BY_LABEL};
+use crate::resources::workload::objects::{self, WorkloadReading};
+use crate::resources::{ObjectKey, autoscaler, pod, service};
 
+/// So that a server that refuses every watch is not asked for lists without an end.
+const LIST_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
+/// Says on a node in which zone it is.
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Our own activators, in our own namespace.
 const ACTIVATORS: &str = "app.kubernetes.io/name=ebb,app.kubernetes.io/component=activator";
-/// The one bucket's.
-pub(crate) const LEASE_NAME: &str = "ebb-autoscaler";
 
 /// What a watch says.
 #[derive(Debug)]
 pub(crate) enum News {
     Config(Change<BTreeMap<String, String>>),
+    Observability(Change<BTreeMap<String, String>>),
     Service(Change<ServiceRecord>),
-    Workload(Change<Option<WorkloadRecord>>),
-    Pod(Change<PodRecord>),
-    Activator(Change<PodRecord>),
+    Workload(WorkloadKind, Change<WorkloadReading>),
+    /// Workloads of a kind cannot be looked at, and why.
+    KindRefused(WorkloadKind, Notice),
+    Pod(Change<PodObject>),
+    Activator(Change<PodObject>),
     Autoscaler(Change<AutoscalerRecord>),
+    /// In which zone a node is.
+    Zone(Change<Option<String>>),
     /// Boxed, for it is far larger than any other record.
     Slice(Change<Box<EndpointSlice>>),
+    OtherSlice(Change<Option<OtherSlice>>),
+    Endpoints(Change<Vec<EndpointSubset>>),
     Lease(Change<LeaseRecord>),
 }
 
@@ -58,47 +74,89 @@ pub(crate) enum Change<Record> {
     Listed(BTreeSet<ObjectKey>),
 }
 
-/// Starts all watches; they end when nobody receives any more.
-pub(crate) fn start(client: &Client, namespace: &str) -> mpsc::Receiver<News> {
+/// Where watches that nobody needed so far are started.
+pub(crate) struct Watches {
+    client: Client,
+    news: mpsc::Sender<News>,
+}
+
+/// Starts all watches; they end when nobody receives any more. Kinds other than Deployments are watched from
+/// when they are asked for.
+pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
+    let watches = Watches { client: client.clone(), news: news.clone() };
+    watches.watch_kind(WorkloadKind::Deployment);
     let everything = watcher::Config::default;
     let all_over = |client: &Client| client.clone();
     let named = |name: &str| everything().fields(&format!("metadata.name={name}"));
-    let ours = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+    let ours = format!("{SLICE_WRITER_LABEL}={SLICE_WRITER}");
 
-    let config: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
-    spawn(
-        config,
-        named(CONFIG_MAP_NAME),
-        news.clone(),
-        |map| map.data.clone().unwrap_or_default(),
-        News::Config,
-    );
+    let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
+    let data = |map: &ConfigMap| map.data.clone().unwrap_or_default();
+    spawn(config_maps.clone(), named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
+    spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), data, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
-    spawn(
-        Api::<Deployment>::all(all_over(client)),
-        everything(),
-        news.clone(),
-        workload::read,
-        News::Workload,
-    );
     // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
     spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), pod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
     let autoscalers = Api::<HorizontalPodAutoscaler>::all(all_over(client));
     spawn(autoscalers, everything(), news.clone(), autoscaler::read, News::Autoscaler);
+    // What else a node says is long, and changes all the time.
+    let nodes = Api::<PartialObjectMeta<Node>>::all(all_over(client));
+    spawn(nodes, everything(), news.clone(), read_zone, News::Zone);
     let slices = Api::<EndpointSlice>::all(all_over(client));
     spawn(slices, everything().labels(&ours), news.clone(), without_managed_fields, News::Slice);
+    let others = format!("{SLICE_WRITER_LABEL}!={SLICE_WRITER}");
+    let slices = Api::<EndpointSlice>::all(all_over(client));
+    spawn(slices, everything().labels(&others), news.clone(), other_slice::read, News::OtherSlice);
+    let ours = format!("{}={SLICE_WRITER}", endpoints::MANAGED_BY_LABEL);
+    let kept = Api::<Endpoints>::all(all_over(client));
+    let subsets = |endpoints: &Endpoints| endpoints.subsets.clone().unwrap_or_default();
+    spawn(kept, everything().labels(&ours), news.clone(), subsets, News::Endpoints);
     let leases: Api<Lease> = Api::namespaced(all_over(client), namespace);
-    spawn(leases, named(LEASE_NAME), news, read_lease, News::Lease);
-    receiver
+    spawn(leases, named(OWNER_LEASE), news, read_lease, News::Lease);
+    (watches, receiver)
+}
+
+impl Watches {
+    /// Watches all workloads of a kind from now on.
+    pub(crate) fn watch_kind(&self, kind: WorkloadKind) {
+        let everything = watcher::Config::default;
+        let (client, news) = (self.client.clone(), self.news.clone());
+        match kind {
+            WorkloadKind::Deployment => {
+                let tell = |change| News::Workload(WorkloadKind::Deployment, change);
+                spawn(Api::all(client), everything(), news, objects::deployment, tell);
+            }
+            WorkloadKind::StatefulSet => {
+                let tell = |change| News::Workload(WorkloadKind::StatefulSet, change);
+                spawn(Api::all(client), everything(), news, objects::stateful_set, tell);
+            }
+            WorkloadKind::ReplicaSet => {
+                let tell = |change| News::Workload(WorkloadKind::ReplicaSet, change);
+                spawn(Api::all(client), everything(), news, objects::replica_set, tell);
+            }
+            WorkloadKind::ReplicationController => {
+                let tell = |change| News::Workload(WorkloadKind::ReplicationController, change);
+                spawn(Api::all(client), everything(), news, objects::replication_controller, tell);
+            }
+            WorkloadKind::Custom(kind) => {
+                let watch = custom::watch(client, kind, news);
+                tokio::spawn(vital("a watch over custom resources", watch));
+            }
+        }
+    }
 }
 
 fn without_managed_fields(slice: &EndpointSlice) -> Box<EndpointSlice> {
     let mut slice = Box::new(slice.clone());
     slice.metadata.managed_fields = None;
     slice
+}
+
+fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {
+    node.metadata.labels.as_ref()?.get(ZONE_LABEL).cloned()
 }
 
 pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
@@ -126,7 +184,8 @@ fn spawn<Object, Record>(
 {
     let kind = Object::kind(&());
     let watch = async move {
-        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+        let begin = || watcher(api.clone(), config.clone()).default_backoff().boxed();
+        let mut events = begin();
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {
             let change = match event {
@@ -144,6 +203,10 @@ fn spawn<Object, Record>(
                 Ok(Event::InitDone) => Change::Listed(std::mem::take(&mut listed)),
                 Err(error) => {
                     tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke; it is begun again");
+                    if has_expired(&error) {
+                        tokio::time::sleep(LIST_AGAIN_AFTER).await;
+                        events = begin();
+                    }
                     continue;
                 }
             };
@@ -153,4 +216,11 @@ fn spawn<Object, Record>(
         }
     };
     tokio::spawn(vital("a watch over Kubernetes' objects", watch));
+}
+
+/// Whether the changes that a watch asks for are not kept any more, and the server refuses it for that.
+/// kube's watcher lists anew only if the stream says so, and else would ask for the same for ever.
+fn has_expired(error: &watcher::Error) -> bool {
+    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else { return false };
+    status.code == 410
 }

@@ -1,7 +1,7 @@
 //! What is under way about one object, and what comes after it?
 //!
-//! One write is under way per object; of those that wait the latest wins; one that failed is tried again after growing waits, and an order that comes
-//! meanwhile waits as long. Others are not disturbed.
+//! One write is under way per object; of those that wait the latest wins; one that failed is tried again
+//! after growing waits, and an order that comes meanwhile waits as long. Others are not disturbed.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ impl<Errand: Clone> Work<Errand> {
         self.current = self.next.take();
     }
 
-    /// It failed and is to be tried again, after `at_least` so long if the server said so; unless something else is to be done by now. Returns what is
-    /// not done any more then.
+    /// It failed and is to be tried again, after `at_least` so long if the server said so; unless something
+    /// else is to be done by now. Returns what is not done any more then.
     pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Errand> {
         self.is_under_way = false;
         self.not_before = now + self.backoff.next_wait().max(at_least.unwrap_or_default());

@@ -1,4 +1,5 @@
-//! Do the limits of a manifest hold? The kernel's control groups (cgroup v2) keep them, where `ebb` has a subtree of its own.
+//! Do the limits of a manifest hold? The kernel's control groups (cgroup v2) keep them, where `ebb` has a
+//! subtree of its own.
 //!
 //! ```text
 //! the group that ebb was started in (systemd: Delegate=yes)
@@ -7,9 +8,9 @@
 //!     └── NAMESPACE.POD.CONTAINER  one container of which something is said
 //! ```
 //!
-//! A group has either processes or limited children, so `ebb` itself moves into a leaf first, and can do so only where nobody else is in its
-//! group. Only containers of which a manifest says something get a group, because moving a process costs milliseconds, and a wake from zero has
-//! none to spare.
+//! A group has either processes or limited children, so `ebb` itself moves into a leaf first, and can do so
+//! only where nobody else is in its group. Only containers of which a manifest says something get a group,
+//! because moving a process costs milliseconds, and a wake from zero has none to spare.
 
 use std::fs;
 use std::io;
@@ -77,7 +78,8 @@ pub(crate) struct ControlGroups {
 }
 
 impl ControlGroups {
-    /// Takes possession of the group that this process is in, or joins those of the `ebb up` whose place it takes.
+    /// Takes possession of the group that this process is in, or joins those of the `ebb up` whose place it
+    /// takes.
     pub(crate) fn set_up(handed_over: Option<&Path>) -> Result<Self, NoControl> {
         if let Some(root) = handed_over
             && enter(&root.join(OURS)).is_ok()
@@ -205,7 +207,8 @@ impl ContainerGroup {
         let kept = controllers_of(&pods.join(CHILDRENS_CONTROLLERS));
         if let Some(bytes) = limits.memory_bytes.filter(|_| kept.contains(&MEMORY)) {
             group.write("memory.max", &bytes.to_string())?;
-            // All of it ends, as in a container of Kubernetes: what is left of an app of several processes is rarely of use.
+            // All of it ends, as in a container of Kubernetes: what is left of an app of several processes is
+            // rarely of use.
             group.write("memory.oom.group", "1")?;
             // Else an app would be slow where it is to be killed. A kernel may count no swap.
             let _ = group.write("memory.swap.max", "0");
@@ -227,8 +230,8 @@ impl ContainerGroup {
             .map_err(|error| io::Error::other(format!("{text} in {file} of its control group: {error}")))
     }
 
-    /// Starts something that is in the group from its first instruction on: this process goes there, and back when its child is made. Only `ebb pod`
-    /// may, which has one thread.
+    /// Starts something that is in the group from its first instruction on: this process goes there, and back
+    /// when its child is made. Only `ebb pod` may, which has one thread.
     pub(crate) fn start<Child>(&self, start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
         enter(&self.directory)?;
         let started = start();

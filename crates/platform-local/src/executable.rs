@@ -1,5 +1,5 @@
-//! Which file is this program? It starts itself again for every pod, maybe long after another build has taken its place; a pod of another
-//! version might not understand us.
+//! Which file is this program? It starts itself again for every pod, maybe long after another build has taken
+//! its place; a pod of another version might not understand us.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The kernel's link to what runs, whatever has become of the file's name.
 const LINK: &str = "/proc/self/exe";
 
-/// A path that starts what runs now: its name while that still means the same file, for the sake of process lists, else the kernel's link.
+/// A path that starts what runs now: its name while that still means the same file, for the sake of process
+/// lists, else the kernel's link.
 pub(crate) fn this_executable() -> PathBuf {
     match std::env::current_exe() {
         Ok(path) if is_this_executable(&path) => path,

@@ -1,10 +1,12 @@
 //! Pods as processes of this machine.
 //!
-//! [`load`] reads Knative manifests, [`LocalPlatform`] keeps as many `ebb pod` processes as the autoscaler orders, and [`pod_main`] is what
-//! such a process does: it runs one app with its queue-proxy and leaves nothing behind, however it ends.
+//! [`load`] reads Knative manifests, [`LocalPlatform`] keeps as many `ebb pod` processes as the autoscaler
+//! orders, and [`pod_main`] is what such a process does: it runs one app with its queue-proxy and leaves
+//! nothing behind, however it ends.
 
 mod control_groups;
 mod executable;
+mod front_door;
 mod lines;
 mod manifest;
 mod memory;
@@ -13,7 +15,8 @@ mod proc;
 mod supervisor;
 mod watch;
 
-pub use manifest::{Findings, ForeignKinds, Loaded, ManifestSource, ServiceAddress, Trouble, load};
+pub use front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
+pub use manifest::{ForeignKinds, LoadedManifest, ManifestSource, ServiceAddress, Trouble, load};
 pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{

@@ -1,6 +1,7 @@
 //! A stream of bytes as lines of bounded length.
 
-/// Cuts bytes into lines. A line longer than the limit is handed out in pieces, so that nobody's output can fill our memory.
+/// Cuts bytes into lines. A line longer than the limit is handed out in pieces, so that nobody's output can
+/// fill our memory.
 #[derive(Debug)]
 pub(crate) struct Lines {
     begun: Vec<u8>,

@@ -1,11 +1,11 @@
-//! What do the files say? Knative `Service` manifests, documents of kind `HorizontalPodAutoscaler` and the
-//! ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables from; every
-//! problem at once.
+//! What do the files say? Knative `ManifestService` manifests, documents of kind `HorizontalPodAutoscaler`
+//! and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables
+//! from; every problem at once.
 //!
-//! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in another file: first all files
-//! become trees of YAML, then the ConfigMap is read, then the autoscalers' documents and what holds data, then the Services.
-//! [`load`] wants all of it flawless; while ebb runs,
-//! [`Reading::over`] takes what is flawless and keeps the last good rest.
+//! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
+//! another file: first all files become trees of YAML, then the ConfigMap is read, then the autoscalers'
+//! documents and what holds data, then the Services. [`load`] wants all of it flawless; while ebb runs,
+//! [`FilesReading::over`] takes what is flawless and keeps the last good rest.
 
 mod autoscalers;
 mod config_map;
@@ -14,7 +14,6 @@ mod data;
 mod env;
 mod existence;
 mod fields;
-mod observability;
 mod pod;
 mod probe;
 mod reading;
@@ -29,18 +28,18 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtime::{Observability, RequestReporting};
 use scaling::ClusterConfig;
-use vocabulary::RevisionName;
+use vocabulary::{Findings, RevisionName};
 
+use crate::front_door::FrontDoor;
 use crate::manifest::data::DataDocuments;
 pub(crate) use crate::manifest::pod::MOST_SIDECARS;
-pub(crate) use crate::manifest::reading::{Item, Reading};
-pub(crate) use crate::manifest::service::Service;
+pub(crate) use crate::manifest::reading::{FilesReading, Item};
+pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};
 
 /// Something in a file that is refused, or accepted with a word of warning.
@@ -66,13 +65,13 @@ impl fmt::Display for Trouble {
 
 /// Everything that the files say.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadedManifest {
     /// The ConfigMap `config-autoscaler`, or the defaults.
     pub cluster: Arc<ClusterConfig>,
     /// The file that the ConfigMap stands in, if there is one.
     pub(crate) cluster_file: Option<PathBuf>,
     /// The ConfigMap `config-observability`, or the defaults.
-    pub(crate) observability: Arc<Observability>,
+    pub observability: Arc<Observability>,
     /// The file that it stands in, if there is one.
     pub(crate) observability_file: Option<PathBuf>,
     /// Accepted, but worth a word.
@@ -82,20 +81,25 @@ pub struct Loaded {
     /// What environment variables may be taken from.
     pub(crate) data: DataDocuments,
     /// The Services, each with the file that it stands in.
-    pub(crate) services: BTreeMap<RevisionName, Placed>,
+    pub(crate) services: BTreeMap<RevisionName, PlacedService>,
 }
 
-impl Loaded {
+impl LoadedManifest {
+    /// Whether the ConfigMap `config-autoscaler` stands in one of the files.
+    pub fn has_cluster_config(&self) -> bool {
+        self.cluster_file.is_some()
+    }
+
     /// The Services' names, in order.
     pub fn services(&self) -> impl Iterator<Item = &RevisionName> {
         self.services.keys()
     }
 
-    /// Where a browser reaches each Service, if requests are taken at this address, and the host in requests that come another way.
-    pub fn addresses(&self, requests: SocketAddr) -> impl Iterator<Item = ServiceAddress> {
+    /// Where a browser reaches each Service, and the host in requests that come another way.
+    pub fn addresses(&self, front_door: FrontDoor) -> impl Iterator<Item = ServiceAddress> {
         self.services.values().map(move |placed| ServiceAddress {
             service: placed.service.name.clone(),
-            url: placed.service.url(requests),
+            url: front_door.url(&placed.service),
             host: placed.service.host.clone(),
         })
     }
@@ -129,27 +133,19 @@ pub struct ServiceAddress {
 
 /// A Service and the file that it stands in.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedService {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
     /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
     pub(crate) autoscaler_file: Option<PathBuf>,
     /// What it says.
-    pub(crate) service: Service,
+    pub(crate) service: ManifestService,
 }
 
-/// What is said of files that cannot be used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// Refused.
-    pub problems: Vec<Trouble>,
-    /// Accepted, but worth a word.
-    pub warnings: Vec<Trouble>,
-}
-
-/// Reads everything. Fails with every problem of every file, in their order, and with what else there is to say.
-pub fn load(source: &ManifestSource) -> Result<Loaded, Findings> {
-    let mut reading = Reading::of(source, &Loaded::default());
+/// Reads everything. Fails with every problem of every file, in their order, and with what else there is to
+/// say.
+pub fn load(source: &ManifestSource) -> Result<LoadedManifest, Findings<Trouble>> {
+    let mut reading = FilesReading::of(source, &LoadedManifest::default());
     let whole = |file: &PathBuf, message: &str| Trouble {
         file: file.clone(),
         place: None,
@@ -161,7 +157,7 @@ pub fn load(source: &ManifestSource) -> Result<Loaded, Findings> {
     let bare = source.bare_directories();
     problems.extend(bare.iter().map(|bare| whole(bare, "holds no manifest (*.yaml, *.yml, *.json)")));
     if problems.is_empty() {
-        return Ok(reading.over(&Loaded::default()));
+        return Ok(reading.over(&LoadedManifest::default()));
     }
     let files = source.files().0;
     let order = |file: &Path| files.iter().position(|named| named == file);

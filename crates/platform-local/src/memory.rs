@@ -5,7 +5,8 @@ const PER_POD_KIB: u64 = 48 * 1024;
 /// Even the smallest machine runs so many; each may be as small as its queue-proxy.
 const LEAST: usize = 16;
 
-/// As many pods as fit, by what the kernel says of the machine's memory and of what this process's control groups may use of it.
+/// As many pods as fit, by what the kernel says of the machine's memory and of what this process's control
+/// groups may use of it.
 pub fn pods_that_fit() -> usize {
     fitting(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), runtime::memory_limit())
 }

@@ -1,12 +1,16 @@
-//! What `ebb pod` does: one app with its queue-proxy, other containers beside it if there are any, and nothing left behind.
+//! What `ebb pod` does: one app with its queue-proxy, other containers beside it if there are any, and
+//! nothing left behind.
 //!
-//! Its standard input is a socket: one line there tells it what to run, and there it tells its supervisor what happens ([`PodMessage`]). Its standard
-//! output and standard error are the app's, those of other containers came with that line; what the queue-proxy logs becomes messages, so that nobody takes it for the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means that the
-//! supervisor is gone, however it went: every descendant is killed at once. When a container or the queue-proxy ends by itself, the pod has
-//! failed, and the others are ended.
+//! Its standard input is a socket: one line there tells it what to run, and there it tells its supervisor
+//! what happens ([`PodMessage`]). Its standard output and standard error are the app's, those of other
+//! containers came with that line; what the queue-proxy logs becomes messages, so that nobody takes it for
+//! the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means
+//! that the supervisor is gone, however it went: every descendant is killed at once. When a container or the
+//! queue-proxy ends by itself, the pod has failed, and the others are ended.
 //!
-//! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in about a millisecond, and
-//! being the reaper of all orphans it must collect any child, which no library for child processes wants to share.
+//! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in
+//! about a millisecond, and being the reaper of all orphans it must collect any child, which no library for
+//! child processes wants to share.
 
 mod children;
 mod descendants;
@@ -36,11 +40,11 @@ use runtime::{Clock, set_descriptor_limit};
 use vocabulary::Timestamp;
 
 use crate::control_groups::ContainerGroup;
-use children::Placed;
+use children::PlacedContainer;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use ports::ReservedPort;
-use relay::{Relay, Source};
-pub(crate) use spec::{Container, EnvValue, PodFact, PodSpec, Probes, Template};
+use relay::{AnnouncementSource, Relay};
+pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
 pub(crate) use start::send_outputs;
 use usage::UsageMeter;
 
@@ -49,8 +53,8 @@ pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
 const QUEUE_PROXY: &str = "the queue-proxy";
 
-/// Runs one pod as told on standard input; returns when nothing of it is left. The program's arguments are not looked at.
-/// 0 means that it ended because it was told to.
+/// Runs one pod as told on standard input; returns when nothing of it is left. The program's arguments are
+/// not looked at. 0 means that it ended because it was told to.
 pub fn pod_main() -> ExitCode {
     match run() {
         Ok(code) => code,
@@ -67,27 +71,29 @@ fn run() -> anyhow::Result<ExitCode> {
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
     // Our allocator does without huge pages; apps are started as anybody would start them.
     set_thp_disable(false).context("allowing huge pages")?;
-    // Nothing has been started yet and there is no other thread, so this is what the app finds from its first instruction on. We need a dozen ourselves, and the
-    // queue-proxy raises its own again.
+    // Nothing has been started yet and there is no other thread, so this is what the app finds from its first
+    // instruction on. We need a dozen ourselves, and the queue-proxy raises its own again.
     if let Some(descriptors) = spec.descriptors {
         set_descriptor_limit(descriptors).context("setting the app's limit of open files")?;
     }
     let ports = reserve_ports(&spec)?;
     let containers = start_containers(&spec, &ports, outputs)?;
-    let app = Placed::of(&spec, &ports, 0);
+    let app = PlacedContainer::of(&spec, &ports, 0);
     let mut queue_proxy =
         children::start_queue_proxy(&spec, app).context("the queue-proxy cannot be started")?;
-    // Not earlier: children inherit what is blocked, and would never see their TERM. One that comes before this ends us, nothing was
-    // announced yet, and the supervisor kills our group.
+    // Not earlier: children inherit what is blocked, and would never see their TERM. One that comes before
+    // this ends us, nothing was announced yet, and the supervisor kills our group.
     let signals = take_signals().context("taking over signals")?;
     let announcements = queue_proxy.stdout.take().context("the queue-proxy has no output")?;
     let log = queue_proxy.stderr.take().context("the queue-proxy has no log")?;
-    let relays =
-        vec![Relay::of(announcements.into(), Source::Announcements), Relay::of(log.into(), Source::Log)];
+    let relays = vec![
+        Relay::of(announcements.into(), AnnouncementSource::Announcements),
+        Relay::of(log.into(), AnnouncementSource::Log),
+    ];
     let usage_pipe = queue_proxy.stdin.take().context("the queue-proxy has no input")?;
     let queue_proxy = pid_of(queue_proxy.id());
     tell(&started(&containers, queue_proxy, &ports));
-    let pod = Pod {
+    let pod = RunningPod {
         clock: Clock::start(),
         containers,
         queue_proxy: Process::running(QUEUE_PROXY.to_owned(), queue_proxy),
@@ -118,7 +124,7 @@ fn start_containers(
         let name = called(container);
         let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
         let group = group_of(spec, container).with_context(|| format!("the limits of {name}"))?;
-        let start = || children::start(spec, Placed::of(spec, ports, index), streams);
+        let start = || children::start(spec, PlacedContainer::of(spec, ports, index), streams);
         let child = match &group {
             Some(group) => group.start(start),
             None => start(),
@@ -174,7 +180,8 @@ fn pid_of(id: u32) -> Pid {
     Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
 }
 
-/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of standard input says so too.
+/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of
+/// standard input says so too.
 fn tell(message: &PodMessage) {
     let mut line = serde_json::to_vec(message).expect("messages are plain data");
     line.push(b'\n');
@@ -231,7 +238,7 @@ struct Woken {
     relays: Vec<bool>,
 }
 
-struct Pod {
+struct RunningPod {
     clock: Clock,
     /// The app's first.
     containers: Vec<Process>,
@@ -271,7 +278,7 @@ impl UsageReporter {
     }
 }
 
-impl Pod {
+impl RunningPod {
     fn run(mut self, signals: &SignalFd, mut relays: Vec<Relay>) -> anyhow::Result<ExitCode> {
         // What ended before signals were taken over was not signalled.
         self.take_signals(signals);
@@ -337,12 +344,14 @@ impl Pod {
         descendants::reap(|status| self.note_end(status));
     }
 
-    /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and nobody asks how they ended.
+    /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and
+    /// nobody asks how they ended.
     fn note_end(&mut self, status: WaitStatus) {
         let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
-        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it is a failure.
+        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
+        // is a failure.
         if process.kill_at.is_none() && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
@@ -378,7 +387,8 @@ impl Pod {
     }
 }
 
-/// Whether the supervisor closed its end. Anything that it might say is not for us: it said all in the first line.
+/// Whether the supervisor closed its end. Anything that it might say is not for us: it said all in the first
+/// line.
 fn is_at_end(stdin: &io::Stdin) -> bool {
     let mut buffer = [0; 64];
     matches!(stdin.lock().read(&mut buffer), Ok(0) | Err(_))

@@ -1,8 +1,9 @@
 //! Which pods should there be, and which are there?
 //!
-//! One task owns all state. It feeds a [`fleet::Fleet`], which decides, with orders, edits of the files and the news of pods' processes; it
-//! carries out the actions that come back, and tells the subscriber what changed. Everybody else leaves what they want in slots, where
-//! the latest wins, so nobody ever waits for this task.
+//! One task owns all state. It feeds a [`fleet::Fleet`], which decides, with orders, edits of the files and
+//! the news of pods' processes; it carries out the actions that come back, and tells the subscriber what
+//! changed. Everybody else leaves what they want in slots, where the latest wins, so nobody ever waits for
+//! this task.
 
 mod audience;
 mod causes;
@@ -12,6 +13,7 @@ mod edits;
 mod failure;
 mod fleet;
 mod handover;
+mod identities;
 mod leases;
 mod lifeline;
 mod limits;
@@ -19,15 +21,15 @@ mod logs;
 mod outbox;
 mod pod;
 mod process;
+mod queue_proxy_settings;
 mod restarts;
-mod revision;
 mod starts;
+mod supervised_revision;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,31 +37,31 @@ use std::time::Duration;
 
 use orchestration::{ActivatorFacts, Order, OrderOutcome, PlatformOrder, RouteInForce};
 use platform::{Platform, Subscription};
-use rand::Rng;
-use rand::rngs::StdRng;
 use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::{HopKey, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::executable::is_this_executable;
-use crate::manifest::{Loaded, ManifestSource, Reading, Trouble};
+use crate::front_door::FrontDoor;
+use crate::manifest::{FilesReading, LoadedManifest, ManifestSource, Trouble};
 use crate::pod::PodSpec;
-use crate::watch::Watched;
+use crate::watch::WatchedFiles;
 use audience::Audience;
 use causes::why;
 use cores::Cores;
-use desk::{Arrival, Desk, LocalSeat, SeatChange};
-use fleet::{Fleet, Known, PodNews};
-use handover::Verdict;
+use desk::{Desk, LocalSeat, SeatArrival, SeatChange};
+use fleet::{Fleet, PodNews, TargetPresence};
+use handover::HandOverVerdict;
 pub use handover::{Handover, HandoverDecision};
+use identities::new_hop_key;
 use leases::{Leases, SeatId};
 use limits::LimitKeeper;
 use logs::LogSink;
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
-use outbox::{Surface, Topic};
+use outbox::{PlatformTopic, Surface};
 use process::{ProcessHandle, Start, Wish};
-use revision::{Action, CountOrder};
 use starts::{Machine, Starts};
+use supervised_revision::{Action, CountOrder};
 
 /// Events that may wait for the subscriber; more are kept as "changed", not as events.
 const EVENTS_WAITING: usize = 256;
@@ -74,7 +76,7 @@ pub struct LocalConfig {
     /// The autoscalers among which revisions are divided; one, or several that take over from each other.
     pub autoscalers: Vec<ReplicaName>,
     /// Where requests are taken.
-    pub requests: SocketAddr,
+    pub front_door: FrontDoor,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
     /// What becomes of the lines that pods print.
@@ -85,7 +87,8 @@ pub struct LocalConfig {
     pub clock: Clock,
     /// What another process handed over, to go on with.
     pub handover: Option<Handover>,
-    /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now. `None`: as many as `ebb`.
+    /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now.
+    /// `None`: as many as `ebb`.
     pub app_descriptors: Option<u64>,
 }
 
@@ -113,14 +116,14 @@ pub enum Deletion {
 }
 
 impl LocalPlatform {
-    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked for: none outlives its `ebb`, but those that
-    /// were handed over. Fails if these are not understood.
-    pub fn start(config: LocalConfig, loaded: Loaded) -> Result<Arc<Self>, String> {
+    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked
+    /// for: none outlives its `ebb`, but those that were handed over. Fails if these are not understood.
+    pub fn start(config: LocalConfig, loaded: LoadedManifest) -> Result<Arc<Self>, String> {
         let desk = Arc::<Desk>::default();
         let loaded = Arc::new(loaded);
         let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
         let (readings_in, readings) = mpsc::channel(1);
-        let watched = Watched {
+        let watched = WatchedFiles {
             source: Arc::new(config.manifests),
             clock: config.clock,
             reload: Arc::clone(&desk.reload),
@@ -138,7 +141,7 @@ impl LocalPlatform {
             clock: config.clock,
             app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
-            fleet: Fleet::new(config.requests, new_hop_key),
+            fleet: Fleet::new(config.front_door, new_hop_key),
             audience: Audience::new(&config.autoscalers, config.clock.now()),
             surface: Surface { cluster: loaded.cluster.clone(), ..Surface::default() },
             last_good,
@@ -183,7 +186,8 @@ impl LocalPlatform {
         self.desk.reload.notify_one();
     }
 
-    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody wait.
+    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody
+    /// wait.
     pub async fn responds(&self) {
         let (reply, answer) = oneshot::channel();
         self.desk.leave(|orders| orders.calls.push(reply));
@@ -202,14 +206,16 @@ impl LocalPlatform {
         *self.desk.longest_drain.lock()
     }
 
-    /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything goes on.
+    /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything
+    /// goes on.
     pub async fn hand_over(&self) -> Result<(Handover, HandoverDecision), String> {
         let (reply, answer) = oneshot::channel();
         self.desk.leave(|orders| orders.hand_over = Some(reply));
         answer.await.unwrap_or_else(|_| Err("everything has ended".to_owned()))
     }
 
-    /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files are no longer taken.
+    /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files
+    /// are no longer taken.
     pub async fn drain(&self) {
         self.desk.leave(|orders| orders.end = orders.end.max(Wish::Terminate));
         self.desk.ended.cancelled().await;
@@ -225,7 +231,7 @@ impl Platform for LocalPlatform {
     fn subscribe(&self, owner: &ReplicaName) -> Subscription {
         let (facts_in, facts) = mpsc::channel(EVENTS_WAITING);
         let seat = SeatId(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
-        let arrival = Arrival { seat, name: owner.clone(), facts: facts_in };
+        let arrival = SeatArrival { seat, name: owner.clone(), facts: facts_in };
         self.desk.leave(|orders| orders.seats.push(SeatChange::Taken(arrival)));
         Subscription {
             facts,
@@ -233,13 +239,6 @@ impl Platform for LocalPlatform {
             renew_every: Leases::renew_every(self.autoscalers),
         }
     }
-}
-
-/// 128 random bits.
-fn new_hop_key() -> HopKey {
-    let mut random: StdRng = rand::make_rng();
-    let (high, low) = (random.next_u64(), random.next_u64());
-    HopKey::new(format!("{high:016x}{low:016x}"))
 }
 
 struct Supervisor {
@@ -252,9 +251,9 @@ struct Supervisor {
     audience: Audience,
     surface: Surface,
     /// What applies.
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedManifest>,
     /// The same for who reads the files.
-    last_good: watch::Sender<Arc<Loaded>>,
+    last_good: watch::Sender<Arc<LoadedManifest>>,
     /// What is told about each request.
     reporting: watch::Sender<Arc<RequestReporting>>,
     /// What is wrong with the files as they are.
@@ -274,12 +273,14 @@ impl Supervisor {
     async fn run(
         mut self,
         mut news: mpsc::Receiver<(PodName, PodNews)>,
-        mut readings: mpsc::Receiver<Reading>,
+        mut readings: mpsc::Receiver<FilesReading>,
     ) {
         // However this ends, nobody waits for it any longer.
         let _ended = self.desk.ended.clone().drop_guard();
         self.apply(&Arc::clone(&self.loaded));
         loop {
+            // One turn: what the fleet wants done is done, whoever subscribed hears what has changed, and
+            // then the next thing is taken in. So nothing is ever half done while somebody is told of it.
             self.act();
             let changes = self.fleet.take_changes();
             for (revision, template) in &changes.rolled_out {
@@ -302,7 +303,7 @@ impl Supervisor {
                 () = self.desk.something_new.notified() => {
                     let reply = self.take_orders();
                     if let Some(reply) = reply
-                        && self.hand_over(reply, &mut news).await == Verdict::Given
+                        && self.hand_over(reply, &mut news).await == HandOverVerdict::Given
                     {
                         break;
                     }
@@ -320,7 +321,7 @@ impl Supervisor {
         self.logs.flush().await;
     }
 
-    fn apply(&mut self, loaded: &Loaded) {
+    fn apply(&mut self, loaded: &LoadedManifest) {
         self.limits.warn_of_unkept(loaded);
         self.fleet.apply(loaded, self.clock.now());
         *self.desk.longest_drain.lock() = self.fleet.longest_drain();
@@ -341,8 +342,9 @@ impl Supervisor {
         }
         if let Some(activators) = orders.activators {
             self.surface.activators = activators;
-            self.audience.note_topic(Topic::Activators);
+            self.audience.note_topic(PlatformTopic::Activators);
         }
+        // Told before the orders that took their place, in the order in which they were given.
         for (seat, order) in orders.superseded {
             self.audience.ended(seat, order, OrderOutcome::Superseded);
         }
@@ -376,7 +378,8 @@ impl Supervisor {
         self.fleet.drain(now);
     }
 
-    /// Does as an autoscaler orders, and tells how that went. Everything here is done at once, so no order is ever under way for long.
+    /// Does as an autoscaler orders, and tells how that went. Everything here is done at once, so no order is
+    /// ever under way for long.
     fn carry_out(&mut self, seat: SeatId, order: &PlatformOrder, now: Timestamp) {
         let outcome = if self.audience.is_in_force(seat, order.fence) {
             self.errands(order, now)
@@ -404,15 +407,15 @@ impl Supervisor {
                 self.fleet.note_state(pod, *state, now)
             }
             // Hosts are not allocated: each is its Service's for as long as that exists.
-            Order::ReleaseEntrance { .. } => Known::Yes,
+            Order::ReleaseEntrance { .. } => TargetPresence::Yes,
             Order::Tell { about, reason, text } => {
                 tracing::warn!(?about, %reason, "{text}");
-                Known::Yes
+                TargetPresence::Yes
             }
         };
         match is_known {
-            Known::Yes => OrderOutcome::Done,
-            Known::No => OrderOutcome::Gone,
+            TargetPresence::Yes => OrderOutcome::Done,
+            TargetPresence::No => OrderOutcome::Gone,
         }
     }
 

@@ -1,9 +1,9 @@
 //! Telling when a file changed, whatever the editor does to it.
 //!
-//! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are watched, not the files.
-//! Some file systems report nothing, so the files' metadata are looked at now and then too. Neither says that a writer is done, so a
-//! change counts once the metadata have not changed for a moment. What is gone counts later still: many tools remove a file before they
-//! write it anew.
+//! Editors write in place, or write beside and rename, or replace a symbolic link, so the directories are
+//! watched, not the files. Some file systems report nothing, so the files' metadata are looked at now and
+//! then too. Neither says that a writer is done, so a change counts once the metadata have not changed for a
+//! moment. What is gone counts later still: many tools remove a file before they write it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
-use runtime::Clock;
+use runtime::{Clock, relied_on};
 use tokio::sync::{Notify, mpsc, watch};
 use vocabulary::Timestamp;
 
-use crate::manifest::{Item, Loaded, ManifestSource, Reading};
+use crate::manifest::{FilesReading, Item, LoadedManifest, ManifestSource};
 
 /// How long the files must be left alone before they are read.
 const QUIET: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The files to watch, and what reading them needs.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedFiles {
     /// The files.
     pub(crate) source: Arc<ManifestSource>,
     /// This process's clock.
@@ -36,21 +36,21 @@ pub(crate) struct Watched {
     /// Somebody wants the files read now.
     pub(crate) reload: Arc<Notify>,
     /// What applies.
-    pub(crate) last_good: watch::Receiver<Arc<Loaded>>,
+    pub(crate) last_good: watch::Receiver<Arc<LoadedManifest>>,
     /// Who wants to know what the files say after a change.
-    pub(crate) readings: mpsc::Sender<Reading>,
+    pub(crate) readings: mpsc::Sender<FilesReading>,
 }
 
 /// What is in no file any more, and since when.
-type Missing = BTreeMap<Item, Timestamp>;
+type MissingItems = BTreeMap<Item, Timestamp>;
 
-impl Watched {
+impl WatchedFiles {
     /// Reads the files after each change, until nobody wants to know any more.
     pub(crate) async fn run(self) {
         let changed = Arc::new(Notify::new());
         let _watcher = watch_directories(self.source.named(), &changed);
         let mut seen = self.look().await;
-        let mut missing = Missing::new();
+        let mut missing = MissingItems::new();
         // What was written between the first reading and now is found by this look.
         let mut is_due = true;
         loop {
@@ -86,7 +86,7 @@ impl Watched {
     }
 
     /// Whatever stands in no file for long enough counts as removed.
-    fn count_removals(&self, reading: &mut Reading, missing: &mut Missing) {
+    fn count_removals(&self, reading: &mut FilesReading, missing: &mut MissingItems) {
         let now = self.clock.now();
         let gone = reading.missing(&self.last_good.borrow());
         missing.retain(|item, _| gone.contains(item));
@@ -115,19 +115,20 @@ impl Watched {
         let source = Arc::clone(&self.source);
         let look = move || {
             let (files, _) = source.files();
-            files.into_iter().map(|file| (file.clone(), Seen::at(&file))).collect()
+            files.into_iter().map(|file| (file.clone(), FileStamp::at(&file))).collect()
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        relied_on(tokio::task::spawn_blocking(look)).await
     }
 
-    async fn read(&self, missing: &Missing) -> Reading {
+    async fn read(&self, missing: &MissingItems) -> FilesReading {
         let source = Arc::clone(&self.source);
         let last_good = self.last_good.borrow().clone();
         let now = self.clock.now();
         let gone = missing.iter().filter(|(_, since)| is_removed(**since, now));
         let gone: BTreeSet<Item> = gone.map(|(item, _)| item.clone()).collect();
-        let read = move || Reading::without(&source, &last_good, &gone);
-        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+        let read = move || FilesReading::without(&source, &last_good, &gone);
+        // A panic must not look like files in which nothing stands.
+        relied_on(tokio::task::spawn_blocking(read)).await
     }
 }
 
@@ -136,23 +137,24 @@ fn is_removed(since: Timestamp, now: Timestamp) -> bool {
     now.saturating_since(since) >= REMOVED_AFTER
 }
 
-type Looks = BTreeMap<PathBuf, Seen>;
+type Looks = BTreeMap<PathBuf, FileStamp>;
 
 /// The files that are there and were not so before.
 fn written(before: &Looks, after: &Looks) -> BTreeSet<PathBuf> {
-    let is_new =
-        |(file, seen): &(&PathBuf, &Seen)| **seen != Seen::Missing && before.get(*file) != Some(seen);
+    let is_new = |(file, seen): &(&PathBuf, &FileStamp)| {
+        **seen != FileStamp::Missing && before.get(*file) != Some(seen)
+    };
     after.iter().filter(is_new).map(|(file, _)| file.clone()).collect()
 }
 
 /// By which a change of a file is noticed.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum FileStamp {
     Missing,
     There { length: u64, modified: Option<SystemTime>, inode: u64 },
 }
 
-impl Seen {
+impl FileStamp {
     fn at(file: &Path) -> Self {
         use std::os::unix::fs::MetadataExt;
         match std::fs::metadata(file) {
@@ -169,7 +171,8 @@ impl Seen {
 /// Without a watcher (the kernel has a limit on them) changes are found by looking, a little later.
 fn watch_directories(files: &[PathBuf], changed: &Arc<Notify>) -> Option<impl Watcher + use<>> {
     let changed = Arc::clone(changed);
-    // Reading a file is an event too; only what may have changed it counts, or reading would follow reading for ever.
+    // Reading a file is an event too; only what may have changed it counts, or reading would follow reading
+    // for ever.
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             changed.notify_one();

@@ -1,5 +1,7 @@
-//! The local platform with real processes. This executable plays `ebb` too: called as `… pod` it is `ebb pod`, as `… queue-proxy` a stand-in that
-//! announces ports and waits for its end, as `… supervise FILE` an `ebb up` without activator and autoscaler.
+//! The local platform with real processes. This executable plays `ebb` too: called as `… pod` it is `ebb
+//! pod`, as `… queue-proxy` a stand-in that announces ports and waits for its end, as `… supervise FILE` an
+//! `ebb up` without activator and autoscaler, and as `… supervise-with-a-bug FILE` one whose supervisor fails
+//! at the first edit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,11 +15,9 @@ use orchestration::{
     Fence, Order, OrderId, PlatformFact, PlatformOrder, PodFacts, ReleaseProof, RevisionFacts,
 };
 use platform::{Platform, Subscription};
-use platform_local::{ForeignKinds, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
-use scaling::{Decision, Mode, PodPhase, Trigger};
-use vocabulary::{
-    Bucket, Epoch, ExcessBurstCapacity, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing,
-};
+use platform_local::{ForeignKinds, FrontDoor, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
+use scaling::{Decision, PodPhase, Trigger};
+use vocabulary::{Bucket, Epoch, PodCount, PodName, PodState, ReplicaName, RevisionName};
 
 /// Long enough for a busy machine; no test waits so long when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,6 +28,10 @@ fn main() -> ExitCode {
         Some("pod") => platform_local::pod_main(),
         Some("queue-proxy") => stand_in(),
         Some("supervise") => supervise(Path::new(&arguments[1])),
+        Some("supervise-with-a-bug") => {
+            tracing::subscriber::set_global_default(EditBug).expect("nobody else listens");
+            supervise(Path::new(&arguments[1]))
+        }
         _ => run_all(&arguments),
     }
 }
@@ -52,6 +56,7 @@ fn run_all(arguments: &[String]) -> ExitCode {
         drain_ends_everything,
         pods_that_wait_for_their_start_end_without_it,
         nothing_outlives_a_killed_supervisor,
+        a_panic_in_the_supervisor_ends_the_process_with_a_code_of_its_own,
         pods_start_though_the_executable_was_replaced,
     ];
     let wanted = |name: &str| {
@@ -93,7 +98,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         logs: LogOptions::default(),
         max_pods: 100,
         autoscalers: vec![owner()],
-        requests: ([127, 0, 0, 1], 8080).into(),
+        front_door: FrontDoor::without_tls(([127, 0, 0, 1], 8080).into()),
         ebb: std::env::current_exe().expect("this executable"),
         clock: runtime::Clock::start(),
         handover: None,
@@ -165,7 +170,7 @@ impl World {
             PlatformFact::RevisionChanged(facts) => {
                 self.revisions.insert(facts.name.clone(), facts);
             }
-            PlatformFact::RevisionRemoved(name) => {
+            PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 self.revisions.remove(&name);
                 self.pods.remove(&name);
             }
@@ -231,19 +236,7 @@ fn revision(name: &str) -> RevisionName {
 
 /// Why somebody orders a count.
 fn decision() -> Decision {
-    Decision {
-        at: vocabulary::Timestamp::ZERO,
-        trigger: Trigger::Tick,
-        inputs: None,
-        reasons: Vec::new(),
-        mode: Mode::Stable,
-        desired: None,
-        wanted: None,
-        excess_burst_capacity: ExcessBurstCapacity::ZERO,
-        routing: Routing::Direct,
-        activators: PodCount::ZERO,
-        why_not_zero: None,
-    }
+    Decision::empty(Trigger::Tick, vocabulary::Timestamp::ZERO)
 }
 
 fn drive(test: impl Future<Output = ()>) {
@@ -466,6 +459,58 @@ async fn pods_that_wait_for_their_start_end_without_it() {
     world.scale("hello", MANY);
     world.until("all of them again", |world| world.pods_of("hello").len() == MANY as usize).await;
     world.end().await;
+}
+
+/// A bug in the supervisor that shows when it says that a file was edited: what listens to its log panics in
+/// its task.
+struct EditBug;
+
+impl tracing::Subscriber for EditBug {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "platform_local::supervisor::edits"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("a bug that a test has put here");
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Pods without a supervisor would run on as they are, whatever load and files say: so the process ends, with
+/// them, and whoever started it starts it again.
+async fn a_panic_in_the_supervisor_ends_the_process_with_a_code_of_its_own() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, words) = (directory.path().join("hello.yaml"), directory.path().join("words"));
+    std::fs::write(&file, manifest("hello", "sleep 91823")).expect("writing");
+    let mut supervisor = Command::new(std::env::current_exe().expect("this executable"))
+        .arg("supervise-with-a-bug")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stderr(std::fs::File::create(&words).expect("a file for its words"))
+        .spawn()
+        .expect("starting");
+    eventually("the app", || !with_argument("91823").is_empty()).await;
+    std::fs::write(&file, manifest("hello", "sleep 91824")).expect("writing");
+    eventually("its end", || supervisor.try_wait().expect("waiting").is_some()).await;
+    let said = std::fs::read_to_string(&words).expect("its words");
+    assert_eq!(supervisor.wait().expect("it has ended").code(), Some(70), "{said}");
+    assert!(
+        said.contains("error: the supervisor of the pods failed (a bug that a test has put here)"),
+        "{said}"
+    );
+    let is_nobody_left = || ["91823", "91824"].iter().all(|app| with_argument(app).is_empty());
+    eventually("every process to end", is_nobody_left).await;
 }
 
 async fn nothing_outlives_a_killed_supervisor() {

@@ -1,9 +1,9 @@
-//! Where pods live: the one seam that is chosen at start. A platform tells facts ([`PlatformFact`]) and takes orders ([`PlatformOrder`]); the
-//! autoscaler holds an `Arc<dyn Platform>` and knows neither Kubernetes nor processes. Facts and orders are `orchestration`'s words: what it
-//! must know, and what it wants done.
+//! Where pods live: the one seam that is chosen at start. A platform tells facts ([`PlatformFact`]) and takes
+//! orders ([`PlatformOrder`]); the autoscaler holds an `Arc<dyn Platform>` and knows neither Kubernetes nor
+//! processes. Facts and orders are `orchestration`'s words: what it must know, and what it wants done.
 //!
-//! Several autoscalers may share a platform. Each has a seat there, and each bucket of revisions is one seat's at a time: a lease, which the task that
-//! decides renews itself, so that one that hangs loses it.
+//! Several autoscalers may share a platform. Each has a seat there, and each bucket of revisions is one
+//! seat's at a time: a lease, which the task that decides renews itself, so that one that hangs loses it.
 
 mod metrics;
 
@@ -18,7 +18,8 @@ pub use orchestration::{PlatformFact, PlatformOrder};
 
 /// What runs the pods.
 pub trait Platform: Send + Sync + 'static {
-    /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt): whatever is still ordered from there is refused.
+    /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt):
+    /// whatever is still ordered from there is refused.
     fn subscribe(&self, owner: &ReplicaName) -> Subscription;
 
     /// Who is asked for metrics that pods do not report; `None` where there is nobody.
@@ -39,8 +40,8 @@ pub struct Subscription {
 
 /// Where one autoscaler gives its orders.
 pub trait Seat: Send + 'static {
-    /// Gives an order. Never blocks. The latest about one subject wins; each ends in exactly one final [`PlatformFact::OrderEnded`], one that was replaced
-    /// as superseded.
+    /// Gives an order. Never blocks. The latest about one subject wins; each ends in exactly one final
+    /// [`PlatformFact::OrderEnded`], one that was replaced as superseded.
     fn execute(&self, order: PlatformOrder);
 
     /// Says that whoever decides here does so still.

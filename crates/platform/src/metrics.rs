@@ -1,4 +1,5 @@
-//! Metrics that only the platform can be asked for: what pods use where they do not say so themselves, and numbers that others serve there.
+//! Metrics that only the platform can be asked for: what pods use where they do not say so themselves, and
+//! numbers that others serve there.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What makes a request ambiguous, or impossible to forward?
 //!
-//! Two servers that disagree on where a request ends disagree on what the next one is (request smuggling), so nothing doubtful is passed on. Some of this is
-//! legal by the letter of RFC 9112, which leaves it to each reader; it is looked at once the head was read, for both protocols alike.
+//! Two servers that disagree on where a request ends disagree on what the next one is (request smuggling), so
+//! nothing doubtful is passed on. Some of this is legal by the letter of RFC 9112, which leaves it to each
+//! reader; it is looked at once the head was read, for both protocols alike.
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Version};
@@ -36,7 +37,8 @@ pub enum Ambiguity {
     MalformedHost,
 }
 
-/// What makes a request ambiguous or impossible to forward, if something does. The connection must close after such a one.
+/// What makes a request ambiguous or impossible to forward, if something does. The connection must close
+/// after such a one.
 pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     if *request.method() == Method::CONNECT {
         return Some(Ambiguity::Connect);
@@ -64,7 +66,8 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     let authority = request.uri().authority();
     match host {
         _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => Some(Ambiguity::User),
-        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds nothing.
+        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds
+        // nothing.
         None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
         Some(host) if !host.as_bytes().iter().all(|&byte| may_be_in_host(byte)) => {
             Some(Ambiguity::MalformedHost)
@@ -79,7 +82,8 @@ pub(crate) fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a second host would be read by some and not by others.
+/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a
+/// second host would be read by some and not by others.
 pub(crate) const fn may_be_in_host(byte: u8) -> bool {
     byte.is_ascii_graphic()
         && !matches!(

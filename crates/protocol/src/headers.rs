@@ -1,4 +1,5 @@
-//! What a proxy does to headers: those of one hop end there, those that trace the way are extended, ours are removed where nobody vouches for them.
+//! What a proxy does to headers: those of one hop end there, those that trace the way are extended, ours are
+//! removed where nobody vouches for them.
 //!
 //! Everything is edited in place; names, order of repeated values, path and query are never normalised.
 
@@ -17,8 +18,13 @@ pub mod names {
 
     /// Proves to a queue-proxy that a request comes from an activator.
     pub const EBB_HOP_KEY: HeaderName = HeaderName::from_static("ebb-hop-key");
+    /// Which pod a request was sent to. Another one, which has its address by now, refuses it with
+    /// [`EBB_NOT_STARTED`].
+    pub const EBB_POD: HeaderName = HeaderName::from_static("ebb-pod");
     /// Admit at once or refuse with [`EBB_NOT_STARTED`].
     pub const EBB_NO_QUEUE: HeaderName = HeaderName::from_static("ebb-no-queue");
+    /// Nobody measures this request: it is a health check or a scrape.
+    pub const EBB_UNMEASURED: HeaderName = HeaderName::from_static("ebb-unmeasured");
     /// On a response: no app saw this request.
     pub const EBB_NOT_STARTED: HeaderName = HeaderName::from_static("ebb-not-started");
     /// On a response: why we refused.
@@ -55,8 +61,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six bytes, and what a request gains on its way
-/// must fit into what its next hop allows for.
+/// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six
+/// bytes, and what a request gains on its way must fit into what its next hop allows for.
 const FORWARDED_PARTS_BYTES_MAX: usize = 4 * 1024;
 
 /// Who sent a request to this process, as it is added to `X-Forwarded-For`.
@@ -70,8 +76,9 @@ impl ClientAddress {
     }
 }
 
-/// Whether the sender asks to speak another protocol on this connection, and which, all that it names. HTTP/2 is left out, among others too: who wants it
-/// here begins with it, and a client that merely offers it is served over HTTP/1.1. An app that took the offer would speak it with the client past us.
+/// Whether the sender asks to speak another protocol on this connection, and which, all that it names. HTTP/2
+/// is left out, among others too: who wants it here begins with it, and a client that merely offers it is
+/// served over HTTP/1.1. An app that took the offer would speak it with the client past us.
 pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let first = headers.get(UPGRADE)?;
     let is_named = headers
@@ -102,8 +109,9 @@ pub fn switches_as_offered(response: &HeaderMap, offered: &HeaderValue) -> bool 
         && taken.all(|taken| tokens(offered).any(|offered| offered.eq_ignore_ascii_case(taken)))
 }
 
-/// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te: trailers` stays (it says what
-/// the client can read), and so does `Trailer` (it announces what the body ends with).
+/// Removes what concerns one connection only: the well-known headers and those that `Connection` names. `Te:
+/// trailers` stays (it says what the client can read), and so does `Trailer` (it announces what the body ends
+/// with).
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     if !has_hop_by_hop(headers) {
         return;
@@ -134,7 +142,8 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether there is anything to remove. One look at each name is far cheaper than one search per name that is hardly ever there.
+/// Whether there is anything to remove. One look at each name is far cheaper than one search per name that is
+/// hardly ever there.
 pub fn has_hop_by_hop(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| is_hop_by_hop(name.as_str()))
 }
@@ -165,7 +174,8 @@ fn remove_named_by_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// Headers that `Connection` cannot remove: they frame or address the message, or were put there by our own previous hop.
+/// Headers that `Connection` cannot remove: they frame or address the message, or were put there by our own
+/// previous hop.
 fn is_end_to_end(name: &str) -> bool {
     let is_ours =
         |prefix: &str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
@@ -178,8 +188,9 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
     value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|token| !token.is_empty())
 }
 
-/// Whether a field may stand behind a body, in either protocol. Others decide where messages end, what they are for, who sent them or what only our own hops
-/// may say; a reader that moves trailers to the headers must not be misled (RFC 9110 §6.5.1).
+/// Whether a field may stand behind a body, in either protocol. Others decide where messages end, what they
+/// are for, who sent them or what only our own hops may say; a reader that moves trailers to the headers must
+/// not be misled (RFC 9110 §6.5.1).
 pub fn may_be_trailer(name: &HeaderName) -> bool {
     let ends_here = [
         CONNECTION,
@@ -209,8 +220,8 @@ fn has_internal_prefix(name: &str) -> bool {
     name.starts_with("k-") || name.starts_with("knative-") || name.starts_with("ebb-")
 }
 
-/// Whether an app would take a header for one that only our hops may set, or that tells where a request comes from: many apps see headers as CGI names
-/// them, where `X_Forwarded_For` and `X-Forwarded-For` are the same.
+/// Whether an app would take a header for one that only our hops may set, or that tells where a request comes
+/// from: many apps see headers as CGI names them, where `X_Forwarded_For` and `X-Forwarded-For` are the same.
 fn is_shadowing(name: &HeaderName) -> bool {
     let name = name.as_str();
     // Nearly every name is told apart by its first letter.
@@ -255,8 +266,9 @@ pub fn strip_refusal(headers: &mut HeaderMap) {
     }
 }
 
-/// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when only those are there, then appends
-/// the sender to `X-Forwarded-For` (in this order, as Knative does: the last hop is in the latter only).
+/// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when
+/// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
+/// last hop is in the latter only).
 pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
     set_forwarded_for(headers, &sender.to_value());
 }
@@ -281,8 +293,8 @@ pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
     headers.insert(X_FORWARDED_FOR, value);
 }
 
-/// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which we follow it on purpose: nobody
-/// can rely on a better spelling of nonsense.
+/// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which
+/// we follow it on purpose: nobody can rely on a better spelling of nonsense.
 fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
     let first =
         |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -332,7 +344,8 @@ fn push_node(text: &mut String, node: &str) {
     }
 }
 
-/// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else from `Host`.
+/// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
+/// from `Host`.
 pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     match request.uri().authority() {
         Some(authority) => Some(authority.as_str()),
@@ -340,8 +353,9 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
-/// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1 gets a path and `Host`, HTTP/2 a
-/// whole URI. `host` overrides what the request says; without any, `fallback` (the address it is sent to) stands in.
+/// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1
+/// gets a path and `Host`, HTTP/2 a whole URI. `host` overrides what the request says; without any,
+/// `fallback` (the address it is sent to) stands in.
 pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();

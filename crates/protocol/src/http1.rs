@@ -1,7 +1,8 @@
 //! HTTP/1.1 (RFC 9112): how heads are read and written, where a body ends, how a message is written out.
 //!
-//! A server reads with [`RequestReader`] and answers with [`write_response`]; a client asks with [`write_request`] and reads with [`ResponseReader`]. Bodies go
-//! through [`Decoder`] and [`Outgoing`] at both.
+//! A server reads with [`RequestReader`] and answers with [`write_response`]; a client asks with
+//! [`write_request`] and reads with [`ResponseReader`]. Bodies go through [`BodyDecoder`] and
+//! [`OutgoingMessage`] at both.
 
 mod decoder;
 mod framing;
@@ -18,9 +19,9 @@ mod strict;
 
 use thiserror::Error;
 
-pub use decoder::{Decoded, Decoder};
-pub use framing::Framing;
-pub use outgoing::{Outgoing, WrongLength, spare_buffer};
+pub use decoder::{BodyDecoder, DecodedPiece};
+pub use framing::BodyFraming;
+pub use outgoing::{OutgoingMessage, WrongLength, spare_buffer};
 pub use request_head::{RequestHead, UnreadableRequest};
 pub use request_reader::{NextMessage, RequestReader};
 pub use response_head::{BodilessResponse, BodySize, ResponseHead, write_request};
@@ -33,15 +34,18 @@ const HEAD_BYTES_MAX: usize = 256 * 1024;
 /// As many headers as a message may have.
 const HEADERS_MAX: usize = 100;
 
-/// As many as one of our proxies adds: to a request `Host`, `X-Forwarded-For`, `Forwarded`, `Expect`, `ebb-expect`, `ebb-hop-key` and `K-Proxy-Request`, to a
-/// response `Date`, `Connection`, and a length or `Transfer-Encoding`; and room for more of that kind.
+/// As many as one of our proxies adds: to a request `Host`, `X-Forwarded-For`, `Forwarded`, `Expect`,
+/// `ebb-expect`, `ebb-hop-key`, `ebb-pod`, `ebb-no-queue` and `K-Proxy-Request`, to a response `Date`,
+/// `Connection`, and a length or `Transfer-Encoding`; and room for more of that kind.
 const HOP_ADDED_HEADERS: usize = 16;
 
-/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own), the sender's address, the hop's key, a length, a date,
-/// and for each header a blank that the peer may have left out.
+/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own), the
+/// sender's address, the hop's key, a length, a date, and for each header a blank that the peer may have left
+/// out.
 const HOP_ADDED_BYTES: usize = 32 * 1024;
 
-/// The limits of the head of a message. Over HTTP/2 a head counts with all that its fields cost (RFC 9113 §10.5.1).
+/// The limits of the head of a message. Over HTTP/2 a head counts with all that its fields cost (RFC 9113
+/// §10.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// The largest head, in bytes. It is also the most that one connection buffers.
@@ -54,12 +58,14 @@ impl HeadLimits {
     /// What comes from strangers, clients and apps.
     pub const OUTER: Self = Self { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
 
-    /// What one of our proxies sends to another: what the outer one let through, with all that it adds, the inner one must not refuse.
+    /// What one of our proxies sends to another: what the outer one let through, with all that it adds, the
+    /// inner one must not refuse.
     pub const HOP: Self =
         Self { bytes: HEAD_BYTES_MAX + HOP_ADDED_BYTES, headers: HEADERS_MAX + HOP_ADDED_HEADERS };
 }
 
-/// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds stays far below it for a whole hour.
+/// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds
+/// stays far below it for a whole hour.
 const INTERIM_RESPONSES_MAX: u32 = 1_000;
 
 /// As many bytes as they may have together.
@@ -67,7 +73,7 @@ const INTERIM_BYTES_MAX: usize = 256 * 1024;
 
 /// Why what came is not a message that can be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub enum MalformedMessage {
     /// Neither a first line nor headers.
     #[error("the head is not HTTP/1.1")]
     Head,

@@ -1,11 +1,13 @@
 //! HTTP/2 (RFC 9113), both ends, as a proxy needs it: with prior knowledge, without pushes and priorities.
 //!
-//! `frame`, `input`, `output` and `hpack` know bytes; `head` and `stream` know messages; `session` knows what the two ends of a connection owe each other.
-//! Whoever owns the socket hands over what it read ([`Session::receive`]) and writes what is to be written ([`Session::end_turn`]); the tasks that answer or ask
-//! hold the two ends of their stream ([`Sender`], [`Receiver`]).
+//! `frame`, `input`, `output` and `hpack` know bytes; `head` and `stream` know messages; `session` knows what
+//! the two ends of a connection owe each other. Whoever owns the socket hands over what it read
+//! ([`Session::receive`]) and writes what is to be written ([`Session::end_turn`]); the tasks that answer or
+//! ask hold the two ends of their stream ([`Sender`], [`Receiver`]).
 //!
-//! Who waits for something here leaves a [`std::task::Waker`], and is woken when it has come. That is all that this crate knows of tasks: a queue of events,
-//! in which each would be looked up again, would cost every piece of a body what a wake costs now.
+//! Who waits for something here leaves a [`std::task::Waker`], and is woken when it has come. That is all
+//! that this crate knows of tasks: a queue of events, in which each would be looked up again, would cost
+//! every piece of a body what a wake costs now.
 
 mod account;
 pub mod frame;
@@ -24,9 +26,10 @@ use vocabulary::Timestamp;
 pub use frame::{ErrorCode, PREFACE};
 pub use handle::{Receiver, Sender};
 pub use memory::{MemoryBudget, MemoryShare, OverShare};
-pub use session::{Arrived, Greeting, HasBody, Received, Role, Session, SessionLimits};
+pub use session::{ArrivedRequest, HasBody, PeerPreface, Role, Session, SessionEvent, SessionLimits};
 pub use small_pieces::SMALL_BYTES;
 pub use stream::{Stream, StreamError};
 
-/// What tells the present. It is asked seldom: a frame is charged for by it only when its peer's credit is gone.
+/// What tells the present. It is asked seldom: a frame is charged for by it only when its peer's credit is
+/// gone.
 pub type Now<'a> = &'a dyn Fn() -> Timestamp;

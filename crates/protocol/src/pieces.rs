@@ -1,16 +1,19 @@
 //! The pieces of a body that are kept for a while: to be read, or to be sent again.
 //!
-//! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So small pieces that wait are joined: however a
-//! peer cuts a body, it takes about as much memory as the body has bytes. A piece that nobody has to wait for is handed on as it came.
+//! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So
+//! small pieces that wait are joined: however a peer cuts a body, it takes about as much memory as the body
+//! has bytes. A piece that nobody has to wait for is handed on as it came.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Pieces up to this size are copied out of the buffer that they were read into. A larger one keeps the whole buffer alive for as long as it lives itself.
+/// Pieces up to this size are copied out of the buffer that they were read into. A larger one keeps the whole
+/// buffer alive for as long as it lives itself.
 pub const COPIED_BYTES_MAX: usize = 8 * 1024;
 
-/// When the joined pieces are as long as this, the next ones are joined anew: as much as a frame has, because a longer piece would be divided to be sent on.
+/// When the joined pieces are as long as this, the next ones are joined anew: as much as a frame has, because
+/// a longer piece would be divided to be sent on.
 const JOINED_BYTES: usize = 16 * 1024;
 
 /// Pieces of a body, in their order.

@@ -1,29 +1,28 @@
 //! What the queue-proxy is told by its environment.
 //!
-//! Knative's variables keep their names and meaning; ours begin with `EBB_`. Everything is read once, from a map, and every problem is reported
-//! at once. Variables of Knative's that steer what is not built yet are accepted with a warning, so that an existing pod template works as it is.
+//! Knative's variables keep their names and meaning; ours begin with `EBB_`. Everything is read once, from a
+//! map, and every problem is reported at once. Variables of Knative's that steer what is not built yet are
+//! accepted with a warning, so that an existing pod template works as it is.
 
 mod reading;
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-use runtime::{LoggedRevision, RequestReporting, TrustedHosts};
-use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, LinkToken, PodName, RequestTimeouts};
+use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
+use vocabulary::{
+    AppProtocol, CheckedValue, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, LinkToken, PodName, Problem,
+    RequestTimeouts,
+};
 
-use reading::Reading;
-
-/// How long the owner's word that a pod is left alone is awaited at most: longer than a lease (15 s), so that a new owner can say it. With the time that nodes need
-/// to hear of it, it makes up [`vocabulary::DRAIN_ACCEPTS_MAX`].
+/// How long the owner's word that a pod is left alone is awaited at most: longer than a lease (15 s), so that
+/// a new owner can say it. With the time that nodes need to hear of it, it makes up
+/// [`vocabulary::DRAIN_ACCEPTS_MAX`].
 pub(crate) const DRAIN_LINGER_MAX: Duration = Duration::from_secs(30);
 /// What Kubernetes gives a pod that does not say how long it takes to end.
 const APP_GRACE_DEFAULT: Duration = Duration::from_secs(30);
-
-/// The environment, or a test's idea of it.
-pub type Environment = BTreeMap<String, String>;
 
 /// The effective configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +35,8 @@ pub struct Config {
     pub revision: String,
     /// `CONTAINER_CONCURRENCY`: how many requests the app may have at once; 0 means no limit.
     pub container_concurrency: u32,
-    /// `REVISION_TIMEOUT_SECONDS`, `REVISION_RESPONSE_START_TIMEOUT_SECONDS`, `REVISION_IDLE_TIMEOUT_SECONDS`; 0 means no limit.
+    /// `REVISION_TIMEOUT_SECONDS`, `REVISION_RESPONSE_START_TIMEOUT_SECONDS`,
+    /// `REVISION_IDLE_TIMEOUT_SECONDS`; 0 means no limit.
     pub timeouts: RequestTimeouts,
     /// `USER_PORT`: where the app listens, on either loopback address.
     pub app_port: u16,
@@ -44,38 +44,48 @@ pub struct Config {
     pub app_protocol: AppProtocol,
     /// Where we listen.
     pub ports: Ports,
-    /// `EBB_MORE_PORTS`: more ports of the app, with ours before them (`8100:9090,8101:9091`). They share the app's limits.
+    /// `EBB_MORE_PORTS`: more ports of the app, with ours before them (`8100:9090,8101:9091`). They share the
+    /// app's limits.
     pub more_ports: Vec<PortPair>,
-    /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every interface. The link's is loopback where it has no token.
+    /// The address of our listeners: `EBB_BIND`, else loopback when ports are announced, else every
+    /// interface. The link's is loopback where it has no token.
     pub bind: IpAddr,
-    /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is given, a random one is announced with them.
+    /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is
+    /// given, a random one is announced with them.
     pub link_token: Option<LinkToken>,
-    /// `EBB_LINK_CA`: the authority's certificates, in PEM: who shows an autoscaler's of theirs is the autoscaler. Comes before a token.
+    /// `EBB_LINK_CA`: the authority's certificates, in PEM: who shows an autoscaler's of theirs is the
+    /// autoscaler. Comes before a token.
     pub link_ca: Option<String>,
     /// The probes that we run.
-    pub probes: Probes,
+    pub probes: AppProbes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
     pub announce: Announce,
     /// `EBB_USAGE`: who says what the app uses.
-    pub usage: UsageSource,
+    pub usage: AppUsageSource,
     /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
     pub drain_limit: Duration,
-    /// `EBB_DRAIN_LINGER`: how long the owner's word is awaited that nobody routes here any more; until then new connections are accepted in a drain. 30 s,
-    /// which is the most, or 0 when ports are announced (then nobody does when the drain begins).
+    /// `EBB_DRAIN_LINGER`: how long the owner's word is awaited that nobody routes here any more; until then
+    /// new connections are accepted in a drain. 30 s, which is the most, or 0 when ports are announced (then
+    /// nobody does when the drain begins).
     pub drain_linger: Duration,
-    /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a pod that says nothing.
+    /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a
+    /// pod that says nothing.
     pub app_grace: Duration,
-    /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and `*.svc`.
+    /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and
+    /// `*.svc`.
     pub trusted: TrustedHosts,
     /// `EBB_SHADOWING_HEADERS`: what becomes of a client's headers that the app could take for ours.
     pub shadowing_headers: ShadowingHeaders,
+    /// `EBB_IGNORE_USER_AGENTS`: whose requests are passed on and not measured; set to nothing: nobody's.
+    pub ignored_user_agents: IgnoredUserAgents,
     /// `EBB_LOG`: a `tracing` filter.
     pub log: String,
     /// `OBSERVABILITY_CONFIG`: what is told about each request.
     pub reporting: RequestReporting,
     /// `OBSERVABILITY_CONFIG`: whether probes have lines there.
     pub logged_probes: LoggedProbes,
-    /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`, `SERVING_POD_IP`: what that says of us.
+    /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`,
+    /// `SERVING_POD_IP`: what that says of us.
     pub logged_as: LoggedRevision,
 }
 
@@ -118,13 +128,25 @@ impl FromStr for PortPair {
 #[error("is no pair of ports; write \"8100:9090\", ours and the app's, with commas between several")]
 pub struct PortPairError;
 
+/// Who says that a pod is ready whose probes here pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadinessJudge {
+    /// We do, at once.
+    #[default]
+    QueueProxy,
+    /// The platform, which asks more than we do: a command, another container.
+    Platform,
+}
+
 /// The app's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probes {
+pub struct AppProbes {
     /// `SERVING_READINESS_PROBE`; without one the app is always ready.
     pub readiness: Probe,
     /// `EBB_LIVENESS_PROBE`: when it fails, this process ends and the pod with it.
     pub liveness: Option<Probe>,
+    /// `EBB_READINESS_JUDGE`: who says that the pod is ready once these pass.
+    pub judge: ReadinessJudge,
     /// `EBB_STARTUP_PROBE`: the other two wait for it.
     pub startup: Option<Probe>,
 }
@@ -140,15 +162,15 @@ pub enum Announce {
 
 /// Who says what the app uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UsageSource {
+pub enum AppUsageSource {
     /// Nobody; on a cluster the metrics server knows.
     Nobody,
     /// Whoever started this process, on its standard input.
     Stdin,
 }
 
-/// What becomes of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees headers as CGI names them they cannot be told
-/// from those with `-`, which only our proxies set.
+/// What becomes of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees
+/// headers as CGI names them they cannot be told from those with `-`, which only our proxies set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShadowingHeaders {
     /// They end here.
@@ -167,17 +189,9 @@ pub enum LoggedProbes {
     All,
 }
 
-/// Everything that is wrong with an environment, and what is only remarkable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// Each makes it unusable.
-    pub problems: Vec<String>,
-    /// Each is worth a line in the log.
-    pub warnings: Vec<String>,
-}
-
-/// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of Knative's that are not read
-/// here say who we are in places that we do not need, or (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
+/// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of
+/// Knative's that are not read here say who we are in places that we do not need, or
+/// (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
 const NOT_BUILT: &[(&str, &[&str])] = &[
     ("ENABLE_HTTP2_AUTO_DETECTION", &["", "false"]),
     ("ENABLE_MULTI_CONTAINER_PROBES", &["", "false"]),
@@ -210,7 +224,9 @@ const OURS: &[&str] = &[
     "EBB_BIND",
     "EBB_DRAIN_LIMIT",
     "EBB_DRAIN_LINGER",
+    "EBB_IGNORE_USER_AGENTS",
     "EBB_LIVENESS_PROBE",
+    "EBB_READINESS_JUDGE",
     "EBB_STARTUP_PROBE",
     "EBB_TRUSTED_HOSTS",
     "EBB_SHADOWING_HEADERS",
@@ -220,97 +236,87 @@ const OURS: &[&str] = &[
 
 impl Config {
     /// Reads an environment. Warnings come with the configuration, problems instead of it.
-    pub fn read(environment: &Environment) -> Result<(Self, Vec<String>), Findings> {
-        let mut reading = Reading::new(environment);
-        reading.refuse_unknown("EBB_", OURS);
+    pub fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
+        let mut reader = EnvironmentReader::new(environment);
+        reader.refuse_unknown("EBB_", OURS);
         for (name, nothing) in NOT_BUILT {
-            reading.warn_if_used(name, nothing);
+            if reader.written(name).is_some_and(|value| !nothing.contains(&value)) {
+                reader.warn(name, "has no effect yet");
+            }
         }
-        let config = Self::from_reading(&mut reading);
-        reading.finish(config)
+        let config = Self::from_reader(&mut reader);
+        reader.finish(config)
     }
 
-    fn from_reading(reading: &mut Reading<'_>) -> Self {
-        let announce = match reading.text("EBB_ANNOUNCE") {
-            None | Some("") => Announce::No,
-            Some("stdout") => Announce::Stdout,
-            Some(other) => {
-                reading.problem(format!("EBB_ANNOUNCE is {other:?}; write \"stdout\" or leave it out"));
-                Announce::No
-            }
-        };
-        let usage = match reading.text("EBB_USAGE") {
-            None | Some("") => UsageSource::Nobody,
-            Some("stdin") => UsageSource::Stdin,
-            Some(other) => {
-                reading.problem(format!("EBB_USAGE is {other:?}; write \"stdin\" or leave it out"));
-                UsageSource::Nobody
-            }
-        };
-        let shadowing_headers = match reading.text("EBB_SHADOWING_HEADERS") {
-            None | Some("" | "drop") => ShadowingHeaders::Drop,
-            Some("keep") => ShadowingHeaders::Keep,
-            Some(other) => {
-                reading.problem(format!("EBB_SHADOWING_HEADERS is {other:?}; write \"drop\" or \"keep\""));
-                ShadowingHeaders::Drop
-            }
-        };
-        let app_port = reading.required_port("USER_PORT");
-        let app_protocol = reading.checked("EBB_APP_PROTOCOL").unwrap_or_default();
+    fn from_reader(reader: &mut EnvironmentReader<'_>) -> Self {
+        let announce = reader.choice("EBB_ANNOUNCE", &[("", Announce::No), ("stdout", Announce::Stdout)]);
+        let app_port = reader.required_port("USER_PORT");
+        let app_protocol = reader.checked("EBB_APP_PROTOCOL").unwrap_or_default();
         let (bind, linger) = match announce {
             Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
             Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
         };
         let timeouts = RequestTimeouts {
-            request: reading.required_seconds("REVISION_TIMEOUT_SECONDS"),
-            response_start: reading.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
-            idle: reading.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
+            request: reader.required_seconds("REVISION_TIMEOUT_SECONDS"),
+            response_start: reader.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
+            idle: reader.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
         };
-        let (reporting, logged_probes) = reading.observability("OBSERVABILITY_CONFIG");
-        let without_timeout = reading.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
+        let (observability, reporting) = reader.observability("OBSERVABILITY_CONFIG");
+        let logged_probes =
+            if observability.enable_probe_request_log { LoggedProbes::All } else { LoggedProbes::None };
+        let without_timeout = reader.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
         Self {
-            pod: PodName::new(reading.required_text("SERVING_POD")),
-            namespace: reading.text("SERVING_NAMESPACE").unwrap_or_default().to_owned(),
-            revision: reading.text("SERVING_REVISION").unwrap_or_default().to_owned(),
-            container_concurrency: reading.required_count("CONTAINER_CONCURRENCY"),
+            pod: PodName::new(reader.required_text("SERVING_POD")),
+            namespace: reader.text_or("SERVING_NAMESPACE", ""),
+            revision: reader.text_or("SERVING_REVISION", ""),
+            container_concurrency: reader.required_count("CONTAINER_CONCURRENCY"),
             timeouts,
             app_port,
             app_protocol,
             ports: Ports {
-                requests: reading.required_port_or_any("QUEUE_SERVING_PORT"),
-                admin: reading.port_or("EBB_ADMIN_PORT", 8022),
-                link: reading.port_or("EBB_LINK_PORT", 8024),
-                stat: reading.port_or("EBB_STAT_PORT", 9090),
-                metrics: reading.port_or("EBB_METRICS_PORT", 9091),
+                requests: reader.required_port_or_any("QUEUE_SERVING_PORT"),
+                admin: reader.port_or("EBB_ADMIN_PORT", 8022),
+                link: reader.port_or("EBB_LINK_PORT", 8024),
+                stat: reader.port_or("EBB_STAT_PORT", 9090),
+                metrics: reader.port_or("EBB_METRICS_PORT", 9091),
             },
-            more_ports: reading.list("EBB_MORE_PORTS"),
-            bind: reading.address_or("EBB_BIND", bind),
-            link_token: reading.checked("EBB_LINK_TOKEN"),
-            link_ca: reading.text("EBB_LINK_CA").filter(|text| !text.is_empty()).map(str::to_owned),
-            probes: Probes::from_reading(reading, app_port, app_protocol),
+            more_ports: reader.list("EBB_MORE_PORTS"),
+            bind: reader.parsed("EBB_BIND", "an IP address").unwrap_or(bind),
+            link_token: reader.checked("EBB_LINK_TOKEN"),
+            link_ca: reader.text("EBB_LINK_CA").map(str::to_owned),
+            probes: AppProbes::from_reader(reader, app_port, app_protocol),
             announce,
-            usage,
+            usage: reader
+                .choice("EBB_USAGE", &[("", AppUsageSource::Nobody), ("stdin", AppUsageSource::Stdin)]),
             drain_limit: timeouts.drain_limit(without_timeout),
-            drain_linger: reading.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
-            app_grace: reading.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
-            trusted: reading.checked("EBB_TRUSTED_HOSTS").unwrap_or_default(),
-            shadowing_headers,
+            drain_linger: reader.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
+            app_grace: reader.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
+            trusted: reader.trusted_hosts(),
+            shadowing_headers: reader.choice(
+                "EBB_SHADOWING_HEADERS",
+                &[("drop", ShadowingHeaders::Drop), ("keep", ShadowingHeaders::Keep)],
+            ),
+            ignored_user_agents: reading::ignored_user_agents(reader, "EBB_IGNORE_USER_AGENTS"),
             reporting,
             logged_probes,
-            logged_as: reading.logged_revision(),
-            log: reading.text("EBB_LOG").filter(|filter| !filter.is_empty()).unwrap_or("info").to_owned(),
+            logged_as: reading::logged_revision(reader),
+            log: reader.text_or("EBB_LOG", "info"),
         }
     }
 }
 
-impl Probes {
-    fn from_reading(reading: &mut Reading<'_>, app_port: u16, app_protocol: AppProtocol) -> Self {
+impl AppProbes {
+    fn from_reader(reader: &mut EnvironmentReader<'_>, app_port: u16, app_protocol: AppProtocol) -> Self {
         let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol);
-        let readiness = reading.probe("SERVING_READINESS_PROBE", app_port);
+        let readiness = reading::probe(reader, "SERVING_READINESS_PROBE", app_port);
         Self {
             readiness: readiness.map_or_else(Probe::none, as_app_speaks),
-            liveness: reading.probe("EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
-            startup: reading.probe("EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
+            liveness: reading::probe(reader, "EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
+            startup: reading::probe(reader, "EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
+            judge: reader.choice(
+                "EBB_READINESS_JUDGE",
+                &[("queue-proxy", ReadinessJudge::QueueProxy), ("platform", ReadinessJudge::Platform)],
+            ),
         }
     }
 }

@@ -13,11 +13,13 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 use vocabulary::PodState;
 
-use crate::config::Probes;
+use crate::config::AppProbes;
 
 /// What is known of the app.
 pub(crate) struct Health {
     state: Cell<PodState>,
+    /// Whether the app takes requests, also while the pod drains: it is still sent some then.
+    is_app_ready: Cell<bool>,
     detail: RefCell<String>,
     /// Grows with every change, so that a listener misses none.
     version: Cell<u64>,
@@ -49,6 +51,7 @@ impl Health {
     pub(crate) fn new() -> Rc<Self> {
         Rc::new(Self {
             state: Cell::new(PodState::Starting),
+            is_app_ready: Cell::new(false),
             detail: RefCell::default(),
             version: Cell::new(0),
             changed: Notify::new(),
@@ -64,8 +67,9 @@ impl Health {
         self.detail.borrow().clone()
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
-        self.state.get() == PodState::Ready
+    /// Whether the app passes its probe; a pod that drains has not lost that.
+    pub(crate) fn is_app_ready(&self) -> bool {
+        self.is_app_ready.get()
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -85,6 +89,10 @@ impl Health {
     }
 
     fn set(&self, state: PodState, detail: String) {
+        if state != PodState::Draining {
+            self.is_app_ready.set(state == PodState::Ready);
+        }
+        // The app is still asked while the pod drains, and its answers must not bring the pod back.
         let is_leaving = self.state.get() == PodState::Draining && state != PodState::Draining;
         if is_leaving || (self.state.get() == state && *self.detail.borrow() == detail) {
             return;
@@ -98,12 +106,13 @@ impl Health {
         }
         self.state.set(state);
         self.detail.replace(detail);
+        // A number and not only a wake-up: a link that comes later compares it with what it has told.
         self.version.set(self.version.get() + 1);
         self.changed.notify_waiters();
     }
 
     /// Asks the app until it is beyond help.
-    pub(crate) async fn watch(&self, probes: &Probes, clock: Clock) -> Unhealthy {
+    pub(crate) async fn watch(&self, probes: &AppProbes, clock: Clock) -> Unhealthy {
         if let Some(startup) = &probes.startup
             && let Err(unhealthy) = self.start(startup, clock).await
         {
@@ -168,7 +177,7 @@ impl Health {
         let mut contradictions = 0;
         loop {
             let answer = probe.ask(clock).await;
-            let is_ready = self.is_ready();
+            let is_ready = self.is_app_ready();
             contradictions = if answer.is_ok() == is_ready { 0 } else { contradictions + 1 };
             match answer {
                 Ok(()) if !is_ready && contradictions >= probe.success_threshold => {
@@ -184,7 +193,7 @@ impl Health {
                 }
                 Ok(()) | Err(_) => {}
             }
-            let wait = if self.is_ready() { pace.while_ready() } else { pace.while_unready() };
+            let wait = if self.is_app_ready() { pace.while_ready() } else { pace.while_unready() };
             clock.sleep_until(clock.now() + wait).await;
         }
     }

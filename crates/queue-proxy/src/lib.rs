@@ -1,7 +1,8 @@
 //! The proxy beside each pod: may this request run now, and what is this pod's load?
 //!
-//! One process, one thread. It knows its app and nothing else: no Kubernetes, no autoscaler's address, no other pod. The autoscaler
-//! calls it (`link`), requests come to it (`stack`), and it asks its app whether that is well (`health`).
+//! One process, one thread. It knows its app and nothing else: no Kubernetes, no autoscaler's address, no
+//! other pod. The autoscaler calls it (`link`), requests come to it (`stack`), and it asks its app whether
+//! that is well (`health`).
 
 mod config;
 mod health;
@@ -17,19 +18,21 @@ mod usage;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{Announce, Config, Environment, Findings, Ports, Probes, ShadowingHeaders, UsageSource};
+pub use config::{Announce, AppProbes, AppUsageSource, Config, Ports, ReadinessJudge, ShadowingHeaders};
 pub use health::Unhealthy;
-pub use process::{Bound, Ended, bind};
+pub use process::{BoundProxy, ProcessEnd, bind};
 pub use stat::Stat;
 
 use std::process::ExitCode;
 
 use anyhow::Context;
-use runtime::{Clock, Colours, LogFormat, StopRequests, print_error, raise_descriptor_limit, start_logs};
+use runtime::{
+    Clock, Colours, EXIT_BAD_CONFIG, Environment, LogFormat, StopRequests, print_error,
+    raise_descriptor_limit, start_logs,
+};
 use tokio::runtime::{Builder, LocalOptions};
+use vocabulary::CheckedValue;
 
-/// The configuration is unusable.
-pub const EXIT_BAD_CONFIG: u8 = 2;
 /// The app's liveness probe failed.
 pub const EXIT_LIVENESS_FAILED: u8 = 71;
 /// The app's startup probe did not pass in time.
@@ -47,12 +50,10 @@ pub fn main_from_env() -> ExitCode {
 
 /// Runs a queue-proxy, configured by `environment`, to its end.
 pub fn main(environment: &Environment) -> ExitCode {
-    let (config, warnings) = match Config::read(environment) {
-        Ok(read) => read,
-        Err(findings) => {
-            for problem in findings.problems {
-                print_error(problem);
-            }
+    let CheckedValue { value: config, warnings } = match Config::read(environment) {
+        Ok(checked) => checked,
+        Err(problems) => {
+            problems.into_iter().for_each(print_error);
             return ExitCode::from(EXIT_BAD_CONFIG);
         }
     };
@@ -65,16 +66,16 @@ pub fn main(environment: &Environment) -> ExitCode {
     }
     raise_descriptor_limit();
     match run(config) {
-        Ok(Ended::Drained) => ExitCode::SUCCESS,
-        Ok(Ended::Unhealthy(unhealthy @ Unhealthy::Liveness { .. })) => {
+        Ok(ProcessEnd::Drained) => ExitCode::SUCCESS,
+        Ok(ProcessEnd::Unhealthy(unhealthy @ Unhealthy::Liveness { .. })) => {
             tracing::error!("{unhealthy}");
             ExitCode::from(EXIT_LIVENESS_FAILED)
         }
-        Ok(Ended::Unhealthy(unhealthy @ Unhealthy::Startup { .. })) => {
+        Ok(ProcessEnd::Unhealthy(unhealthy @ Unhealthy::Startup { .. })) => {
             tracing::error!("{unhealthy}");
             ExitCode::from(EXIT_STARTUP_FAILED)
         }
-        Ok(Ended::Hurried) => ExitCode::from(EXIT_FAILED),
+        Ok(ProcessEnd::Hurried) => ExitCode::from(EXIT_FAILED),
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::from(EXIT_FAILED)
@@ -82,7 +83,7 @@ pub fn main(environment: &Environment) -> ExitCode {
     }
 }
 
-fn run(config: Config) -> anyhow::Result<Ended> {
+fn run(config: Config) -> anyhow::Result<ProcessEnd> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_io_events_per_tick(dataplane::IO_EVENTS_PER_TICK)

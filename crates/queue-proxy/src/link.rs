@@ -1,27 +1,29 @@
 //! This pod's end of its link to the autoscaler: what it reports and what it is told.
 //!
-//! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on with what it was told last.
+//! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on
+//! with what it was told last.
 
 use std::cell::Cell;
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use link::{Accepted, Acceptor, LinkAccess, LinkError, PodOrder, RefusedLinks};
+use link::{AcceptedLink, Acceptor, LinkAccess, LinkError, PodOrder, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
 use tracing::{debug, info};
-use vocabulary::{BootId, LinkVersion, PodHello, PodName, PodWord, RequestTimeouts, ResourceUsage};
+use vocabulary::{BootId, LinkVersion, PodHello, PodName, PodState, PodWord, RequestTimeouts, ResourceUsage};
 
+use crate::config::ReadinessJudge;
 use crate::health::Health;
 use crate::load::LoadBook;
-use crate::settings::Settings;
+use crate::settings::OwnerSettings;
 
 /// How often a growing present count is reported.
 const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
 /// What the link tells of, and what it changes.
-pub(crate) struct Linked {
+pub(crate) struct LinkServer {
     pub(crate) access: LinkAccess,
     pub(crate) refused: RefusedLinks,
     pub(crate) pod: PodName,
@@ -33,10 +35,11 @@ pub(crate) struct Linked {
     /// What the app used, until it is said.
     pub(crate) usage: Rc<Cell<Option<ResourceUsage>>>,
     pub(crate) health: Rc<Health>,
-    pub(crate) settings: Rc<Settings>,
+    pub(crate) judge: ReadinessJudge,
+    pub(crate) settings: Rc<OwnerSettings>,
 }
 
-impl Linked {
+impl LinkServer {
     /// Answers calls, one at a time, for ever.
     pub(crate) async fn serve(&self, listener: TcpListener) {
         let mut acceptor: Acceptor<PodOrder, PodWord> =
@@ -49,6 +52,8 @@ impl Linked {
                     None => pending().await,
                 }
             };
+            // One conversation at a time: an autoscaler that lost its link without a goodbye calls again, and
+            // its old connection may look alive for a while.
             call = self.talk_until_another_calls(talking, &mut acceptor).await;
         }
     }
@@ -58,7 +63,7 @@ impl Linked {
         &self,
         talking: impl Future<Output = Result<(), LinkError>>,
         acceptor: &mut Acceptor<PodOrder, PodWord>,
-    ) -> Option<Accepted<PodOrder, PodWord>> {
+    ) -> Option<AcceptedLink<PodOrder, PodWord>> {
         tokio::pin!(talking);
         loop {
             // Cancel-safe: the acceptor keeps who has not said enough, and the talk is pinned outside and
@@ -85,15 +90,18 @@ impl Linked {
         }
     }
 
-    async fn talk(&self, call: &mut Accepted<PodOrder, PodWord>) -> Result<(), LinkError> {
-        let Accepted { reader, writer, .. } = call;
+    async fn talk(&self, call: &mut AcceptedLink<PodOrder, PodWord>) -> Result<(), LinkError> {
+        let AcceptedLink { reader, writer, .. } = call;
         let mut told_version = self.health.version();
         let mut next_second = self.load.current_second();
         let mut next_present = self.clock.now();
+        // Nothing was, on this link: an owner that took over is told which settings are in force.
         let mut acknowledged = None;
         writer.send(&PodWord::Hello(self.hello())).await?;
         loop {
             let risen = async {
+                // The pace is part of the wait, so a rise that comes too early is reported a moment later and
+                // not lost.
                 self.clock.sleep_until(next_present).await;
                 self.load.risen().await
             };
@@ -110,7 +118,7 @@ impl Linked {
                 }
                 () = self.health.newer_than(told_version) => {
                     told_version = self.health.version();
-                    let (state, detail) = (self.health.state(), self.health.detail());
+                    let (state, detail) = (self.state(), self.health.detail());
                     writer.send(&PodWord::State { state, detail }).await?;
                 }
                 () = self.load.completed(next_second) => {
@@ -148,12 +156,20 @@ impl Linked {
         }
     }
 
+    /// What is not for us to say leaves the word to the platform.
+    fn state(&self) -> PodState {
+        match (self.judge, self.health.state()) {
+            (ReadinessJudge::Platform, PodState::Ready) => PodState::Unheard,
+            (ReadinessJudge::QueueProxy | ReadinessJudge::Platform, state) => state,
+        }
+    }
+
     fn hello(&self) -> PodHello {
         PodHello {
             speaks: LinkVersion::CURRENT,
             pod: self.pod.clone(),
             boot: self.boot,
-            state: self.health.state(),
+            state: self.state(),
             detail: self.health.detail(),
             container_concurrency: self.container_concurrency,
             timeouts: self.timeouts,

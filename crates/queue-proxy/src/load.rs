@@ -1,4 +1,5 @@
-//! How loaded this pod is: second by second for the autoscaler, and right now for everybody who waits for it to change.
+//! How loaded this pod is: second by second for the autoscaler, and right now for everybody who waits for it
+//! to change.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,9 +7,19 @@ use std::time::Duration;
 
 use link::History;
 use runtime::Clock;
-use throttling::{LoadMeter, Origin, Present, ReporterSeconds};
+use throttling::{LoadMeter, Origin, PresentLoad, ReporterSeconds};
 use tokio::sync::Notify;
 use vocabulary::{PresentCount, Sample, Timestamp};
+
+/// What a request counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestLoad {
+    /// Load, which came this way.
+    Measured(Origin),
+    /// Nothing: it is a health check or a scrape, of which the autoscaler is to hear nothing. A drain waits
+    /// for it all the same.
+    Unmeasured,
+}
 
 /// The load of this pod.
 pub(crate) struct LoadBook {
@@ -21,6 +32,9 @@ pub(crate) struct LoadBook {
     /// Requests of clients that wait for a slot, and those of activators.
     waiting: Cell<u32>,
     proxied_waiting: Cell<u32>,
+    /// Requests that are no load, and those of them that wait for a slot.
+    unmeasured: Cell<u32>,
+    unmeasured_waiting: Cell<u32>,
     surge: Surge,
     second_closed: Notify,
     emptied: Notify,
@@ -47,6 +61,8 @@ impl LoadBook {
             latest: Cell::new(None),
             waiting: Cell::new(0),
             proxied_waiting: Cell::new(0),
+            unmeasured: Cell::new(0),
+            unmeasured_waiting: Cell::new(0),
             surge: Surge::default(),
             second_closed: Notify::new(),
             emptied: Notify::new(),
@@ -54,28 +70,44 @@ impl LoadBook {
     }
 
     /// A request arrived just now, at `arrived_at`; it counts until the returned value is dropped.
-    pub(crate) fn arrive(self: &Rc<Self>, origin: Origin, arrived_at: Timestamp) -> Counted {
-        self.meter.borrow_mut().arrived(origin, arrived_at);
-        if origin == Origin::Direct {
-            self.look_for_surge();
+    pub(crate) fn arrive(self: &Rc<Self>, counts_as: RequestLoad, arrived_at: Timestamp) -> CountedRequest {
+        match counts_as {
+            RequestLoad::Measured(origin) => {
+                self.meter.borrow_mut().arrived(origin, arrived_at);
+                // What came through an activator is in that one's report already, which came first.
+                if origin == Origin::Direct {
+                    self.look_for_surge();
+                }
+            }
+            RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get() + 1),
         }
-        Counted { book: Rc::clone(self), origin, arrived_at, is_ended: false }
+        CountedRequest { book: Rc::clone(self), counts_as, arrived_at, is_ended: false }
     }
 
     /// A request waits for a slot until the returned value is dropped.
-    pub(crate) fn wait(self: &Rc<Self>, origin: Origin) -> Waiting {
-        let count = self.waiting_of(origin);
+    pub(crate) fn wait(self: &Rc<Self>, counts_as: RequestLoad) -> WaitingRequest {
+        let count = self.waiting_of(counts_as);
         count.set(count.get() + 1);
-        Waiting { book: Rc::clone(self), origin }
+        WaitingRequest { book: Rc::clone(self), counts_as }
     }
 
-    /// What is held now.
-    pub(crate) fn present(&self) -> Present {
+    /// What is held now, as far as it is load.
+    fn present(&self) -> PresentLoad {
         self.meter.borrow().present()
     }
 
-    /// How many requests wait.
-    pub(crate) fn waiting(&self) -> u32 {
+    /// How many requests are held now, whatever they count as.
+    pub(crate) fn held(&self) -> u32 {
+        self.present().in_flight + self.unmeasured.get()
+    }
+
+    /// How many requests wait for a slot, whatever they count as.
+    pub(crate) fn all_waiting(&self) -> u32 {
+        self.waiting() + self.unmeasured_waiting.get()
+    }
+
+    /// How many requests wait, as far as they are load.
+    fn waiting(&self) -> u32 {
         self.waiting.get() + self.proxied_waiting.get()
     }
 
@@ -107,6 +139,7 @@ impl LoadBook {
 
     /// Waits until second number `second` is completed.
     pub(crate) async fn completed(&self, second: u64) {
+        // A loop, because several wait here for different seconds, and each end of one wakes them all.
         while self.latest.get().is_none_or(|sample| sample.second < second) {
             self.second_closed.notified().await;
         }
@@ -114,7 +147,7 @@ impl LoadBook {
 
     /// Waits until no request is held.
     pub(crate) async fn emptied(&self) {
-        while self.present().in_flight > 0 {
+        while self.held() > 0 {
             self.emptied.notified().await;
         }
     }
@@ -131,7 +164,8 @@ impl LoadBook {
         self.look_for_surge();
     }
 
-    /// Waits until the present count is at the threshold and above what was last reported, and takes it as reported.
+    /// Waits until the present count is at the threshold and above what was last reported, and takes it as
+    /// reported.
     pub(crate) async fn risen(&self) -> PresentCount {
         loop {
             if self.is_risen() {
@@ -156,7 +190,10 @@ impl LoadBook {
     fn close(&self, open: u64, now: Timestamp) -> u64 {
         let ended = self.seconds.ended(open, now);
         let mut load = self.meter.borrow_mut().close_seconds(ended.count(), now);
+        // Of the moment and not of the second: who waits now is what a decider can do something about.
         load.queued = self.waiting();
+        // After a stall several seconds end at once, and nobody knows which of them held what. Each gets the
+        // average of all, so that their sum is right.
         for second in ended.latest(History::<Sample>::SECONDS_MAX) {
             let sample = Sample { second, load };
             self.history.borrow_mut().push(sample);
@@ -178,15 +215,17 @@ impl LoadBook {
         }
     }
 
-    fn finish(&self, origin: Origin, now: Timestamp) {
-        let mut meter = self.meter.borrow_mut();
-        meter.finished(origin, now);
-        let present = meter.present();
-        drop(meter);
-        if present.in_flight == 0 {
+    fn finish(&self, counts_as: RequestLoad, now: Timestamp) {
+        match counts_as {
+            RequestLoad::Measured(origin) => self.meter.borrow_mut().finished(origin, now),
+            RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get().saturating_sub(1)),
+        }
+        // The book is looked at by whoever is woken below, on this thread and perhaps at once.
+        if self.held() == 0 {
             self.emptied.notify_waiters();
         }
-        if origin == Origin::Direct
+        let present = self.present();
+        if counts_as == RequestLoad::Measured(Origin::Direct)
             && self
                 .surge
                 .threshold
@@ -197,23 +236,24 @@ impl LoadBook {
         }
     }
 
-    fn waiting_of(&self, origin: Origin) -> &Cell<u32> {
-        match origin {
-            Origin::Direct => &self.waiting,
-            Origin::Proxied => &self.proxied_waiting,
+    fn waiting_of(&self, counts_as: RequestLoad) -> &Cell<u32> {
+        match counts_as {
+            RequestLoad::Measured(Origin::Direct) => &self.waiting,
+            RequestLoad::Measured(Origin::Proxied) => &self.proxied_waiting,
+            RequestLoad::Unmeasured => &self.unmeasured_waiting,
         }
     }
 }
 
-/// One request that counts as load.
-pub(crate) struct Counted {
+/// One request that is held.
+pub(crate) struct CountedRequest {
     book: Rc<LoadBook>,
-    origin: Origin,
+    counts_as: RequestLoad,
     arrived_at: Timestamp,
     is_ended: bool,
 }
 
-impl Counted {
+impl CountedRequest {
     /// The request ended. Returns how long it took.
     pub(crate) fn end(mut self) -> Duration {
         self.finish()
@@ -222,12 +262,12 @@ impl Counted {
     fn finish(&mut self) -> Duration {
         self.is_ended = true;
         let now = self.book.clock.now();
-        self.book.finish(self.origin, now);
+        self.book.finish(self.counts_as, now);
         now.saturating_since(self.arrived_at)
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedRequest {
     fn drop(&mut self) {
         if !self.is_ended {
             self.finish();
@@ -236,14 +276,14 @@ impl Drop for Counted {
 }
 
 /// One request that waits for a slot.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequest {
     book: Rc<LoadBook>,
-    origin: Origin,
+    counts_as: RequestLoad,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        let count = self.book.waiting_of(self.origin);
+        let count = self.book.waiting_of(self.counts_as);
         count.set(count.get().saturating_sub(1));
     }
 }
@@ -256,8 +296,8 @@ mod tests {
         Rc::new(LoadBook::new(Clock::start()))
     }
 
-    fn arrive(book: &Rc<LoadBook>, origin: Origin) -> Counted {
-        book.arrive(origin, book.clock.now())
+    fn arrive(book: &Rc<LoadBook>, origin: Origin) -> CountedRequest {
+        book.arrive(RequestLoad::Measured(origin), book.clock.now())
     }
 
     /// Each second's number, concurrency, its proxied part, and arrivals.
@@ -289,7 +329,8 @@ mod tests {
         assert_eq!(book.current_second(), 3);
     }
 
-    /// The process had no core from 1.5 s to 4.5 s. Seconds 1, 2 and 3 passed meanwhile: none is missing, and the requests of all of them are not those of one.
+    /// The process had no core from 1.5 s to 4.5 s. Seconds 1, 2 and 3 passed meanwhile: none is missing, and
+    /// the requests of all of them are not those of one.
     #[tokio::test(start_paused = true)]
     async fn a_stall_of_three_seconds_is_shared_out_over_them() {
         let book = book();
@@ -325,7 +366,7 @@ mod tests {
         let mut held = vec![arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
         assert!(!book.is_risen(), "what an activator reports is not ours to report");
         held.push(arrive(&book, Origin::Direct));
-        let _waiting = book.wait(Origin::Direct);
+        let _waiting = book.wait(RequestLoad::Measured(Origin::Direct));
         assert_eq!(book.risen().await, PresentCount { in_flight: 2, waiting: 1 });
         assert!(!book.is_risen());
         held.push(arrive(&book, Origin::Direct));
@@ -338,11 +379,42 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_emptiness_is_told() {
         let book = book();
-        let held = arrive(&book, Origin::Direct);
-        let mut emptied = Box::pin(book.emptied());
-        assert!(futures_util::poll!(&mut emptied).is_pending());
-        drop(held);
-        emptied.await;
-        assert_eq!(book.present(), Present::default());
+        for counts_as in [
+            RequestLoad::Measured(Origin::Direct),
+            RequestLoad::Measured(Origin::Proxied),
+            RequestLoad::Unmeasured,
+        ] {
+            let held = book.arrive(counts_as, book.clock.now());
+            let mut emptied = Box::pin(book.emptied());
+            assert!(futures_util::poll!(&mut emptied).is_pending(), "{counts_as:?}");
+            drop(held);
+            emptied.await;
+            assert_eq!((book.held(), book.present()), (0, PresentLoad::default()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_counts_as_nothing_is_held_and_never_reported() {
+        let book = book();
+        book.set_surge_threshold(Some(1));
+        let keeping = book.keep();
+        let using = async {
+            let held = [(); 3].map(|()| book.arrive(RequestLoad::Unmeasured, book.clock.now()));
+            let waiting = book.wait(RequestLoad::Unmeasured);
+            assert_eq!((book.held(), book.all_waiting()), (3, 1));
+            assert!(!book.is_risen());
+            assert_eq!(book.present_count(), PresentCount::default());
+            book.completed(1).await;
+            drop((held, waiting));
+            assert_eq!((book.held(), book.all_waiting()), (0, 0));
+            book.completed(2).await;
+        };
+        // Cancelling loses nothing: the book is kept for ever.
+        tokio::select! {
+            () = keeping => unreachable!("it keeps on"),
+            () = using => {}
+        }
+        let samples = book.seconds_from(0);
+        assert!(samples.len() == 3 && samples.iter().all(|sample| sample.load.is_zero()), "{samples:?}");
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ::link::RefusedLinks;
 use dataplane::{
-    ClosedIdleConnections, ConnectionBudget, MemoryBudget, Reason, STATUS_CLASSES, SpanCounts, status_class,
+    ClosedIdleConnections, ConnectionBudget, MemoryBudget, RefusalReason, STATUS_CLASSES, SpanCounts,
+    status_class,
 };
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -19,23 +20,23 @@ use vocabulary::PodState;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// With an answer of the app that has this status.
     Answered(StatusCode),
     /// With a refusal of ours.
-    Refused(Reason),
+    Refused(RefusalReason),
     /// The client left before there was an answer.
     Cancelled,
 }
 
 /// The counters of the hot path, looked up once.
-pub(crate) struct Metrics {
+pub(crate) struct QueueProxyMetrics {
     registry: MetricsRegistry,
     answered: Counter,
     cancelled: Counter,
     refusals: Counter,
     refused_links: RefusedLinks,
-    /// In the order of [`Reason::ALL`].
+    /// In the order of [`RefusalReason::ALL`].
     refused: Vec<Counter>,
     /// In the order of [`STATUS_CLASSES`].
     responses: Vec<Counter>,
@@ -74,7 +75,7 @@ struct ClassLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
+struct RefusalReasonLabel {
     reason: &'static str,
 }
 
@@ -83,11 +84,11 @@ fn by_class(family: &Family<ClassLabel, Counter>) -> Vec<Counter> {
     STATUS_CLASSES.iter().map(|&class| family.get_or_create(&ClassLabel { class }).clone()).collect()
 }
 
-impl Metrics {
+impl QueueProxyMetrics {
     pub(crate) fn new(container_concurrency: u32) -> Rc<Self> {
         let registry = MetricsRegistry::default();
         let outcomes = Family::<OutcomeLabel, Counter>::default();
-        let reasons = Family::<ReasonLabel, Counter>::default();
+        let reasons = Family::<RefusalReasonLabel, Counter>::default();
         let classes = Family::<ClassLabel, Counter>::default();
         let outcome = |outcome| outcomes.get_or_create(&OutcomeLabel { outcome }).clone();
         let metrics = Self {
@@ -96,9 +97,9 @@ impl Metrics {
             cancelled: outcome("cancelled"),
             refusals: outcome("refused"),
             refused_links: RefusedLinks::default(),
-            refused: Reason::ALL
+            refused: RefusalReason::ALL
                 .iter()
-                .map(|reason| reasons.get_or_create(&ReasonLabel { reason: reason.as_str() }).clone())
+                .map(|reason| reasons.get_or_create(&RefusalReasonLabel { reason: reason.as_str() }).clone())
                 .collect(),
             responses: by_class(&classes),
             durations: DurationHistogram::new(&REQUEST_DURATION_BOUNDS),
@@ -179,21 +180,22 @@ impl Metrics {
         );
     }
 
-    pub(crate) fn ended(&self, outcome: Outcome, after: Duration) {
+    pub(crate) fn ended(&self, outcome: RequestOutcome, after: Duration) {
         match outcome {
-            Outcome::Answered(status) => {
+            RequestOutcome::Answered(status) => {
                 self.responses[status_class(status)].inc();
                 self.answered.inc()
             }
-            Outcome::Cancelled => self.cancelled.inc(),
-            Outcome::Refused(reason) => self.refuse(reason),
+            RequestOutcome::Cancelled => self.cancelled.inc(),
+            RequestOutcome::Refused(reason) => self.refuse(reason),
         };
         self.durations.observe(after);
     }
 
     /// A refusal, also of something that never counted as a request in flight.
-    pub(crate) fn refuse(&self, reason: Reason) -> u64 {
-        let index = Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
+    pub(crate) fn refuse(&self, reason: RefusalReason) -> u64 {
+        let index =
+            RefusalReason::ALL.iter().position(|known| *known == reason).expect("all reasons are listed");
         self.refused[index].inc();
         self.refusals.inc()
     }

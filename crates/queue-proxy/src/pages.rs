@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service, metrics_page};
+use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service, metrics_page, names};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
@@ -13,16 +13,21 @@ use vocabulary::PodName;
 
 use crate::health::Health;
 use crate::load::LoadBook;
-use crate::metrics::{Levels, Metrics};
+use crate::metrics::{Levels, QueueProxyMetrics};
 use crate::stack::gate;
 use crate::stat;
 
-/// How long `/wait-for-drain` waits for a drain to begin. The app's container asks as it is told to stop, and the queue-proxy, which is told at the same time,
-/// may hear of it seconds later on a busy node. A container that is restarted without its pod asks too, and must not wait for ever.
+/// How long `/wait-for-drain` waits for a drain to begin. The app's container asks as it is told to stop, and
+/// the queue-proxy, which is told at the same time, may hear of it seconds later on a busy node. A container
+/// that is restarted without its pod asks too, and must not wait for ever.
 const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever reaches the pod could take it out of service.
-pub(crate) struct AdminPages {
+/// Pages of the admin port.
+const PAGES: [&str; 3] = ["/healthz", "/ready", "/wait-for-drain"];
+
+/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever
+/// reaches the pod could take it out of service.
+pub(crate) struct PodAdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
     pub(crate) trusted: TrustedHosts,
@@ -32,7 +37,7 @@ pub(crate) struct AdminPages {
     pub(crate) left: CancellationToken,
 }
 
-impl Service for AdminPages {
+impl Service for PodAdminPages {
     type Body = Body;
 
     async fn call(
@@ -40,8 +45,11 @@ impl Service for AdminPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        if gate::is_prober(request.headers()) || gate::is_probe(request.headers()) {
-            return Ok(gate::answer(request.headers(), self.health.state()));
+        // Kubelet asks for a page by its path, too; by Knative's header it asks the gate, whatever the path.
+        let (headers, path) = (request.headers(), request.uri().path());
+        let is_page = PAGES.contains(&path) && headers.get(names::K_NETWORK_PROBE).is_none();
+        if !is_page && (gate::is_prober(headers) || gate::is_probe(headers)) {
+            return Ok(gate::answer(headers, self.health.state()));
         }
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
             return Ok(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
@@ -55,9 +63,11 @@ impl Service for AdminPages {
     }
 }
 
-impl AdminPages {
+impl PodAdminPages {
+    /// A pod that drains serves what still comes, so it is ready as long as its app is: who goes by the
+    /// platform's word sends requests there while there is nobody else.
     fn ready(&self) -> Response<Body> {
-        if self.health.is_ready() {
+        if self.health.is_app_ready() {
             return Response::new(Body::full("ready\n"));
         }
         let state = format!("{:?}: {}", self.health.state(), self.health.detail());
@@ -103,15 +113,15 @@ impl Service for StatPages {
 }
 
 /// Port 9091: `GET /metrics` for Prometheus.
-pub(crate) struct MetricsPages {
-    pub(crate) metrics: Rc<Metrics>,
+pub(crate) struct PodMetricsPages {
+    pub(crate) metrics: Rc<QueueProxyMetrics>,
     pub(crate) load: Rc<LoadBook>,
     pub(crate) health: Rc<Health>,
     pub(crate) drain: Drain,
     pub(crate) memory: &'static MemoryBudget,
 }
 
-impl Service for MetricsPages {
+impl Service for PodMetricsPages {
     type Body = Body;
 
     async fn call(
@@ -123,8 +133,8 @@ impl Service for MetricsPages {
             return Ok(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
         }
         let page = self.metrics.page(&Levels {
-            in_flight: self.load.present().in_flight,
-            waiting: self.load.waiting(),
+            in_flight: self.load.held(),
+            waiting: self.load.all_waiting(),
             connections: self.drain.connections(),
             upgraded: self.drain.upgraded(),
             memory: self.memory,
@@ -138,8 +148,8 @@ impl Service for MetricsPages {
 mod tests {
     use super::*;
 
-    fn pages() -> AdminPages {
-        AdminPages {
+    fn pages() -> PodAdminPages {
+        PodAdminPages {
             health: Health::new(),
             clock: Clock::start(),
             trusted: TrustedHosts::default(),

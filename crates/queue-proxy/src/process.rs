@@ -22,36 +22,33 @@ use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use vocabulary::{
-    AppProtocol, BootId, DRAIN_ACCEPTS_MAX, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage,
-    drain_limit_within,
+    AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
-use crate::config::{Announce, Config, DRAIN_LINGER_MAX, PortPair, UsageSource};
+use crate::config::{Announce, AppUsageSource, Config, PortPair};
 use crate::health::{Health, Unhealthy};
-use crate::link::Linked;
+use crate::link::LinkServer;
 use crate::load::LoadBook;
-use crate::metrics::Metrics;
-use crate::pages::{AdminPages, MetricsPages, StatPages};
-use crate::settings::Settings;
-use crate::stack::{Stack, app::AppEnd, logging::Logging};
+use crate::metrics::QueueProxyMetrics;
+use crate::pages::{PodAdminPages, PodMetricsPages, StatPages};
+use crate::settings::OwnerSettings;
+use crate::stack::{PodStack, app::AppEnd, logging::RequestLogging};
 use crate::usage;
 
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
-/// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long as a node may take to hear of a
-/// change of addresses.
-const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
-/// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket, so only one that is gone, or means ill, takes
-/// longer.
+/// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket,
+/// so only one that is gone, or means ill, takes longer.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// How long the end of this process, and so of its pod, waits for a collector that does not take the last traces.
+/// How long the end of this process, and so of its pod, waits for a collector that does not take the last
+/// traces.
 const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
 /// How a queue-proxy ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// It was asked to stop and finished what it held, or its time for that was up.
     Drained,
     /// It was asked a second time.
@@ -61,7 +58,7 @@ pub enum Ended {
 }
 
 /// A queue-proxy whose ports are bound and that serves nothing yet.
-pub struct Bound {
+pub struct BoundProxy {
     config: Config,
     clock: Clock,
     requests: TcpListener,
@@ -76,9 +73,10 @@ pub struct Bound {
 }
 
 /// Binds all ports.
-pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
-    let listen_at =
-        |address, port, what| listen_on(address, port).with_context(|| format!("port {port} ({what})"));
+pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
+    let listen_at = |address, port, what| {
+        runtime::listen(SocketAddr::new(address, port)).with_context(|| format!("port {port} ({what})"))
+    };
     let listen = |port, what| listen_at(config.bind, port, what);
     // Whoever hears our announcement knows the token as well.
     let announced = (config.announce == Announce::Stdout).then(new_link_token);
@@ -88,7 +86,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
         None => link_token.into(),
     };
     let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
-    Ok(Bound {
+    Ok(BoundProxy {
         more: more.collect::<anyhow::Result<_>>()?,
         requests: listen(config.ports.requests, "requests")?,
         admin: listen(config.ports.admin, "admin")?,
@@ -102,7 +100,8 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<Bound> {
     })
 }
 
-/// Without proof anybody who reaches the link port may tell this process what to do, so only its own machine does.
+/// Without proof anybody who reaches the link port may tell this process what to do, so only its own machine
+/// does.
 fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     match access {
         LinkAccess::Anybody if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -110,23 +109,13 @@ fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     }
 }
 
-/// On a machine without IPv6 "every interface" is IPv4's.
-fn listen_on(address: IpAddr, port: u16) -> std::io::Result<TcpListener> {
-    runtime::listen(SocketAddr::new(address, port)).or_else(|error| match address {
-        IpAddr::V6(every) if every.is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse => {
-            runtime::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
-        }
-        IpAddr::V4(_) | IpAddr::V6(_) => Err(error),
-    })
-}
-
 /// What is shared by everything that runs.
-struct Parts {
+struct ProxyParts {
     load: Rc<LoadBook>,
     usage: Rc<Cell<Option<ResourceUsage>>>,
     health: Rc<Health>,
-    settings: Rc<Settings>,
-    metrics: Rc<Metrics>,
+    settings: Rc<OwnerSettings>,
+    metrics: Rc<QueueProxyMetrics>,
     drain: Drain,
     /// Where the connections to the small pages are counted.
     pages: Drain,
@@ -136,7 +125,7 @@ struct Parts {
     left: CancellationToken,
 }
 
-impl Bound {
+impl BoundProxy {
     /// Which ports were bound.
     pub fn announcement(&self) -> QueueProxyAnnouncement {
         let port = |listener: &TcpListener| {
@@ -152,7 +141,8 @@ impl Bound {
         }
     }
 
-    /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries than our error.
+    /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries
+    /// than our error.
     pub fn announce(&self) {
         let announcement = self.announcement();
         debug!(?announcement, "listening");
@@ -165,9 +155,9 @@ impl Bound {
         }
     }
 
-    /// Serves until `stop` is asked for and the drain is done, or the app is beyond help. Must run where local tasks can be
-    /// spawned.
-    pub async fn run(self, mut stop: StopRequests) -> Ended {
+    /// Serves until `stop` is asked for and the drain is done, or the app is beyond help. Must run where
+    /// local tasks can be spawned.
+    pub async fn run(self, mut stop: StopRequests) -> ProcessEnd {
         let leaving = CancellationToken::new();
         let running = self.run_until(leaving.clone());
         tokio::pin!(running);
@@ -181,23 +171,23 @@ impl Bound {
                     info!(?request, "asked to stop");
                     leaving.cancel();
                     if requests > 1 {
-                        return Ended::Hurried;
+                        return ProcessEnd::Hurried;
                     }
                 }
             }
         }
     }
 
-    /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run where local tasks can be
-    /// spawned.
-    pub async fn run_until(self, leaving: CancellationToken) -> Ended {
-        let metrics = Metrics::new(self.config.container_concurrency);
+    /// Serves until `leaving` is cancelled and the drain is done, or the app is beyond help. Must run where
+    /// local tasks can be spawned.
+    pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
+        let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
         let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
-        let parts = Parts {
+        let parts = ProxyParts {
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
             health: Health::new(),
-            settings: Rc::new(Settings::new()),
+            settings: Rc::new(OwnerSettings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             tracer: self.tracer(&metrics),
             metrics,
@@ -211,34 +201,42 @@ impl Bound {
             self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
-        // The small servers end with the process, after everything else: what they tell matters most at the end.
+        // The small servers end with the process, after everything else: what they tell matters most at the
+        // end.
         let beside = &parts.pages;
-        let _admin =
-            Task::of_server(admin, parts.admin_pages(clock, config.trusted.clone()), beside, parts.memory);
-        let _stat = Task::of_server(stat, parts.stat_pages(&config), beside, parts.memory);
-        let _metrics = Task::of_server(metrics, parts.metrics_pages(), beside, parts.memory);
+        let _admin = LocalTask::of_server(
+            admin,
+            parts.admin_pages(clock, config.trusted.clone()),
+            beside,
+            parts.memory,
+        );
+        let _stat = LocalTask::of_server(stat, parts.stat_pages(&config), beside, parts.memory);
+        let _metrics = LocalTask::of_server(metrics, parts.metrics_pages(), beside, parts.memory);
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
-        let _requests: Vec<Task> = listeners
+        let _requests: Vec<LocalTask> = listeners
             .zip(stacks)
-            .map(|(listener, stack)| Task::of_server(listener, stack, &parts.drain, parts.memory))
+            .map(|(listener, stack)| LocalTask::of_server(listener, stack, &parts.drain, parts.memory))
             .collect();
-        let _link = Task::new(async move { linked.serve(link).await });
+        let _link = LocalTask::new(async move { linked.serve(link).await });
         let load = Rc::clone(&parts.load);
-        let _seconds = Task::new(async move { load.keep().await });
+        let _seconds = LocalTask::new(async move { load.keep().await });
         let usage = Rc::clone(&parts.usage);
-        let _traces = config.reporting.traces.is_some().then(|| Task::new(parts.tracer.clone().deliver()));
-        let _usage = (config.usage == UsageSource::Stdin).then(|| Task::new(usage::read_stdin(usage)));
+        let _traces =
+            config.reporting.traces.is_some().then(|| LocalTask::new(parts.tracer.clone().deliver()));
+        let _usage =
+            (config.usage == AppUsageSource::Stdin).then(|| LocalTask::new(usage::read_stdin(usage)));
         // Whoever is cancelled is so for good: the process ends, and its exit code says why.
         let ended = tokio::select! {
-            unhealthy = parts.health.watch(&config.probes, clock) => Ended::Unhealthy(unhealthy),
-            () = parts.leave(&config, clock) => Ended::Drained,
+            unhealthy = parts.health.watch(&config.probes, clock) => ProcessEnd::Unhealthy(unhealthy),
+            () = parts.leave(&config, clock) => ProcessEnd::Drained,
         };
         parts.tracer.flush(TRACES_LAST_MAX).await;
         ended
     }
 
-    /// One for each port of the app, in the order of its listeners. All share what limits requests and what measures them: they run in one app.
-    fn stacks(&self, parts: &Parts) -> Vec<Rc<Stack>> {
+    /// One for each port of the app, in the order of its listeners. All share what limits requests and what
+    /// measures them: they run in one app.
+    fn stacks(&self, parts: &ProxyParts) -> Vec<Rc<PodStack>> {
         let Config { container_concurrency, timeouts, app_port, app_protocol, .. } = self.config;
         let breaker = (container_concurrency > 0).then(|| {
             let depth = container_concurrency.saturating_mul(DEPTH_PER_SLOT);
@@ -252,11 +250,13 @@ impl Bound {
         let more = self.more.iter().map(|(pair, _)| (pair.app, AppProtocol::Unsaid));
         let app_ports = iter::once((app_port, app_protocol)).chain(more);
         let stacks = app_ports.map(|(port, protocol)| {
-            Rc::new(Stack {
+            Rc::new(PodStack {
+                pod: self.config.pod.clone(),
                 clock: self.clock,
                 timeouts,
                 container_concurrency,
                 shadowing: self.config.shadowing_headers,
+                ignored_user_agents: self.config.ignored_user_agents.clone(),
                 breaker: breaker.clone(),
                 load: Rc::clone(&parts.load),
                 health: Rc::clone(&parts.health),
@@ -272,7 +272,7 @@ impl Bound {
     }
 
     /// With the attributes that Knative's queue-proxy has.
-    fn tracer(&self, metrics: &Metrics) -> Tracer {
+    fn tracer(&self, metrics: &QueueProxyMetrics) -> Tracer {
         let LoggedRevision { name, namespace, service, configuration, pod_name, pod_ip: _ } =
             &self.config.logged_as;
         let program = [
@@ -290,16 +290,16 @@ impl Bound {
         tracer
     }
 
-    fn logging(&self, parts: &Parts) -> Option<Logging> {
+    fn logging(&self, parts: &ProxyParts) -> Option<RequestLogging> {
         let Config { reporting, logged_probes, logged_as, .. } = &self.config;
         let template = reporting.log.clone()?;
         let log =
             RequestLog::new(template, logged_as.clone(), LogFormat::Text, parts.metrics.dropped_log_lines());
-        Some(Logging::new(log, *logged_probes, self.clock))
+        Some(RequestLogging::new(log, *logged_probes, self.clock))
     }
 
-    fn linked(&self, parts: &Parts) -> Linked {
-        Linked {
+    fn linked(&self, parts: &ProxyParts) -> LinkServer {
+        LinkServer {
             access: self.link_access.clone(),
             refused: parts.metrics.refused_links(),
             pod: self.config.pod.clone(),
@@ -310,13 +310,15 @@ impl Bound {
             load: Rc::clone(&parts.load),
             usage: Rc::clone(&parts.usage),
             health: Rc::clone(&parts.health),
+            judge: self.config.probes.judge,
             settings: Rc::clone(&parts.settings),
         }
     }
 }
 
-impl Parts {
-    /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this pod any more.
+impl ProxyParts {
+    /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this
+    /// pod any more.
     async fn leave(&self, config: &Config, clock: Clock) {
         // Cancelling loses nothing: leaving is a state.
         tokio::select! {
@@ -326,16 +328,14 @@ impl Parts {
         }
         self.health.set_draining();
         self.drain.begin();
-        info!(in_flight = self.load.present().in_flight, "draining");
+        info!(in_flight = self.load.held(), "draining");
         let quiet = async {
-            self.linger(config.drain_linger, clock).await;
+            self.settings.unknown_to_clients(config.drain_linger, clock).await;
             // An activator closes its connections itself, so that none of its requests meets a closed one.
             loop {
                 self.load.emptied().await;
-                self.drain
-                    .until(|drain| drain.hop_connections() == 0 || self.load.present().in_flight > 0)
-                    .await;
-                if self.load.present().in_flight == 0 {
+                self.drain.until(|drain| drain.hop_connections() == 0 || self.load.held() > 0).await;
+                if self.load.held() == 0 {
                     break;
                 }
             }
@@ -347,25 +347,15 @@ impl Parts {
         tokio::select! {
             () = quiet => info!("drained"),
             () = self.out_of_time(config, clock) => {
-                warn!(in_flight = self.load.present().in_flight, "the drain took too long; ending with requests in flight");
+                warn!(in_flight = self.load.held(), "the drain took too long; ending with requests in flight");
             }
         }
         self.left.cancel();
         self.say_goodbye().await;
     }
 
-    /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is told of it, `at_most` so long, and until that is known
-    /// everywhere.
-    async fn linger(&self, at_most: Duration, clock: Clock) {
-        // Cancelling loses nothing: the owner's word is a state.
-        tokio::select! {
-            biased;
-            () = clock.sleep_until(clock.now() + at_most) => {}
-            () = self.settings.released() => clock.sleep_until(clock.now() + RELEASED_LINGER).await,
-        }
-    }
-
-    /// Waits until a drain that begins now has taken as long as it may. The owner may say, also later, that the platform leaves less time than that.
+    /// Waits until a drain that begins now has taken as long as it may. The owner may say, also later, that
+    /// the platform leaves less time than that.
     async fn out_of_time(&self, config: &Config, clock: Clock) {
         let mut ends_at = clock.now() + config.drain_limit;
         let mut known = Departure::NotPlanned;
@@ -386,8 +376,8 @@ impl Parts {
         }
     }
 
-    /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked, and take no more. One who does not read its answer
-    /// must not keep the process.
+    /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked,
+    /// and take no more. One who does not read its answer must not keep the process.
     async fn say_goodbye(&self) {
         self.pages.begin();
         self.pages.stop_accepting();
@@ -400,8 +390,8 @@ impl Parts {
         }
     }
 
-    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<AdminPages> {
-        Rc::new(AdminPages {
+    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<PodAdminPages> {
+        Rc::new(PodAdminPages {
             trusted,
             health: Rc::clone(&self.health),
             clock,
@@ -414,8 +404,8 @@ impl Parts {
         Rc::new(StatPages { pod: config.pod.clone(), load: Rc::clone(&self.load) })
     }
 
-    fn metrics_pages(&self) -> Rc<MetricsPages> {
-        Rc::new(MetricsPages {
+    fn metrics_pages(&self) -> Rc<PodMetricsPages> {
+        Rc::new(PodMetricsPages {
             metrics: Rc::clone(&self.metrics),
             load: Rc::clone(&self.load),
             health: Rc::clone(&self.health),
@@ -426,9 +416,9 @@ impl Parts {
 }
 
 /// A task of this process; it ends when this is dropped.
-struct Task(tokio::task::JoinHandle<()>);
+struct LocalTask(tokio::task::JoinHandle<()>);
 
-impl Task {
+impl LocalTask {
     fn new(work: impl Future<Output = ()> + 'static) -> Self {
         Self(tokio::task::spawn_local(vital("a part of the queue-proxy", work)))
     }
@@ -450,7 +440,7 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for LocalTask {
     fn drop(&mut self) {
         self.0.abort();
     }

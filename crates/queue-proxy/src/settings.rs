@@ -1,15 +1,23 @@
 //! What the autoscaler told this queue-proxy over the link.
 
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 use http::HeaderMap;
+use runtime::Clock;
 use tokio::sync::Notify;
-use vocabulary::{Departure, Epoch, HopKey, PodSettings, Routing, Version};
+use vocabulary::{DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Version};
 
 use dataplane::names;
 
+use crate::config::DRAIN_LINGER_MAX;
+
+/// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long
+/// as a node may take to hear of a change of addresses.
+const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
+
 /// The latest settings. Before the first link nobody is trusted and clients stay where they are.
-pub(crate) struct Settings {
+pub(crate) struct OwnerSettings {
     version: Cell<Option<Version>>,
     routing: Cell<Routing>,
     hop_keys: RefCell<Vec<HopKey>>,
@@ -17,7 +25,7 @@ pub(crate) struct Settings {
     changed: Notify,
 }
 
-impl Settings {
+impl OwnerSettings {
     pub(crate) fn new() -> Self {
         Self {
             version: Cell::new(None),
@@ -28,7 +36,8 @@ impl Settings {
         }
     }
 
-    /// Takes over settings, unless newer ones are in force: those of an owner that does not know yet that it is none any more.
+    /// Takes over settings, unless newer ones are in force: those of an owner that does not know yet that it
+    /// is none any more.
     pub(crate) fn set(&self, settings: &PodSettings) -> bool {
         if self.version.get().is_some_and(|in_force| settings.version < in_force) {
             return false;
@@ -68,8 +77,22 @@ impl Settings {
         }
     }
 
+    /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is
+    /// told of it, `at_most` so long, and until that is known everywhere. Where that is no time at all, the
+    /// owner's word makes it no longer.
+    pub(crate) async fn unknown_to_clients(&self, at_most: Duration, clock: Clock) {
+        if at_most.is_zero() {
+            return;
+        }
+        // Cancelling loses nothing: the owner's word is a state.
+        tokio::select! {
+            () = clock.sleep_until(clock.now() + at_most) => {}
+            () = self.released() => clock.sleep_until(clock.now() + RELEASED_LINGER).await,
+        }
+    }
+
     /// Waits until nobody is told of this pod any more.
-    pub(crate) async fn released(&self) {
+    async fn released(&self) {
         loop {
             let changed = self.changed.notified();
             match self.departure.get() {
@@ -115,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_present_and_the_previous_key_are_proof_and_nothing_else() {
-        let settings = Settings::new();
+        let settings = OwnerSettings::new();
         let vouched = |key: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(names::EBB_HOP_KEY, HeaderValue::from_static(key));
@@ -130,9 +153,30 @@ mod tests {
         assert!(!settings.is_vouched_for(&HeaderMap::new()));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_left_alone_once_everybody_knows_the_owners_word_or_it_is_too_late() {
+        let clock = Clock::start();
+        let released = PodSettings { departure: Departure::Released, ..PodSettings::default() };
+        for (is_told, at_most, expected) in [
+            (false, Duration::from_secs(30), Duration::from_secs(30)),
+            (true, Duration::from_secs(30), RELEASED_LINGER),
+            // One machine's pods have nobody to wait for.
+            (false, Duration::ZERO, Duration::ZERO),
+            (true, Duration::ZERO, Duration::ZERO),
+        ] {
+            let settings = OwnerSettings::new();
+            if is_told {
+                assert!(settings.set(&released));
+            }
+            let began = clock.now();
+            settings.unknown_to_clients(at_most, clock).await;
+            assert_eq!(clock.now().saturating_since(began), expected, "{is_told} {at_most:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_late_owner_changes_nothing() {
-        let settings = Settings::new();
+        let settings = OwnerSettings::new();
         let told = |epoch, counter, routing| PodSettings {
             version: Version { epoch: Epoch(epoch), counter },
             routing,

@@ -1,5 +1,5 @@
-//! The way of a request through the queue-proxy, its stages in the order in which it meets them: [`Stack::begin`] up to the queue, which needs no
-//! waiting, [`Stack::finish`] from there on.
+//! The way of a request through the queue-proxy, its stages in the order in which it meets them:
+//! [`PodStack::begin`] up to the queue, which needs no waiting, [`PodStack::finish`] from there on.
 
 pub(crate) mod app;
 mod expect;
@@ -12,48 +12,50 @@ use std::future::{Future, ready};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, Forwarded, Held,
-    Hop, HopFailure, NextHop, Permit, Protocol, Refusal, RequestKind, SecondAttempt, SendError,
-    SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for,
-    set_host, strip_internal, strip_refusal, strip_shadowing, translate,
+    Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
+    Gate, GuardedBody, Hop, HopFailure, NextHop, Permit, Protocol, Refusal, RequestKind, SecondAttempt,
+    SendError, SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest, has_internal, names,
+    set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
-use http::header::HeaderValue;
+use http::header::{HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use runtime::Clock;
 use throttling::Origin;
-use vocabulary::{RequestTimeouts, Routing, Timestamp};
+use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
 
 use crate::config::ShadowingHeaders;
 use crate::health::Health;
-use crate::load::{Counted, LoadBook};
-use crate::metrics::{Metrics, Outcome};
-use crate::settings::Settings;
+use crate::load::{CountedRequest, LoadBook, RequestLoad};
+use crate::metrics::{QueueProxyMetrics, RequestOutcome};
+use crate::settings::OwnerSettings;
 use app::AppEnd;
-use logging::{Line, Logging};
+use logging::{Line, RequestLogging};
 
 /// Everything that a request meets on its way to the app.
-pub(crate) struct Stack {
+pub(crate) struct PodStack {
+    pub(crate) pod: PodName,
     pub(crate) clock: Clock,
     pub(crate) timeouts: RequestTimeouts,
     pub(crate) container_concurrency: u32,
     pub(crate) shadowing: ShadowingHeaders,
+    pub(crate) ignored_user_agents: IgnoredUserAgents,
     /// `None` when the app takes any number of requests at once.
     pub(crate) breaker: Option<AsyncBreaker>,
     pub(crate) load: Rc<LoadBook>,
     pub(crate) health: Rc<Health>,
-    pub(crate) settings: Rc<Settings>,
-    pub(crate) metrics: Rc<Metrics>,
+    pub(crate) settings: Rc<OwnerSettings>,
+    pub(crate) metrics: Rc<QueueProxyMetrics>,
     pub(crate) drain: Drain,
     pub(crate) app: AppEnd,
     /// `None` where there is no request log.
-    pub(crate) logging: Option<Rc<Logging>>,
+    pub(crate) logging: Option<Rc<RequestLogging>>,
     pub(crate) tracer: Tracer,
 }
 
 /// Where a request comes from, as far as it was proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
+enum RequestSender {
     /// One of our own hops: its internal headers are believed.
     Hop,
     /// Anybody.
@@ -65,9 +67,9 @@ pub(crate) struct InFlight {
     /// Dropped first: the slot goes on before the request stops to count.
     permit: Option<Permit>,
     /// `None` for a kubelet's probe that a mesh has rewritten: it is no load (P9).
-    counted: Option<Counted>,
-    metrics: Rc<Metrics>,
-    outcome: Outcome,
+    counted: Option<CountedRequest>,
+    metrics: Rc<QueueProxyMetrics>,
+    outcome: RequestOutcome,
     line: Option<Box<Line>>,
     /// `None` for nearly all: without settings, and for those whose trace is not kept.
     span: Option<Box<Span>>,
@@ -85,7 +87,7 @@ impl InFlight {
 
     /// The app's answer begins.
     fn answered(&mut self, status: StatusCode) {
-        self.outcome = Outcome::Answered(status);
+        self.outcome = RequestOutcome::Answered(status);
         if let Some(span) = &mut self.span {
             let took = span.event("answered");
             span.note("ebb.app_seconds", took);
@@ -95,7 +97,7 @@ impl InFlight {
 
     /// There is no answer but ours.
     fn refused(&mut self, refusal: &Refusal) {
-        self.outcome = Outcome::Refused(refusal.reason);
+        self.outcome = RequestOutcome::Refused(refusal.reason);
         if let Some(span) = &mut self.span {
             span.refused(refusal);
         }
@@ -118,18 +120,20 @@ impl Drop for InFlight {
         }
         if let Some(line) = &mut self.line {
             match self.outcome {
-                Outcome::Answered(status) => line.answered(status),
-                Outcome::Refused(reason) => line.answered(reason.status()),
-                Outcome::Cancelled => {}
+                RequestOutcome::Answered(status) => line.answered(status),
+                RequestOutcome::Refused(reason) => line.answered(reason.status()),
+                RequestOutcome::Cancelled => {}
             }
         }
     }
 }
 
 /// What of a request is decided before it is sent to the app.
-struct Admission {
-    sender: Sender,
-    origin: Origin,
+struct RequestTerms {
+    sender: RequestSender,
+    /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
+    /// one request at once gets no second one because of who asks.
+    counts_as: RequestLoad,
     /// `ebb-no-queue`: now or never.
     is_impatient: bool,
     /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
@@ -137,29 +141,30 @@ struct Admission {
     kind: RequestKind,
 }
 
-type Answer = Response<Held<Option<InFlight>>>;
+type ProxyResponse = Response<GuardedBody<Option<InFlight>>>;
 
 /// A request that was let in, on its way to a slot and to the app.
-struct Begun {
+struct AdmittedRequest {
     request: Box<Request<Body>>,
     protocol: Protocol,
     upgrade: Option<ClientUpgrade>,
-    admission: Admission,
+    admission: RequestTerms,
     in_flight: InFlight,
     timers: Timers,
-    /// While a body is held back: there is no response yet.
-    expecting: Option<Rc<()>>,
+    /// Holds a body back that the app has to ask for.
+    body_gate: Option<Gate>,
 }
 
-impl Service for Stack {
-    type Body = Held<Option<InFlight>>;
+impl Service for PodStack {
+    type Body = GuardedBody<Option<InFlight>>;
 
-    /// What needs no waiting happens before there is a future: a future is copied about, and all that it holds with it.
+    /// What needs no waiting happens before there is a future: a future is copied about, and all that it
+    /// holds with it.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
-    ) -> impl Future<Output = Result<Answer, Abort>> + 'static {
+    ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
         match self.begin(request, &connection) {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
             Err(answer) => Either::Right(ready(Ok(answer))),
@@ -174,20 +179,29 @@ impl Service for Stack {
     }
 }
 
-impl Stack {
+impl PodStack {
     /// The stages up to the queue. An error is the answer.
     #[expect(
         clippy::result_large_err,
         reason = "it is moved once, and boxing it would cost every refusal an allocation"
     )]
-    fn begin(&self, mut request: Request<Body>, connection: &Connection) -> Result<Begun, Answer> {
-        // Who sent this? Without proof, headers that only our hops may set are removed before anything looks at them (L12).
-        let sender = self.sender_of(&mut request, connection);
+    fn begin(
+        &self,
+        mut request: Request<Body>,
+        connection: &Connection,
+    ) -> Result<AdmittedRequest, ProxyResponse> {
+        // Who sent this? Without proof, headers that only our hops may set are removed before anything looks
+        // at them (L12).
+        let Some(sender) = self.sender_of(&mut request, connection) else {
+            return Err(self.refuse_misdirected(&request, connection));
+        };
         match self.shadowing {
             ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
             ShadowingHeaders::Keep => {}
         }
-        let is_probe = sender == Sender::Hop && gate::is_probe(request.headers());
+        // Only what has proved to be one of our hops: a client that could pass for a probe would be answered
+        // by us, without its app ever seeing it.
+        let is_probe = sender == RequestSender::Hop && gate::is_probe(request.headers());
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
@@ -203,37 +217,40 @@ impl Stack {
             return Err(logging::at_once(line, Response::new(Self::without_guard(Body::empty()))));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
-        if sender == Sender::Client && self.settings.routing() == Routing::ThroughActivator {
+        if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
             connection.retire();
         }
-        // From here on it is load, and its clocks run.
+        // From here on it counts, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
-        let admission = admission_of(sender, &request);
+        let admission = self.admission_of(sender, &request);
         let mut in_flight = self.count(&admission, timers.started_at());
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
-        let Forwarded { request, protocol, upgrade, .. } = Forwarded::new(request);
+        let ForwardedRequest { request, protocol, upgrade, .. } = ForwardedRequest::new(request);
         let mut request = Box::new(request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
-        let host = if sender == Sender::Hop { original_host(&mut request) } else { None };
+        let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
         set_host(&mut request, host, self.app.host());
-        let expecting = expect::hold_body(&mut request);
+        let body_gate = expect::hold_body(&mut request);
         request.body_mut().note_activity(timers.activity());
-        Ok(Begun { request, protocol, upgrade, admission, in_flight, timers, expecting })
+        Ok(AdmittedRequest { request, protocol, upgrade, admission, in_flight, timers, body_gate })
     }
 
     /// The stages from the queue on.
     #[expect(clippy::manual_async_fn, reason = "an async function would hold what was begun twice")]
-    fn finish(self: Rc<Self>, mut begun: Begun) -> impl Future<Output = Result<Answer, Abort>> {
+    fn finish(
+        self: Rc<Self>,
+        mut begun: AdmittedRequest,
+    ) -> impl Future<Output = Result<ProxyResponse, Abort>> {
         async move {
             let refusals = Cell::new(0);
             let exchange = async {
                 begun.in_flight.admitted(self.admit(&begun.admission).await?);
                 match self.app.send(begun.protocol, begun.request).await {
                     Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
-                        if begun.admission.sender == Sender::Client =>
+                        if begun.admission.sender == RequestSender::Client =>
                     {
                         Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
                     }
@@ -248,10 +265,14 @@ impl Stack {
                     Err(NextHop::App.timed_out(expired, timeouts, &"the revision", refusals).into())
                 }
             };
-            drop(begun.expecting);
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
             let failure = match answered {
                 Ok(mut response) => {
+                    // An app may answer first and read then. Nobody polls the body before this head is on its
+                    // way to the client, so the client is not asked for a body that the head may refuse.
+                    if let Some(gate) = begun.body_gate {
+                        gate.open();
+                    }
                     in_flight.answered(response.status());
                     // An app that said "not started" would have its request sent elsewhere again and again.
                     strip_refusal(response.headers_mut());
@@ -276,33 +297,72 @@ impl Stack {
         }
     }
 
-    fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Sender {
-        if !has_internal(request.headers()) {
-            return Sender::Client;
+    /// `None` for a request to another pod, which had this one's address when it was sent. Whoever it is
+    /// from: an activator that looks for another workload's pod here has no key that is known.
+    fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
+        let headers = request.headers_mut();
+        if !has_internal(headers) {
+            return Some(RequestSender::Client);
         }
-        if self.settings.is_vouched_for(request.headers()) {
+        if headers.remove(names::EBB_POD).is_some_and(|pod| pod != self.pod.as_str()) {
+            return None;
+        }
+        Some(if self.settings.is_vouched_for(headers) {
             connection.mark_as_hop();
-            request.headers_mut().remove(names::EBB_HOP_KEY);
-            Sender::Hop
+            headers.remove(names::EBB_HOP_KEY);
+            RequestSender::Hop
         } else {
-            strip_internal(request.headers_mut());
-            Sender::Client
-        }
+            strip_internal(headers);
+            RequestSender::Client
+        })
     }
 
-    fn count(&self, admission: &Admission, arrived_at: Timestamp) -> InFlight {
+    /// This pod's app never sees it, and it is no load of ours.
+    fn refuse_misdirected(&self, request: &Request<Body>, connection: &Connection) -> ProxyResponse {
+        let line = self
+            .logging
+            .as_ref()
+            .and_then(|logging| logging.begin(RequestSender::Client, request, connection));
+        let refusal = refusals::misdirected();
+        self.metrics.refuse(refusal.reason);
+        let response = refusal.into_response(RequestKind::of(request));
+        logging::at_once(line, response.map(Self::without_guard))
+    }
+
+    fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> InFlight {
         InFlight {
             permit: None,
-            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.origin, arrived_at)),
+            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.counts_as, arrived_at)),
             metrics: Rc::clone(&self.metrics),
-            outcome: Outcome::Cancelled,
+            outcome: RequestOutcome::Cancelled,
             line: None,
             span: None,
         }
     }
 
+    fn admission_of(&self, sender: RequestSender, request: &Request<Body>) -> RequestTerms {
+        let headers = request.headers();
+        let is_hop = sender == RequestSender::Hop;
+        let is_proxied =
+            is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+        let is_ignored = headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
+                // An activator hears of other user agents while pods run, which is news to this one.
+                || (is_hop && headers.contains_key(names::EBB_UNMEASURED));
+        RequestTerms {
+            sender,
+            counts_as: match (is_ignored, is_proxied) {
+                (true, _) => RequestLoad::Unmeasured,
+                (false, true) => RequestLoad::Measured(Origin::Proxied),
+                (false, false) => RequestLoad::Measured(Origin::Direct),
+            },
+            is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
+            is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
+            kind: RequestKind::of(request),
+        }
+    }
+
     /// A slot of the app, after a wait if need be. `None` when the app has no limit.
-    async fn admit(&self, admission: &Admission) -> Result<Option<Permit>, HopFailure> {
+    async fn admit(&self, admission: &RequestTerms) -> Result<Option<Permit>, HopFailure> {
         let Some(breaker) = self.breaker.as_ref().filter(|_| !admission.is_kubelet) else { return Ok(None) };
         if let Some(permit) = breaker.try_admit() {
             return Ok(Some(permit));
@@ -312,7 +372,7 @@ impl Stack {
         if admission.is_impatient {
             return Err(refusal());
         }
-        let _waiting = self.load.wait(admission.origin);
+        let _waiting = self.load.wait(admission.counts_as);
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
@@ -336,32 +396,23 @@ impl Stack {
         }
     }
 
-    fn without_guard(body: Body) -> Held<Option<InFlight>> {
-        Held::new(body, None)
+    fn without_guard(body: Body) -> GuardedBody<Option<InFlight>> {
+        GuardedBody::new(body, None)
     }
 }
 
-fn admission_of(sender: Sender, request: &Request<Body>) -> Admission {
-    let headers = request.headers();
-    let is_hop = sender == Sender::Hop;
-    let is_proxied = is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
-    Admission {
-        sender,
-        origin: if is_proxied { Origin::Proxied } else { Origin::Direct },
-        is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
-        is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
-        kind: RequestKind::of(request),
-    }
-}
-
-/// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is removed.
-fn prepare_headers(sender: Sender, request: &mut Request<Body>, connection: &Connection) {
+/// Knative's order: `ForwardedRequest` is built before the sender is appended; then what ends here is
+/// removed.
+fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
     set_forwarded_for(headers, connection.forwarded_for());
-    if sender == Sender::Hop {
-        for ends_here in
-            [names::KNATIVE_SERVING_REVISION, names::KNATIVE_SERVING_NAMESPACE, names::EBB_NO_QUEUE]
-        {
+    if sender == RequestSender::Hop {
+        for ends_here in [
+            names::KNATIVE_SERVING_REVISION,
+            names::KNATIVE_SERVING_NAMESPACE,
+            names::EBB_NO_QUEUE,
+            names::EBB_UNMEASURED,
+        ] {
             headers.remove(ends_here);
         }
         expect::restore(headers);

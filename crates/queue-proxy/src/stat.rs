@@ -1,4 +1,5 @@
-//! Knative's measurement, as its autoscaler scrapes it from port 9090: one protobuf message about the last completed second.
+//! Knative's measurement, as its autoscaler scrapes it from port 9090: one protobuf message about the last
+//! completed second.
 
 use prost::Message;
 
@@ -33,7 +34,8 @@ pub struct Stat {
 /// The content type of a stat.
 pub(crate) const CONTENT_TYPE: &str = "application/protobuf";
 
-/// What is to be said now: the last completed second, never a part of the running one. Before the first, only the pod's name.
+/// What is to be said now: the last completed second, never a part of the running one. Before the first, only
+/// the pod's name.
 pub(crate) fn current(pod: &str, book: &LoadBook) -> Stat {
     let pod_name = pod.to_owned();
     let Some(sample) = book.latest() else { return Stat { pod_name, ..Stat::default() } };

@@ -1,8 +1,8 @@
-//! Which vectors of the data-plane specification (§9.1–9.5) hold here, and which of them we overturn on purpose. The tests that prove them, or
-//! what stands in their place, name their ids.
+//! Which vectors of the data-plane specification (§9.1–9.5) hold here, and which of them we overturn on
+//! purpose. The tests that prove them, or what stands in their place, name their ids.
 
 /// A vector whose outcome here is not the reference's.
-struct Overturned {
+struct OverturnedVector {
     id: &'static str,
     reference: &'static str,
     ours: &'static str,
@@ -10,147 +10,152 @@ struct Overturned {
 }
 
 /// Every vector that we answer differently, or that asks about what we do not have.
-const OVERTURNED: &[Overturned] = &[
-    Overturned {
+const OVERTURNED: &[OverturnedVector] = &[
+    OverturnedVector {
         id: "P1–P8",
         reference: "answered on the request port to anybody",
         ours: "answered there to our own hops (hop key), and to anybody on the admin port; from others the app answers",
         why: "any client could pose as a prober (L12, design §8)",
     },
-    Overturned {
+    OverturnedVector {
         id: "P2",
         reference: "a kubelet's bare probe is 400",
         ours: "400 on the admin port; on the request port the app answers, with a hop key too",
         why: "the agent is the client's header, and an activator passes it on (L12)",
     },
-    Overturned {
+    OverturnedVector {
         id: "P9",
         reference: "K-Kubelet-Probe bypasses breaker and load for everybody",
         ours: "only with a hop key",
         why: "L12",
     },
-    Overturned {
+    OverturnedVector {
         id: "P13",
         reference: "/wait-for-drain makes the pod unready for a second",
         ours: "it waits up to ten seconds for a drain and changes nothing",
         why: "anybody who reached the pod could take it out of service (L11)",
     },
-    Overturned {
+    OverturnedVector {
         id: "P15, P16",
         reference: "30 s after the last request",
         ours: "as soon as nothing is in flight and no connection of an activator is open",
         why: "the routers have acknowledged by then (L6, L7)",
     },
-    Overturned {
+    OverturnedVector {
         id: "P17",
         reference: "an open WebSocket is cut after 90 s",
         ours: "after the longest request timeout, or the drain limit where there is none, and 45 s",
         why: "L9",
     },
-    Overturned {
+    OverturnedVector {
         id: "R1–R4, R17",
         reference: "a prober that runs when asked, up to 10 s",
         ours: "the app is asked all the time, and whoever asks us gets the last answer at once",
         why: "D4, L42: the kubelet's own limit ended first",
     },
-    Overturned {
+    OverturnedVector {
         id: "R8",
         reference: "an HTTPS probe fails on a self-signed certificate",
         ours: "it checks that the port accepts connections, with a warning at the start",
         why: "TLS is not spoken yet; the kubelet verifies nothing either (L41)",
     },
-    Overturned {
+    OverturnedVector {
         id: "R9–R11",
         reference: "HTTP/2 is detected on each probe",
         ours: "the setting is accepted with a warning",
         why: "not built yet",
     },
-    Overturned { id: "R13", reference: "exec fails always", ours: "the command is run", why: "design §7" },
-    Overturned {
+    OverturnedVector {
+        id: "R13",
+        reference: "exec fails always",
+        ours: "the command is run",
+        why: "design §7",
+    },
+    OverturnedVector {
         id: "R14",
         reference: "all probes of an array must pass",
         ours: "the first is run, with a warning",
         why: "several containers are not built yet",
     },
-    Overturned {
+    OverturnedVector {
         id: "O2, O3, O8",
         reference: "a timer appends its text to a response that has begun, and ends it cleanly",
         ours: "the response is broken off and nothing is added",
         why: "a truncated answer must not look whole (L2)",
     },
-    Overturned {
+    OverturnedVector {
         id: "O5, O6",
         reference: "504 \"request timeout\"",
         ours: "504 with the name of the timer that fired",
         why: "design §6",
     },
-    Overturned {
+    OverturnedVector {
         id: "O9",
         reference: "a busy WebSocket is closed by the response-start and idle limits",
         ours: "by the request limit only",
         why: "L4",
     },
-    Overturned {
+    OverturnedVector {
         id: "O10",
         reference: "a timeout of 0 expires at once",
         ours: "it is no limit",
         why: "design §6",
     },
-    Overturned {
+    OverturnedVector {
         id: "O12, O13",
         reference: "the inner task of a request goes on after its timer fired",
         ours: "there is no inner task: the exchange is dropped",
         why: "one task per request (L37)",
     },
-    Overturned {
+    OverturnedVector {
         id: "H8–H10",
         reference: "internal headers are believed and passed on",
         ours: "with a hop key; without it they are stripped",
         why: "L12",
     },
-    Overturned {
+    OverturnedVector {
         id: "H13, H14, H28",
         reference: "labels of metrics and logs",
         ours: "no route tags; the trace of a line as there",
         why: "tracing is not built yet",
     },
-    Overturned {
+    OverturnedVector {
         id: "H15, H16",
         reference: "502 with the raw error, addresses included",
         ours: "502 with a fixed text",
         why: "L35",
     },
-    Overturned {
+    OverturnedVector {
         id: "H18",
         reference: "103 reaches the client",
         ours: "it is dropped, and the final status stays what it is",
         why: "the HTTP stack cannot send it",
     },
-    Overturned {
+    OverturnedVector {
         id: "H19, H20",
         reference: "the client gets 200 after an interim status (a bug)",
         ours: "the final status",
         why: "L1",
     },
-    Overturned {
+    OverturnedVector {
         id: "H22",
         reference: "unannounced trailers reach the client",
         ours: "over HTTP/2; over HTTP/1.1 the announced ones, to clients that say TE: trailers",
         why: "the HTTP stack writes no others",
     },
-    Overturned {
+    OverturnedVector {
         id: "H23",
         reference: "Upgrade: h2c is answered 101, then 502",
         ours: "the offer is ignored",
         why: "L44",
     },
-    Overturned {
+    OverturnedVector {
         id: "H29",
         reference: "a lock-step exchange stalls unless full duplex is switched on",
         ours: "it flows",
         why: "L43",
     },
-    Overturned {
+    OverturnedVector {
         id: "S9–S16",
         reference: "an activator's early message is subtracted from its next report",
         ours: "a second's value replaces what was said early",

@@ -1,9 +1,11 @@
 //! May this request come from a web page that somebody else wrote?
 //!
-//! Whoever opens a web page lends its author a browser that reaches what its author does not: the API on loopback, the admin port of a pod. Two things give such
-//! a request away. It names the page's `Origin`, where that differs from the address asked; and where the page was made to seem of the same origin, by a name
-//! that first led to its author's server and now leads here (DNS rebinding), its `Host` is that name. An address cannot be led anywhere, so who asks by address is
-//! right; kubelet and Prometheus do. What everybody may know ([`OPEN_PAGES`]) looks at neither.
+//! Whoever opens a web page lends its author a browser that reaches what its author does not: the API on
+//! loopback, the admin port of a pod. Two things give such a request away. It names the page's `Origin`,
+//! where that differs from the address asked; and where the page was made to seem of the same origin, by a
+//! name that first led to its author's server and now leads here (DNS rebinding), its `Host` is that name. An
+//! address cannot be led anywhere, so who asks by address is right; kubelet and Prometheus do. What everybody
+//! may know ([`OPEN_PAGES`]) looks at neither.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -90,7 +92,8 @@ impl fmt::Display for ForeignRequest {
 }
 
 impl TrustedHosts {
-    /// Refuses a request that somebody's web page may have made a browser send, unless it is for an open page.
+    /// Refuses a request that somebody's web page may have made a browser send, unless it is for an open
+    /// page.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ForeignRequest> {
         if OPEN_PAGES.contains(&uri.path()) {
             return Ok(());
@@ -121,7 +124,8 @@ impl TrustedHosts {
         self.0.iter().any(|TrustedHost(pattern)| matches(pattern, host))
     }
 
-    /// A page of ours has the host and port that it asks; one that a proxy serves for us has a name that somebody configured.
+    /// A page of ours has the host and port that it asks; one that a proxy serves for us has a name that
+    /// somebody configured.
     fn is_own_origin(&self, origin: &str, asked: Option<Authority<'_>>) -> bool {
         let (scheme, authority) = origin.split_once("://").unwrap_or_default();
         let default_port = match scheme {

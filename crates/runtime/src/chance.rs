@@ -4,7 +4,8 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use vocabulary::LinkToken;
 
-/// A token for the links of one process. Without a source of chance a program cannot keep strangers out, and does not start.
+/// A token for the links of one process. Without a source of chance a program cannot keep strangers out, and
+/// does not start.
 pub fn new_link_token() -> LinkToken {
     let mut bytes = [0; LinkToken::BYTES];
     SysRng.try_fill_bytes(&mut bytes).expect("the kernel gives random bytes");

@@ -11,8 +11,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose origin lies one hour back: windows reach into the past of a process that has just started, and an axis that begins
-    /// at zero would cut them off.
+    /// A clock whose origin lies one hour back: windows reach into the past of a process that has just
+    /// started, and an axis that begins at zero would cut them off.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn start() -> Self {
         let now = tokio::time::Instant::now();

@@ -1,8 +1,9 @@
 //! How many files and sockets may this process have open at once?
 //!
-//! A process starts with the *soft* limit, 1,024 nearly everywhere, for the sake of programs that use `select`, which can name no descriptor beyond that. A proxy
-//! that obeyed it would stop at 500 clients. Whoever can do with more may raise it to the *hard* limit, and we can; programs that we start on behalf of somebody
-//! else get what we found.
+//! A process starts with the *soft* limit, 1,024 nearly everywhere, for the sake of programs that use
+//! `select`, which can name no descriptor beyond that. A proxy that obeyed it would stop at 500 clients.
+//! Whoever can do with more may raise it to the *hard* limit, and we can; programs that we start on behalf of
+//! somebody else get what we found.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing::{info, warn};

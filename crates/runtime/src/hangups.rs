@@ -1,7 +1,7 @@
 //! SIGHUP: "read your configuration again", or "your terminal is gone"?
 //!
-//! The same signal says both. A process whose terminal was closed cannot open `/dev/tty` any more, so one that could at its start can tell. Whoever
-//! started us with the signal ignored (`nohup`) wants neither.
+//! The same signal says both. A process whose terminal was closed cannot open `/dev/tty` any more, so one
+//! that could at its start can tell. Whoever started us with the signal ignored (`nohup`) wants neither.
 
 use std::convert::Infallible;
 use std::fs;
@@ -63,7 +63,8 @@ fn has_terminal() -> bool {
     fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether `/proc/PID/status` counts SIGHUP among the ignored signals: a mask in which a signal's bit is its number less one.
+/// Whether `/proc/PID/status` counts SIGHUP among the ignored signals: a mask in which a signal's bit is its
+/// number less one.
 fn is_ignored(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A histogram of durations that many threads fill at once: an observation is two atomic additions, and takes no lock.
+//! A histogram of durations that many threads fill at once: an observation is two atomic additions, and takes
+//! no lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,10 +30,10 @@ pub const REQUEST_DURATION_BOUNDS: [Duration; 15] = [
 
 /// See the module. Clones share it.
 #[derive(Clone, Debug)]
-pub struct DurationHistogram(Arc<Buckets>);
+pub struct DurationHistogram(Arc<BucketBounds>);
 
 #[derive(Debug)]
-struct Buckets {
+struct BucketBounds {
     /// The longest duration that each bucket counts; beyond the last there is one more.
     bounds: &'static [Duration],
     counts: Box<[AtomicU64]>,
@@ -44,7 +45,7 @@ impl DurationHistogram {
     pub fn new(bounds: &'static [Duration]) -> Self {
         debug_assert!(bounds.is_sorted(), "a bucket is found by its bound");
         let counts = (0..=bounds.len()).map(|_| AtomicU64::default()).collect();
-        Self(Arc::new(Buckets { bounds, counts, nanoseconds: AtomicU64::default() }))
+        Self(Arc::new(BucketBounds { bounds, counts, nanoseconds: AtomicU64::default() }))
     }
 
     /// Counts one.

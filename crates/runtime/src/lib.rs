@@ -1,5 +1,6 @@
-//! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals, listening sockets, and patience between
-//! attempts. It has no server: the proxies use their own, which counts microseconds, and the autoscaler `axum`, which does not.
+//! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals,
+//! listening sockets, and patience between attempts. It has no server: the proxies use their own, which
+//! counts microseconds, and the autoscaler `axum`, which does not.
 //!
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
@@ -8,12 +9,15 @@ mod browsers;
 mod chance;
 mod clock;
 mod descriptors;
+mod environment;
 mod hangups;
 mod histogram;
 mod listen;
 mod logs;
 mod memory;
 mod metrics;
+mod mounted_certificates;
+mod mounted_settings;
 mod observability;
 mod percent;
 mod program;
@@ -27,16 +31,22 @@ pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
 pub use chance::{new_link_token, new_seed};
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
+pub use environment::{Environment, EnvironmentReader};
 pub use hangups::{Hangup, Hangups};
 pub use histogram::{DurationHistogram, REQUEST_DURATION_BOUNDS};
 pub use listen::listen;
 pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
 pub use memory::memory_limit;
-pub use metrics::{MetricsFormat, MetricsRegistry};
-pub use observability::{Observability, ObservabilityProblem, RequestReporting};
+pub use metrics::{MetricsFormat, MetricsRegistry, RevisionLabels};
+pub use mounted_certificates::MountedCertificates;
+pub use mounted_settings::MountedSettings;
+pub use observability::{
+    OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, ObservabilityProblem,
+    RequestReporting, instead_of_older_tracing,
+};
 pub use percent::percent_encoded;
-pub use program::{read_address, run_program};
+pub use program::{EXIT_BAD_CONFIG, run_program};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use traces::{SampleRate, TRACING_PROTOCOL, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
-pub use vital::{EXIT_PART_FAILED, vital};
+pub use vital::{EXIT_PART_FAILED, relied_on, vital, vital_thread};

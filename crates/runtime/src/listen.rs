@@ -1,17 +1,34 @@
 //! Listening sockets.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How many connections may wait to be accepted. The kernel takes `net.core.somaxconn` if that is less (4,096 unless somebody changed it). What does not
-/// fit is not refused but forgotten, and its client tries again after one second, then three, then seven; the standard library's 128 is less than one burst.
+/// How many connections may wait to be accepted. The kernel takes `net.core.somaxconn` if that is less (4,096
+/// unless somebody changed it). What does not fit is not refused but forgotten, and its client tries again
+/// after one second, then three, then seven; the standard library's 128 is less than one burst.
 const BACKLOG: i32 = 4096;
 
-/// Listens on `address`, without blocking whoever accepts, and also where connections of an earlier process have not quite ended.
+/// Listens on `address`, without blocking whoever accepts, and also where connections of an earlier process
+/// have not quite ended. `[::]` is every address of this machine, those of IPv4 too; where there is no IPv6,
+/// it is those of IPv4.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
+    match listen_at(address, is_everywhere) {
+        Err(error) if is_everywhere && error.kind() != io::ErrorKind::AddrInUse => {
+            listen_at((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
+        }
+        listening => listening,
+    }
+}
+
+fn listen_at(address: SocketAddr, is_everywhere: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if is_everywhere {
+        // Not every machine's default (`net.ipv6.bindv6only`).
+        socket.set_only_v6(false)?;
+    }
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -21,7 +38,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpStream};
+    use std::net::{Ipv6Addr, TcpStream};
     use std::time::Duration;
 
     use super::*;
@@ -41,6 +58,16 @@ mod tests {
             accepted += 1;
         }
         assert_eq!(accepted, connections.len());
+    }
+
+    /// Also on a machine without IPv6.
+    #[test]
+    fn every_address_includes_those_of_ipv4() {
+        let listener = listen((Ipv6Addr::UNSPECIFIED, 0).into()).expect("a port is free");
+        let port = listener.local_addr().expect("bound").port();
+        TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), PATIENCE).expect("it listens there");
+        let again = listen((Ipv6Addr::UNSPECIFIED, port).into()).expect_err("it is taken");
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]

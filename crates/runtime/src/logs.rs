@@ -36,13 +36,15 @@ impl LogFormat {
     }
 }
 
-/// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`; it fails if that cannot be
-/// read, or if logging was started before. Nobody waits until a line is read: while standard error is full, lines are dropped (how many is said
-/// afterwards), and a process whose standard error is closed goes on without logs.
+/// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`;
+/// it fails if that cannot be read, or if logging was started before. Nobody waits until a line is read:
+/// while standard error is full, lines are dropped (how many is said afterwards), and a process whose
+/// standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
-    // A line that nobody reads any more is lost. By default, complaining about it on the same standard error would panic.
+    // A line that nobody reads any more is lost. By default, complaining about it on the same standard error
+    // would panic.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(Mutex::new(Lossy::new(io::stderr(), format.notice())))
@@ -64,8 +66,8 @@ pub fn timestamp() -> String {
     text
 }
 
-/// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost; `eprintln!` would panic, and the exit code would no
-/// longer say what is wrong.
+/// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost;
+/// `eprintln!` would panic, and the exit code would no longer say what is wrong.
 pub fn print_error(error: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "error: {error}");
 }

@@ -9,8 +9,9 @@ pub fn memory_limit() -> Option<u64> {
     limit_files(&groups).into_iter().filter_map(read).min()
 }
 
-/// Where limits may stand, for what `/proc/self/cgroup` says: those of all groups around the process count. In a container the path is often that of the
-/// machine, which is not there, and the container's own group is the root of what is.
+/// Where limits may stand, for what `/proc/self/cgroup` says: those of all groups around the process count.
+/// In a container the path is often that of the machine, which is not there, and the container's own group is
+/// the root of what is.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,17 +1,35 @@
-//! A process's metrics, and the text of the page that shows them. Who serves that page is another's question: the proxies do it over their own stack.
+//! A process's metrics, and the text of the page that shows them. Who serves that page is another's question:
+//! the proxies do it over their own stack.
 
 mod format;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::runtime::Handle;
+use vocabulary::RevisionName;
 
 pub use format::MetricsFormat;
 
-/// The metrics of one process. Cheap to clone; components register what they count and keep their own handles, so nothing is looked
-/// up per request.
+/// Of which revision a series is, the same at whoever counts: a query joins what several processes say.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+pub struct RevisionLabels {
+    /// Its namespace.
+    pub namespace: String,
+    /// `KIND/NAME`.
+    pub revision: String,
+}
+
+impl From<&RevisionName> for RevisionLabels {
+    fn from(name: &RevisionName) -> Self {
+        Self { namespace: name.namespace().to_owned(), revision: format!("{}/{}", name.kind(), name.name()) }
+    }
+}
+
+/// The metrics of one process. Cheap to clone; components register what they count and keep their own
+/// handles, so nothing is looked up per request.
 #[derive(Clone, Debug)]
 pub struct MetricsRegistry {
     registry: Arc<Mutex<Registry>>,

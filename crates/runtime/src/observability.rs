@@ -1,11 +1,15 @@
-//! What is told about each request besides metrics: Knative's settings, as its control plane hands them to a queue-proxy (`OBSERVABILITY_CONFIG`, a JSON object), and as
-//! `ebb up` hands them on.
+//! What is told about each request besides metrics: Knative's settings, as its control plane hands them to a
+//! queue-proxy (`OBSERVABILITY_CONFIG`, a JSON object), and as people write them.
+
+mod config_map;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::request_log::{REQUEST_LOG_TEMPLATE, RequestLogTemplate};
 use crate::traces::{TracePlan, TracingProblem, TracingSettings};
+
+pub use config_map::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, instead_of_older_tracing};
 
 /// See the module. Keys that are not here ask for nothing of ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +60,13 @@ impl Observability {
     /// Whether anything is told about requests.
     pub fn asks_for_anything(&self) -> bool {
         self.enable_request_log || !["", "none"].contains(&self.tracing.protocol.as_str())
+    }
+
+    /// What a queue-proxy is told of it (`OBSERVABILITY_CONFIG`). `None` if it has nothing to tell, so that
+    /// pods of those who use none of this look as if there were nothing of it.
+    pub fn variable(&self) -> Option<String> {
+        let json = || serde_json::to_string(self).expect("settings are plain data");
+        self.asks_for_anything().then(json)
     }
 
     /// What it means.

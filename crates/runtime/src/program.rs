@@ -1,32 +1,42 @@
-//! What every program of ours does around its own work: it reads its settings from the environment, says everything that is wrong with them, and ends with an exit
-//! code that tells a bad setting from a failure.
+//! What every program of ours does around its own work: it reads its settings from the environment, says
+//! everything that is wrong with them, and ends with an exit code that tells a bad setting from a failure.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::print_error;
+use vocabulary::{CheckedValue, Problem};
+
+use crate::environment::Environment;
+use crate::logs::{Colours, LogFormat, print_error, start_logs};
 
 /// Something in the environment is wrong; to start again does not help.
-const EXIT_BAD_CONFIG: u8 = 2;
+pub const EXIT_BAD_CONFIG: u8 = 2;
 /// It could not start.
 const EXIT_FAILED: u8 = 1;
 
-/// Reads a program's settings from its environment, and runs it with them. Variables that are not UTF-8 count as not set.
+/// Reads a program's settings from its environment, begins to log with the filter among them, and runs it
+/// with them. Variables that are not UTF-8 count as not set.
 pub fn run_program<Config, Failure: Display>(
-    read: impl FnOnce(&BTreeMap<String, String>) -> Result<Config, Vec<String>>,
+    read: impl FnOnce(&Environment) -> Result<CheckedValue<Config>, Vec<Problem>>,
+    log_filter: impl FnOnce(&Config) -> &str,
     run: impl FnOnce(Config) -> Result<(), Failure>,
 ) -> ExitCode {
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = match read(&environment.collect()) {
-        Ok(config) => config,
+    let CheckedValue { value: config, warnings } = match read(&environment.collect()) {
+        Ok(checked) => checked,
         Err(problems) => {
             problems.into_iter().for_each(print_error);
             return ExitCode::from(EXIT_BAD_CONFIG);
         }
     };
+    if let Err(error) = start_logs(LogFormat::Text, log_filter(&config), Colours::Off) {
+        print_error(format_args!("{error:#}"));
+        return ExitCode::from(EXIT_BAD_CONFIG);
+    }
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -34,18 +44,4 @@ pub fn run_program<Config, Failure: Display>(
             ExitCode::from(EXIT_FAILED)
         }
     }
-}
-
-/// The address that a variable names, or else `default`. What is none is one of the `problems`.
-pub fn read_address(
-    environment: &BTreeMap<String, String>,
-    key: &str,
-    default: &str,
-    problems: &mut Vec<String>,
-) -> SocketAddr {
-    let text = environment.get(key).map_or(default, String::as_str);
-    text.parse().unwrap_or_else(|_| {
-        problems.push(format!("{key} is {text:?}; write an address with a port, such as \"{default}\""));
-        SocketAddr::from(([127, 0, 0, 1], 0))
-    })
 }

@@ -1,7 +1,8 @@
 //! What does the request log say of a request, and who writes it?
 //!
-//! The shape of a line is Knative's `logging.request-log-template`. What a request says of itself is rendered when it arrives, because by its end others have taken
-//! it apart; what its answer says is put into the gaps that were left. A line is written in one piece and at once, or dropped and counted: nobody who forwards
+//! The shape of a line is Knative's `logging.request-log-template`. What a request says of itself is rendered
+//! when it arrives, because by its end others have taken it apart; what its answer says is put into the gaps
+//! that were left. A line is written in one piece and at once, or dropped and counted: nobody who forwards
 //! requests waits for whoever reads logs.
 
 mod template;
@@ -17,7 +18,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::logs::{LogFormat, Lossy, timestamp};
-use template::{Escaped, Field, Part, ResponseField};
+use template::{EscapedWriter, ResponseField, TemplateField, TemplatePart};
 
 pub use template::RequestLogTemplate;
 
@@ -50,10 +51,10 @@ pub struct LoggedRevision {
 
 /// Writes the request log of one thread.
 #[derive(Clone, Debug)]
-pub struct RequestLog(Rc<Shared>);
+pub struct RequestLog(Rc<LogQueue>);
 
 #[derive(Debug)]
-struct Shared {
+struct LogQueue {
     template: RequestLogTemplate,
     revision: LoggedRevision,
     output: RefCell<Lossy<io::Stderr>>,
@@ -87,20 +88,21 @@ pub struct RequestLogLine {
     /// What is known so far, and where in it what the answer says belongs.
     text: String,
     gaps: Vec<(usize, ResponseField)>,
-    answer: Answer,
+    answer: LoggedAnswer,
     is_wanted: bool,
 }
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct LoggedAnswer {
     code: u16,
     size: u64,
     latency: Duration,
 }
 
 impl RequestLog {
-    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that nobody read in time are counted in `dropped`.
+    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that
+    /// nobody read in time are counted in `dropped`.
     pub fn new(
         template: RequestLogTemplate,
         revision: LoggedRevision,
@@ -111,7 +113,7 @@ impl RequestLog {
             format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
         };
         let output = RefCell::new(Lossy::new(io::stderr(), notice));
-        Self(Rc::new(Shared { template, revision, output, format, dropped }))
+        Self(Rc::new(LogQueue { template, revision, output, format, dropped }))
     }
 
     /// Begins the line of a request.
@@ -124,18 +126,20 @@ impl RequestLog {
         let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
         for part in self.0.template.parts() {
             match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::Field { field: Field::Response(field), .. } => gaps.push((text.len(), *field)),
-                Part::Field { field, is_escaped: true } => {
-                    // A string takes whatever is written to it.
-                    let _ = request.write(field, revision, &mut Escaped(&mut text));
+                TemplatePart::Text(literal) => text.push_str(literal),
+                TemplatePart::Field { field: TemplateField::Response(field), .. } => {
+                    gaps.push((text.len(), *field));
                 }
-                Part::Field { field, is_escaped: false } => {
+                TemplatePart::Field { field, is_escaped: true } => {
+                    // A string takes whatever is written to it.
+                    let _ = request.write(field, revision, &mut EscapedWriter(&mut text));
+                }
+                TemplatePart::Field { field, is_escaped: false } => {
                     let _ = request.write(field, revision, &mut text);
                 }
             }
         }
-        let answer = Answer { code: 0, size: 0, latency: Duration::ZERO };
+        let answer = LoggedAnswer { code: 0, size: 0, latency: Duration::ZERO };
         RequestLogLine { log: self.clone(), text, gaps, answer, is_wanted: true }
     }
 
@@ -202,33 +206,38 @@ impl Drop for RequestLogLine {
 }
 
 impl LoggedRequest<'_> {
-    fn write(&self, field: &Field, revision: &LoggedRevision, out: &mut impl fmt::Write) -> fmt::Result {
+    fn write(
+        &self,
+        field: &TemplateField,
+        revision: &LoggedRevision,
+        out: &mut impl fmt::Write,
+    ) -> fmt::Result {
         let Self { method, uri, version, headers, .. } = *self;
         match field {
-            Field::Method => out.write_str(method.as_str()),
-            Field::RequestUri => out.write_str(target(uri)),
-            Field::Path => out.write_str(uri.path()),
-            Field::RawQuery => out.write_str(uri.query().unwrap_or_default()),
-            Field::Proto => out.write_str(proto(version)),
-            Field::Host => out.write_str(self.host),
-            Field::ContentLength => match self.content_length {
+            TemplateField::Method => out.write_str(method.as_str()),
+            TemplateField::RequestUri => out.write_str(target(uri)),
+            TemplateField::Path => out.write_str(uri.path()),
+            TemplateField::RawQuery => out.write_str(uri.query().unwrap_or_default()),
+            TemplateField::Proto => out.write_str(proto(version)),
+            TemplateField::Host => out.write_str(self.host),
+            TemplateField::ContentLength => match self.content_length {
                 Some(length) => write!(out, "{length}"),
                 None => out.write_str("-1"),
             },
-            Field::RemoteAddr => write!(out, "{}", self.remote),
-            Field::UserAgent => out.write_str(header(headers, "user-agent")),
-            Field::Referer => out.write_str(header(headers, "referer")),
-            Field::Header(name) => out.write_str(header(headers, name)),
-            Field::HeaderValues(name) => write_values(headers, name, out),
+            TemplateField::RemoteAddr => write!(out, "{}", self.remote),
+            TemplateField::UserAgent => out.write_str(header(headers, "user-agent")),
+            TemplateField::Referer => out.write_str(header(headers, "referer")),
+            TemplateField::Header(name) => out.write_str(header(headers, name)),
+            TemplateField::HeaderValues(name) => write_values(headers, name, out),
             // Put in at the end.
-            Field::Response(_) => Ok(()),
-            Field::RevisionName => out.write_str(&revision.name),
-            Field::RevisionNamespace => out.write_str(&revision.namespace),
-            Field::RevisionService => out.write_str(&revision.service),
-            Field::RevisionConfiguration => out.write_str(&revision.configuration),
-            Field::PodName => out.write_str(&revision.pod_name),
-            Field::PodIp => out.write_str(&revision.pod_ip),
-            Field::TraceId => out.write_str(trace_id(headers)),
+            TemplateField::Response(_) => Ok(()),
+            TemplateField::RevisionName => out.write_str(&revision.name),
+            TemplateField::RevisionNamespace => out.write_str(&revision.namespace),
+            TemplateField::RevisionService => out.write_str(&revision.service),
+            TemplateField::RevisionConfiguration => out.write_str(&revision.configuration),
+            TemplateField::PodName => out.write_str(&revision.pod_name),
+            TemplateField::PodIp => out.write_str(&revision.pod_ip),
+            TemplateField::TraceId => out.write_str(trace_id(headers)),
         }
     }
 }
@@ -238,9 +247,9 @@ fn within_json(source: &str, line: &str) -> String {
     let mut text = String::with_capacity(line.len() + 128);
     // A string takes whatever is written to it.
     let _ = write!(text, "{{\"timestamp\":\"{}\",\"source\":\"", timestamp());
-    let _ = Escaped(&mut text).write_str(source);
+    let _ = EscapedWriter(&mut text).write_str(source);
     text.push_str("\",\"stream\":\"request-log\",\"line\":\"");
-    let _ = Escaped(&mut text).write_str(line.trim_end_matches('\n'));
+    let _ = EscapedWriter(&mut text).write_str(line.trim_end_matches('\n'));
     text.push_str("\"}\n");
     text
 }

@@ -12,7 +12,8 @@ pub enum StopRequest {
     Terminate,
 }
 
-/// The stop requests that this process receives. From its creation on the signals no longer end the process by themselves.
+/// The stop requests that this process receives. From its creation on the signals no longer end the process
+/// by themselves.
 #[derive(Debug)]
 pub struct StopRequests {
     interrupt: Signal,

@@ -1,6 +1,7 @@
 //! Where do traces go, and which requests have one? What Knative's settings of them mean.
 //!
-//! There is one protocol: OTLP over HTTP without TLS, which every collector takes. Anything else is refused with a word on what to write, and nothing is replaced silently.
+//! There is one protocol: OTLP over HTTP without TLS, which every collector takes. Anything else is refused
+//! with a word on what to write, and nothing is replaced silently.
 
 use std::fmt;
 
@@ -152,7 +153,8 @@ impl SampleRate {
         self.0 == 0.0
     }
 
-    /// Whether a trace with this id is among them: all who look at the id say the same, as OpenTelemetry's samplers do, which take its last 63 bits for a number.
+    /// Whether a trace with this id is among them: all who look at the id say the same, as OpenTelemetry's
+    /// samplers do, which take its last 63 bits for a number.
     pub fn takes(self, trace: u128) -> bool {
         let drawn = u64::try_from((trace & u128::from(u64::MAX)) >> 1).expect("63 bits");
         // Both ends are exact, and between them nobody sees what rounding does.

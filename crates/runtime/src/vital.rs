@@ -1,32 +1,60 @@
 //! What becomes of a process when a part that all others rely on fails?
 //!
-//! Tokio catches the panic of a task and drops the task, and a thread that panics is gone; the rest of the process goes on. An autoscaler without its event
-//! loop, or an activator without its link, would answer health checks and do nothing. So these parts run as *vital*: a panic in one ends the process,
-//! loudly, with an exit code of its own, and whoever started the process starts it again. A task that serves one connection is not vital.
+//! Tokio catches the panic of a task and drops the task, and a thread that panics is gone; the rest of the
+//! process goes on. An autoscaler without its event loop, or an activator without its link, would answer
+//! health checks and do nothing. So these parts run as *vital*: a panic in one ends the process, loudly, with
+//! an exit code of its own, and whoever started the process starts it again. A task that serves one
+//! connection is not vital.
 
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::exit;
 
 use futures_util::FutureExt;
+use tokio::task::JoinHandle;
 
 use crate::logs::print_error;
 
-/// The exit code of a process that ended because a vital part of it panicked: `EX_SOFTWARE`, "an internal software error", of `sysexits.h`.
+/// The exit code of a process that ended because a vital part of it panicked: `EX_SOFTWARE`, "an internal
+/// software error", of `sysexits.h`.
 pub const EXIT_PART_FAILED: u8 = 70;
 
-/// Runs a part that the whole process relies on. If it panics, the process says so and ends with [`EXIT_PART_FAILED`]. Dropping the future ends the
-/// part without a word, as with any other.
+/// Runs a part that the whole process relies on. If it panics, the process says so and ends with
+/// [`EXIT_PART_FAILED`]. Dropping the future ends the part without a word, as with any other.
 pub async fn vital<Part: Future>(name: &str, part: Part) -> Part::Output {
-    // Whatever state the panic left behind is never looked at again: the process ends.
     match AssertUnwindSafe(part).catch_unwind().await {
         Ok(output) => output,
-        Err(panic) => {
-            let reason = reason(panic.as_ref());
-            print_error(format!("{name} failed ({reason}), and nothing works without it: this process ends"));
-            exit(EXIT_PART_FAILED.into());
-        }
+        Err(panic) => end(name, panic.as_ref()),
     }
+}
+
+/// The same for a thread of its own that is no task.
+pub fn vital_thread<Output>(name: &str, part: impl FnOnce() -> Output) -> Output {
+    match catch_unwind(AssertUnwindSafe(part)) {
+        Ok(output) => output,
+        Err(panic) => end(name, panic.as_ref()),
+    }
+}
+
+/// What another task brings on which this one relies. If that one panicked, so does this one, and with it the
+/// part that it belongs to: an answer that never comes would keep it waiting for ever.
+pub async fn relied_on<Output>(task: JoinHandle<Output>) -> Output {
+    match task.await {
+        Ok(output) => output,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // It was stopped, and so is this one in a moment: the runtime ends.
+            Err(_stopped) => pending().await,
+        },
+    }
+}
+
+/// Whatever state the panic left behind is never looked at again.
+fn end(name: &str, panic: &(dyn Any + Send)) -> ! {
+    let reason = reason(panic);
+    print_error(format!("{name} failed ({reason}), and nothing works without it: this process ends"));
+    exit(EXIT_PART_FAILED.into());
 }
 
 /// What a panic said, if it said something in words.
@@ -41,27 +69,48 @@ mod tests {
 
     use super::*;
 
-    /// Set in the process that this test starts, which is this test alone.
-    const IS_VICTIM: &str = "EBB_TEST_VITAL_PART_PANICS";
+    /// Set in the process that this test starts, which is this test alone, to how the part fails.
+    const VICTIM: &str = "EBB_TEST_VITAL_PART_PANICS";
+
+    async fn fail(how: &str) {
+        match how {
+            "task" => drop(tokio::spawn(vital("the event loop", async { panic!("the sum is {}", 3) })).await),
+            "thread" => {
+                let work = || vital_thread("the event loop", || panic!("the sum is {}", 3));
+                drop(std::thread::spawn(work).join());
+            }
+            "relied on" => {
+                let answer = tokio::spawn(async { panic!("the sum is {}", 3) });
+                vital("the event loop", relied_on(answer)).await;
+            }
+            other => panic!("{other} is no way to fail"),
+        }
+        panic!("the process outlived its vital part");
+    }
 
     #[tokio::test]
     async fn a_panic_in_a_vital_part_ends_the_process_and_says_which_and_why() {
-        if std::env::var_os(IS_VICTIM).is_some() {
-            let part = tokio::spawn(vital("the event loop", async { panic!("the sum is {}", 3) }));
-            let _ = part.await;
-            panic!("the process outlived its vital part");
+        if let Ok(how) = std::env::var(VICTIM) {
+            return fail(&how).await;
         }
         let test = std::env::current_exe().expect("a process knows its executable");
         let name = "vital::tests::a_panic_in_a_vital_part_ends_the_process_and_says_which_and_why";
-        let victim = Command::new(test).args(["--exact", name, "--nocapture"]).env(IS_VICTIM, "1").output();
-        let victim = victim.expect("it can be started again");
-        let said = String::from_utf8_lossy(&victim.stderr);
-        assert_eq!(victim.status.code(), Some(70), "{said}");
-        assert!(said.contains("error: the event loop failed (the sum is 3), and nothing works"), "{said}");
+        for how in ["task", "thread", "relied on"] {
+            let victim = Command::new(&test).args(["--exact", name, "--nocapture"]).env(VICTIM, how).output();
+            let victim = victim.expect("it can be started again");
+            let said = String::from_utf8_lossy(&victim.stderr);
+            assert_eq!(victim.status.code(), Some(70), "{how}: {said}");
+            assert!(
+                said.contains("error: the event loop failed (the sum is 3), and nothing works"),
+                "{said}"
+            );
+        }
     }
 
     #[tokio::test]
     async fn a_vital_part_that_ends_well_gives_its_output() {
         assert_eq!(vital("a sum", async { 1 + 2 }).await, 3);
+        assert_eq!(vital_thread("a sum", || 1 + 2), 3);
+        assert_eq!(relied_on(tokio::spawn(async { 1 + 2 })).await, 3);
     }
 }

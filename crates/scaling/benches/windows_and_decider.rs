@@ -1,5 +1,5 @@
-//! What the parts of a report and a decision cost, with their allocations. Run with `cargo bench -p scaling`; the whole is measured against its goals
-//! by `cargo bench -p tests --bench decide`.
+//! What the parts of a report and a decision cost, with their allocations. Run with `cargo bench -p scaling`;
+//! the whole is measured against its goals by `cargo bench -p tests --bench decide`.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ fn main() {
     divan::main();
 }
 
-/// Revisions with one pod each, reporting in turn, so that each report finds its revision as cold as a second later.
+/// Revisions with one pod each, reporting in turn, so that each report finds its revision as cold as a second
+/// later.
 const REVISIONS: usize = 10_000;
 
 #[divan::bench]

@@ -3,7 +3,7 @@
 use vocabulary::PodCount;
 
 use crate::config::ScalingSpec;
-use crate::decision::{Bound, Stage};
+use crate::decision::{BoundText, Stage};
 use crate::reasons::Reasons;
 
 /// How far one evaluation may move from the ready pods, as real numbers: they are rounded once, at the end.
@@ -31,7 +31,8 @@ impl RateLimits {
     }
 }
 
-/// Whether the revision was ever ready with as many pods as its initial scale asks for. Until then the initial scale is a lower bound.
+/// Whether the revision was ever ready with as many pods as its initial scale asks for. Until then the
+/// initial scale is a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initialization {
     /// Not yet.
@@ -61,21 +62,22 @@ impl ReplicaBounds {
         Self { min, least, max: spec.max_scale }
     }
 
-    /// Raises the number to the lower bound, else lowers it to the upper one: for a small need the lower bound wins over an upper one
-    /// below it, as in Knative. A number that is not known counts as less than any bound above zero.
+    /// Raises the number to the lower bound, else lowers it to the upper one: for a small need the lower
+    /// bound wins over an upper one below it, as in Knative. A number that is not known counts as less than
+    /// any bound above zero.
     pub(crate) fn apply(self, reasons: &mut Reasons) {
         let number = reasons.number();
         if number.unwrap_or_default() < self.least {
             if self.least > self.min {
-                let text = Bound::InitialScale { least: self.least };
+                let text = BoundText::InitialScale { least: self.least };
                 reasons.step(Stage::InitialScale, Some(self.least), text);
             } else {
-                reasons.step(Stage::MinScale, Some(self.least), Bound::MinScale { least: self.least });
+                reasons.step(Stage::MinScale, Some(self.least), BoundText::MinScale { least: self.least });
             }
         } else if let Some(max) = self.max
             && number.is_some_and(|number| number > max)
         {
-            reasons.step(Stage::MaxScale, Some(max), Bound::MaxScale { most: max });
+            reasons.step(Stage::MaxScale, Some(max), BoundText::MaxScale { most: max });
         }
     }
 }

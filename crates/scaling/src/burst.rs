@@ -1,4 +1,5 @@
-//! How much room there is for a burst, which decides whether the activator is in the path, and how many activators a revision needs.
+//! How much room there is for a burst, which decides whether the activator is in the path, and how many
+//! activators a revision needs.
 
 use vocabulary::{BurstCapacity, ExcessBurstCapacity, PodCount};
 
@@ -7,8 +8,8 @@ use crate::config::ScalingSpec;
 /// Knative's least number of activators per revision: one may fail.
 const LEAST_ACTIVATORS: PodCount = PodCount::new(2);
 
-/// The room beyond the target burst capacity that the ready pods leave at the panic window's load. Rounded down, so half a request too
-/// little is too little.
+/// The room beyond the target burst capacity that the ready pods leave at the panic window's load. Rounded
+/// down, so half a request too little is too little.
 pub(crate) fn excess_burst_capacity(
     spec: &ScalingSpec,
     ready: PodCount,
@@ -23,7 +24,8 @@ pub(crate) fn excess_burst_capacity(
     }
 }
 
-/// The room to assume before anything was decided: that of the initial pods without load. Knative rounds this one toward zero.
+/// The room to assume before anything was decided: that of the initial pods without load. Knative rounds this
+/// one toward zero.
 pub(crate) fn first_excess_burst_capacity(spec: &ScalingSpec) -> ExcessBurstCapacity {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => ExcessBurstCapacity::new(-1),
@@ -34,7 +36,8 @@ pub(crate) fn first_excess_burst_capacity(spec: &ScalingSpec) -> ExcessBurstCapa
     }
 }
 
-/// How many activators should serve the revision: enough to carry what its ready pods can take, and the burst on top.
+/// How many activators should serve the revision: enough to carry what its ready pods can take, and the burst
+/// on top.
 pub(crate) fn activator_count(spec: &ScalingSpec, ready: PodCount) -> PodCount {
     let burst = spec.target_burst_capacity.value();
     if burst == 0.0 {

@@ -1,28 +1,32 @@
 //! Turns what pods and activators measured into a revision's stable and panic values.
 //!
-//! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the second that runs is anchored
-//! to our axis. Each of its seconds is one entry of the windows, and saying it again replaces it, so a reconnect neither doubles nor
-//! loses one. *Who counts what*: pods what did not come through an activator, activators everything they hold. Their sum counts each
-//! request once. *Rest leaves no trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
-//! revision at rest run empty and begin anew with its next load. *Silence is not zero*: next to the values stands what they would be if every silent pod were exactly on target and every
-//! silent activator still held what it held last.
+//! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the
+//! second that runs is anchored to our axis. Each of its seconds is one entry of the windows, and saying it
+//! again replaces it, so a reconnect neither doubles nor loses one. *Who counts what*: pods what did not come
+//! through an activator, activators everything they hold. Their sum counts each request once. *Rest leaves no
+//! trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
+//! revision at rest run empty and begin anew with its next load. *Silence is not zero*: next to the values
+//! stands what they would be if every silent pod were exactly on target and every silent activator still held
+//! what it held last.
 //!
-//! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts only if that makes
-//! the value larger; otherwise the average ends at the newest second that everyone heard has completed.
+//! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts
+//! only if that makes the value larger; otherwise the average ends at the newest second that everyone heard
+//! has completed.
 
 mod reporter;
 
 use smallvec::SmallVec;
 use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
-use self::reporter::{Correction, Track, UNHEARD_AFTER, Unmentioned, second_of};
+use self::reporter::{Correction, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
-use crate::window::{History, Second, Value, View};
+use crate::window::{Second, SecondSums, View, WindowHistory};
 
 #[cfg(test)]
 mod tests;
 
-/// More than any reporter can hold; keeps sums exact enough to return to zero, whatever another process sends.
+/// More than any reporter can hold; keeps sums exact enough to return to zero, whatever another process
+/// sends.
 const LARGEST_VALUE: f64 = 1e9;
 
 /// The windows of one revision and what each of its reporters said lately.
@@ -33,7 +37,7 @@ pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,
     target_per_pod: f64,
-    history: History,
+    history: WindowHistory,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
     reporters: SmallVec<[(Reporter, Track); 1]>,
 }
@@ -45,7 +49,8 @@ pub struct Averages {
     pub stable: f64,
     /// Over the panic window; what was not heard counts as zero.
     pub panic: f64,
-    /// As `stable`, but each unheard second counts: of a ready pod as exactly on target, of an activator as the last that was heard.
+    /// As `stable`, but each unheard second counts: of a ready pod as exactly on target, of an activator as
+    /// the last that was heard.
     pub stable_at_most: f64,
     /// As `panic`, with what was not heard counted as in `stable_at_most`.
     pub panic_at_most: f64,
@@ -74,7 +79,7 @@ impl Collector {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
-            history: History::new(spec.stable_window, spec.panic_window),
+            history: WindowHistory::new(spec.stable_window, spec.panic_window),
             reporters: SmallVec::new(),
         }
     }
@@ -87,40 +92,43 @@ impl Collector {
         self.history.resize(spec.stable_window, spec.panic_window, second_of(now));
     }
 
-    /// A link came up; the reporter's second `current_second` runs now. Its history follows through [`Collector::record`].
+    /// A link came up; the reporter's second `current_second` runs now. Its history follows through
+    /// [`Collector::record`].
     pub fn start_reporter(&mut self, reporter: Reporter, boot: BootId, current_second: u64, now: Timestamp) {
         let correction = self.track(reporter, now).start(boot, current_second, now);
         self.correct(correction);
     }
 
-    /// A reporter's complete second; a repeat replaces. Its present count, if it had one, is history with that.
+    /// A reporter's complete second; a repeat replaces. Its present count, if it had one, is history with
+    /// that.
     pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
         let value = value_of(reporter, &sample.load);
         let correction = self.track(reporter, now).complete(sample, value, now);
         self.correct(correction);
     }
 
-    /// A reporter said that it holds nothing of what it did not mention of its second. The first such second is zero; those after it are
-    /// not written, so that they dilute nothing once a load comes.
+    /// A reporter said that it holds nothing of what it did not mention of its second. The first such second
+    /// is zero; those after it are not written, so that they dilute nothing once a load comes.
     pub fn heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
-        let correction = self.track(reporter, now).quiet(second, Unmentioned::ZeroOnce, now);
+        let correction = self.track(reporter, now).quiet(second, SilenceMeaning::ZeroOnce, now);
         self.correct(correction);
     }
 
     /// A ready pod held nothing in that second: zero, as often as it says so.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
         let track = self.track(Reporter::Pod(pod), now);
-        let correction = track.quiet(second, Unmentioned::ZeroEachSecond, now);
+        let correction = track.quiet(second, SilenceMeaning::ZeroEachSecond, now);
         self.correct(correction);
     }
 
-    /// What a reporter holds right now: the value of its running second until that is reported, and a present count until its next
-    /// frame. A rate cannot be told from it; that something waits is worth one request per second, as Knative's first report is.
+    /// What a reporter holds right now: the value of its running second until that is reported, and a present
+    /// count until its next frame. A rate cannot be told from it; that something waits is worth one request
+    /// per second, as Knative's first report is.
     pub fn present(&mut self, reporter: Reporter, count: PresentCount, now: Timestamp) {
         let concurrency = f64::from(count.in_flight);
         let rate = f64::from(count.waiting.min(1));
         let track = self.track(reporter, now);
-        let correction = track.running(Value { concurrency, rate }, now);
+        let correction = track.running(SecondSums { concurrency, rate }, now);
         track.present = Some(count);
         self.correct(correction);
     }
@@ -139,8 +147,8 @@ impl Collector {
         }
     }
 
-    /// What the reporters hold right now, as far as they have said so since their last second: requests in flight, or, where the metric is
-    /// a rate, those that wait. `None` if no reporter has.
+    /// What the reporters hold right now, as far as they have said so since their last second: requests in
+    /// flight, or, where the metric is a rate, those that wait. `None` if no reporter has.
     pub fn present_total(&self) -> Option<f64> {
         let mut counts = self.reporters.iter().filter_map(|(_, track)| track.present).peekable();
         counts.peek()?;
@@ -159,9 +167,10 @@ impl Collector {
         })
     }
 
-    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty and nobody heard has said anything of a
-    /// whole second either. (Knative has no data as soon as the window is empty, because there the silence of an activator cannot be told
-    /// from its absence; so what was wanted last stays wanted for ever, even of a revision that nobody waits for any more.)
+    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty and nobody
+    /// heard has said anything of a whole second either. (Knative has no data as soon as the window is empty,
+    /// because there the silence of an activator cannot be told from its absence; so what was wanted last
+    /// stays wanted for ever, even of a revision that nobody waits for any more.)
     pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
         let (stable, panic) = (self.history.stable(self.metric), self.history.panic(self.metric));
         let said = self.settled_second(now)?;
@@ -169,10 +178,11 @@ impl Collector {
         if stable.is_empty(second) && said == Second::MAX {
             return None;
         }
-        // The few seconds between the newest write and now are not silence but on their way, as long as somebody is heard.
+        // The few seconds between the newest write and now are not silence but on their way, as long as
+        // somebody is heard.
         let under_way = second - Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
         let settled = if said == Second::MAX { under_way } else { said };
-        let reading = Reading { aggregation: self.aggregation, under_way, settled };
+        let reading = WindowReading { aggregation: self.aggregation, under_way, settled };
         let mut averages = Averages::complete(reading.of(stable), reading.of(panic));
         let (mut unheard_pods, mut unheard_activators) = (0, 0);
         let mut may_be = |load: f64, since: Second| {
@@ -192,7 +202,8 @@ impl Collector {
         Some(averages)
     }
 
-    /// The newest second that every heard reporter has completed, [`Second::MAX`] if none has yet. `None` if nobody is heard.
+    /// The newest second that every heard reporter has completed, [`Second::MAX`] if none has yet. `None` if
+    /// nobody is heard.
     fn settled_second(&self, now: Timestamp) -> Option<Second> {
         let heard = self.reporters.iter().filter(|(_, track)| track.is_heard(now));
         // One that has not completed a second yet holds nobody up.
@@ -205,6 +216,7 @@ impl Collector {
         match track {
             Some(track) if track.is_heard(now) => None,
             Some(track) => Some(track.silent_since()),
+            // It may have been busy for as long as any window reaches back.
             None => Some(Second::MIN),
         }
     }
@@ -236,12 +248,12 @@ impl Collector {
 }
 
 /// Pods leave to the activator what came through it.
-fn value_of(reporter: Reporter, load: &Load) -> Value {
+fn value_of(reporter: Reporter, load: &Load) -> SecondSums {
     let (proxied_concurrency, proxied_rate) = match reporter {
         Reporter::Pod(_) => (load.proxied_concurrency.value(), load.proxied_request_rate.value()),
         Reporter::Activator(_) => (0.0, 0.0),
     };
-    Value {
+    SecondSums {
         concurrency: (load.concurrency.value() - proxied_concurrency).clamp(0.0, LARGEST_VALUE),
         rate: (load.request_rate.value() - proxied_rate).clamp(0.0, LARGEST_VALUE),
     }
@@ -249,7 +261,7 @@ fn value_of(reporter: Reporter, load: &Load) -> Value {
 
 /// How to read a window.
 #[derive(Clone, Copy)]
-struct Reading {
+struct WindowReading {
     aggregation: Aggregation,
     /// What is silent up to here is silence even if somebody is late.
     under_way: Second,
@@ -257,7 +269,7 @@ struct Reading {
     settled: Second,
 }
 
-impl Reading {
+impl WindowReading {
     fn of(self, window: View<'_>) -> f64 {
         if window.newest().is_none_or(|newest| newest <= self.settled) {
             // Nothing is missing: everyone heard was silent since the newest write.

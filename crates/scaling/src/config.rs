@@ -1,21 +1,23 @@
 //! What an operator wrote, and what it means for one revision.
 //!
-//! Two layers are read, each from a map of strings: the ConfigMap `config-autoscaler` ([`ClusterConfig`]) and a revision's annotations
-//! ([`RevisionSettings`]). Both report every problem at once. [`RevisionSettings::resolve`] joins them into a [`ScalingSpec`],
-//! after which nobody looks at a string again.
+//! Two layers are read, each from a map of strings: the ConfigMap `config-autoscaler` ([`ClusterConfig`]) and
+//! a revision's annotations ([`RevisionSettings`]). Both report every problem at once.
+//! [`RevisionSettings::resolve`] joins them into a [`ScalingSpec`], after which nobody looks at a string
+//! again.
 //!
-//! Keys, syntax and defaults are Knative's. Stricter than Knative on purpose: NaN and infinities, values out of range and keys that nobody
-//! reads are refused in both layers, by the same limits, because a setting that silently does nothing is found at night.
+//! Keys, syntax and defaults are Knative's. Stricter than Knative on purpose: NaN and infinities, values out
+//! of range and keys that nobody reads are refused in both layers, by the same limits, because a setting that
+//! silently does nothing is found at night.
 
 mod class;
 mod cluster;
 mod keys;
 mod limits;
 mod numbers;
-mod problem;
+mod queue_proxy;
 mod reader;
 mod resolve;
-mod revision;
+mod revision_settings;
 mod spec;
 mod suggestion;
 
@@ -27,7 +29,10 @@ pub use cluster::ClusterConfig;
 pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
-pub use problem::{Checked, Problem};
+pub use limits::DRAIN_LIMIT_MAX;
+pub use queue_proxy::{QueueProxyResources, ResourceAmount};
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
-pub use revision::{RevisionSettings, misplaced_annotations, progress_deadline};
+pub use revision_settings::{
+    RevisionSettings, ignored_user_agents, misplaced_annotations, progress_deadline,
+};
 pub use spec::{Aggregation, Metric, ScalingSpec};

@@ -1,9 +1,10 @@
 //! One revision: observe, then decide.
 //!
-//! [`Decider::decide`] takes every step of an evaluation in Knative's order: need, rate limits, activation scale, panic, delay, excess
-//! burst capacity. Around it stand two rules of our own. *Missing data*: with silent reporters the steps are taken twice, once as if there were
-//! nothing where it is silent and once with the most that may well be there ([`Averages`]), and the count moves only as far as both agree.
-//! *Surge*: an evaluation between ticks, because of what is queued right now, may only raise the count.
+//! [`Decider::decide`] takes every step of an evaluation in Knative's order: need, rate limits, activation
+//! scale, panic, delay, excess burst capacity. Around it stand two rules of our own. *Missing data*: with
+//! silent reporters the steps are taken twice, once as if there were nothing where it is silent and once with
+//! the most that may well be there ([`Averages`]), and the count moves only as far as both agree. *Surge*: an
+//! evaluation between ticks, because of what is queued right now, may only raise the count.
 //!
 //! Bounds (`min-scale` and its like) and the way to zero come afterwards, in the multiscaler.
 
@@ -15,7 +16,7 @@ use self::steps::{Demand, Evaluation};
 use crate::burst::excess_burst_capacity;
 use crate::collector::Averages;
 use crate::config::ScalingSpec;
-use crate::decision::{Inputs, Mode, Need, Reason, Silent, Stage};
+use crate::decision::{Inputs, Mode, NeedText, Reason, SilentPods, Stage};
 use crate::panic::PanicState;
 use crate::reasons::ReasonList;
 use crate::surge;
@@ -39,11 +40,13 @@ pub struct Decider {
 pub struct Observation {
     /// Pods that pass their probes.
     pub ready: PodCount,
-    /// The count that the platform was last asked for: where it stays when silence leaves both directions open.
+    /// The count that the platform was last asked for: where it stays when silence leaves both directions
+    /// open.
     pub wanted: PodCount,
     /// What the windows say.
     pub averages: Averages,
-    /// [`crate::Collector::present_total`] in an evaluation between ticks, which may only raise the count; `None` at a tick.
+    /// [`crate::Collector::present_total`] in an evaluation between ticks, which may only raise the count;
+    /// `None` at a tick.
     pub present_count: Option<f64>,
 }
 
@@ -70,16 +73,16 @@ impl Verdict {
 }
 
 impl Decider {
-    /// Begins with the count that the platform was asked for. More than one pod is held for a stable window, as in panic, and for the
-    /// scale-down delay: a restart may delay a scale-down, it never causes one.
+    /// Begins with the count that the platform was asked for. More than one pod is held for a stable window,
+    /// as in panic, and for the scale-down delay: a restart may delay a scale-down, it never causes one.
     pub fn new(spec: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
         let mut decider = Self { panic: PanicState::starting(count, now), peaks: None, desired: count };
         decider.update(spec, now);
         decider
     }
 
-    /// Follows changed settings: a changed delay keeps the peaks it still covers, a new one begins with the present answer. Everything
-    /// else is read at each evaluation.
+    /// Follows changed settings: a changed delay keeps the peaks it still covers, a new one begins with the
+    /// present answer. Everything else is read at each evaluation.
     pub fn update(&mut self, spec: &ScalingSpec, now: Timestamp) {
         let fresh = RecentMaximum::new(spec.scale_down_delay);
         match (&mut self.peaks, fresh) {
@@ -104,13 +107,17 @@ impl Decider {
         let peaks = self.peaks.as_mut().filter(|_| spec.reachable);
         if let Some(peaks) = &peaks {
             let peak = peaks.with(undelayed, now);
-            let text = Need::RecentPeak { count: peak, delay: spec.scale_down_delay };
+            let text = NeedText::RecentPeak { count: peak, delay: spec.scale_down_delay };
             reasons.step(Stage::ScaleDownDelay, Some(peak), text);
         }
+        // A look between ticks that would lower leaves no trace, neither in panic mode nor among the peaks:
+        // the next tick decides as if it had not been.
         if observation.present_count.is_some() && reasons.number() < Some(self.desired) {
-            reasons.step(Stage::Surge, Some(self.desired), Need::BetweenTicks { count: self.desired });
+            reasons.step(Stage::Surge, Some(self.desired), NeedText::BetweenTicks { count: self.desired });
         } else {
             self.panic = panic;
+            // As it was before the delay: a peak that is held, and recorded again for that, would never be
+            // forgotten.
             if let Some(peaks) = peaks {
                 peaks.record(undelayed, now);
             }
@@ -129,22 +136,26 @@ impl Decider {
         }
     }
 
-    /// The steps up to the delay, once, or with silent reporters twice: the count moves only as far as both answers agree.
+    /// The steps up to the delay, once, or with silent reporters twice: the count moves only as far as both
+    /// answers agree.
     fn weigh(&self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Evaluation {
         let Observation { ready, wanted, averages, .. } = *observation;
         let surge = observation.present_count.map(|present| surge::need(spec, present, ready));
         let demand = Demand { ready, stable: averages.stable, panic: averages.panic, surge };
         let low = steps::evaluate(spec, demand, self.panic, now);
+        // If what was measured alone asks for more than there is, more load could only confirm it.
         if !averages.is_open() || low.wants() > wanted {
             return low;
         }
         let at_most = Demand { stable: averages.stable_at_most, panic: averages.panic_at_most, ..demand };
         let high = steps::evaluate(spec, at_most, self.panic, now);
+        // Even if all that is silent is busy, fewer are enough; or silence makes no difference.
         if high.wants() < wanted || high.wants() == low.wants() {
             return high;
         }
         let (least, most) = (low.wants(), high.wants());
-        // What was measured is a lower bound of the load, so its alarm is real; that it is calm has to hold for both.
+        // What was measured is a lower bound of the load, so its alarm is real; that it is calm has to hold
+        // for both.
         let panic = if low.panic.is_panicking() {
             low.panic
         } else if high.panic.is_panicking() {
@@ -153,8 +164,8 @@ impl Decider {
             high.panic
         };
         let mut reasons = low.reasons;
-        let unheard = Silent { pods: averages.unheard, activators: averages.unheard_activators };
-        let text = Need::Unheard { count: wanted, unheard, least, most };
+        let unheard = SilentPods { pods: averages.unheard, activators: averages.unheard_activators };
+        let text = NeedText::Unheard { count: wanted, unheard, least, most };
         reasons.step(Stage::MissingData, Some(wanted), text);
         Evaluation { panic, reasons }
     }

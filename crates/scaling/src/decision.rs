@@ -6,7 +6,7 @@ use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
-pub(crate) use sentence::{Bound, Need, Silent, State, Zero};
+pub(crate) use sentence::{BoundText, NeedText, SilentPods, StandingText, Zero};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +22,8 @@ pub struct Decision {
     pub reasons: Vec<Reason>,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// What the decider wants before bounds and scale-to-zero rules (Knative: the decider's desired scale); `None` if it never decided.
+    /// What the decider wants before bounds and scale-to-zero rules (Knative: the decider's desired scale);
+    /// `None` if it never decided.
     pub desired: Option<PodCount>,
     /// What the platform is asked for; `None` leaves it alone.
     pub wanted: Option<PodCount>,
@@ -34,6 +35,25 @@ pub struct Decision {
     pub activators: PodCount,
     /// Why the count is not zero, in one sentence; `None` when it is.
     pub why_not_zero: Option<Sentence>,
+}
+
+impl Decision {
+    /// Nothing is known and nothing is wanted, for no reason.
+    pub fn empty(trigger: Trigger, at: Timestamp) -> Self {
+        Self {
+            at,
+            trigger,
+            inputs: None,
+            reasons: Vec::new(),
+            mode: Mode::Stable,
+            desired: None,
+            wanted: None,
+            excess_burst_capacity: ExcessBurstCapacity::ZERO,
+            routing: Routing::Direct,
+            activators: PodCount::ZERO,
+            why_not_zero: None,
+        }
+    }
 }
 
 /// What an evaluation looked at.

@@ -1,12 +1,15 @@
 //! The Kubernetes HPA algorithm: how many pods do metrics ask for, and how fast may the count follow?
 //!
-//! [`evaluate`] is one pass of Kubernetes' horizontal pod autoscaler, as of 1.37, to the last replica: which branch applies, what each
-//! metric proposes (`measure`), what earlier recommendations make of it (`stabilize`), how far one change may go (`limits`).
-//! *Current* is the count that was last asked for, *present* the pods that there are; *raw* is what the metrics ask for, before windows and
-//! limits. With `behavior` in the spec, windows have an envelope and policies look back on changes that were carried out; without it, an older
-//! rule applies that remembers less. The two are not the same even with default values, in Kubernetes neither.
+//! [`evaluate`] is one pass of Kubernetes' horizontal pod autoscaler, as of 1.37, to the last replica: which
+//! branch applies, what each metric proposes (`measure`), what earlier recommendations make of it
+//! (`stabilize`), how far one change may go (`limits`). *Current* is the count that was last asked for,
+//! *present* the pods that there are; *raw* is what the metrics ask for, before windows and limits. With
+//! `behavior` in the spec, windows have an envelope and policies look back on changes that were carried out;
+//! without it, an older rule applies that remembers less. The two are not the same even with default values,
+//! in Kubernetes neither.
 //!
-//! Left out on purpose: who measures, who reads and writes the count, and when. Whoever writes it says so ([`HpaState::note_rescale`]).
+//! Left out on purpose: who measures, who reads and writes the count, and when. Whoever writes it says so
+//! ([`HpaState::note_rescale`]).
 
 mod answers;
 mod conditions;
@@ -66,8 +69,8 @@ pub use self::state::{HpaState, HpaWarning, MetricStatus, Rescale, RescaleMemory
 pub use self::writing::{spec_of, yaml_of};
 
 use self::limits::{LimitedCount, Limiter};
-use self::measure::Measured;
-use self::sentence::Unmeasured;
+use self::measure::MetricDemand;
+use self::sentence::UnmeasuredText;
 use self::stabilize::Windows;
 use crate::decision::Stage;
 
@@ -150,7 +153,8 @@ pub struct HpaOutcome {
     pub cause: RescaleCause,
 }
 
-/// What makes a pass come to its answer. A rise that follows an older recommendation still says [`RescaleCause::BelowTarget`], as in Kubernetes.
+/// What makes a pass come to its answer. A rise that follows an older recommendation still says
+/// [`RescaleCause::BelowTarget`], as in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RescaleCause {
     /// The target is at zero, and not by us.
@@ -180,7 +184,7 @@ pub fn evaluate(
     let current = observation.scale.replicas;
     if current == PodCount::ZERO && !may_wake(spec, state) {
         conditions::set(&mut state.conditions.scaling_active, ConditionReason::ScalingDisabled, now);
-        return state.settle_unmeasured(PodCount::ZERO, RescaleCause::Paused, Unmeasured::Paused);
+        return state.settle_unmeasured(PodCount::ZERO, RescaleCause::Paused, UnmeasuredText::Paused);
     }
     if let Some(outcome) = correct_bounds(spec, current, state) {
         return outcome;
@@ -196,7 +200,7 @@ pub fn evaluate(
     let mut desired = limited.count;
     if current == PodCount::ZERO && state.owns_zero() && desired < spec.min {
         desired = spec.min;
-        let text = HpaSentence::Unmeasured(Unmeasured::RaisedFromZero { min: spec.min });
+        let text = HpaSentence::Unmeasured(UnmeasuredText::RaisedFromZero { min: spec.min });
         state.steps.lead_to(desired, Stage::MinScale, text);
     }
     state.desired = Some(desired);
@@ -214,27 +218,33 @@ fn begin(scale: Scale, state: &mut HpaState, now: Timestamp) {
     state.history.seed(scale.replicas, now);
 }
 
-/// Zero pods that somebody else asked for mean that the target is paused; our own zero ends when there is something to measure without
-/// pods, or when the minimum was raised.
+/// Zero pods that somebody else asked for mean that the target is paused; our own zero ends when there is
+/// something to measure without pods, or when the minimum was raised.
 fn may_wake(spec: &HpaSpec, state: &HpaState) -> bool {
     state.owns_zero() && (spec.has_object_or_external() || spec.min > PodCount::ZERO)
 }
 
-/// A count outside of the bounds is corrected before anything is measured: no window and no policy, not even `Disabled`, holds it.
+/// A count outside of the bounds is corrected before anything is measured: no window and no policy, not even
+/// `Disabled`, holds it.
 fn correct_bounds(spec: &HpaSpec, current: PodCount, state: &mut HpaState) -> Option<HpaOutcome> {
     if current > spec.max {
-        let text = Unmeasured::AboveMaximum { max: spec.max };
+        let text = UnmeasuredText::AboveMaximum { max: spec.max };
         return Some(state.settle_unmeasured(spec.max, RescaleCause::AboveMaximum, text));
     }
     if current > PodCount::ZERO && current < spec.min {
-        let text = Unmeasured::BelowMinimum { min: spec.min };
+        let text = UnmeasuredText::BelowMinimum { min: spec.min };
         return Some(state.settle_unmeasured(spec.min, RescaleCause::BelowMinimum, text));
     }
     None
 }
 
 impl HpaState {
-    fn settle_unmeasured(&mut self, desired: PodCount, cause: RescaleCause, text: Unmeasured) -> HpaOutcome {
+    fn settle_unmeasured(
+        &mut self,
+        desired: PodCount,
+        cause: RescaleCause,
+        text: UnmeasuredText,
+    ) -> HpaOutcome {
         let stage = match cause {
             RescaleCause::AboveMaximum => Stage::MaxScale,
             RescaleCause::BelowMinimum => Stage::MinScale,
@@ -255,15 +265,15 @@ fn check_selection(scale: Scale, state: &mut HpaState, now: Timestamp) -> Option
     let (warning, reason, text) = match scale.selection {
         Selection::Unique => return None,
         Selection::Absent => {
-            (HpaWarning::SelectorRequired, ConditionReason::InvalidSelector, Unmeasured::NoSelector)
+            (HpaWarning::SelectorRequired, ConditionReason::InvalidSelector, UnmeasuredText::NoSelector)
         }
         Selection::Unreadable => {
             let reason = ConditionReason::InvalidSelector;
-            (HpaWarning::Condition(reason), reason, Unmeasured::NoSelector)
+            (HpaWarning::Condition(reason), reason, UnmeasuredText::NoSelector)
         }
         Selection::Ambiguous => {
             let reason = ConditionReason::AmbiguousSelector;
-            (HpaWarning::Condition(reason), reason, Unmeasured::SharedPods)
+            (HpaWarning::Condition(reason), reason, UnmeasuredText::SharedPods)
         }
     };
     state.warnings.push(warning);
@@ -280,7 +290,7 @@ fn abandon(current: PodCount, state: &mut HpaState) -> HpaOutcome {
 
 /// Says what failed, and what is recommended; `None` if the pass ends here.
 fn report(
-    measured: &Measured,
+    measured: &MetricDemand,
     spec: &HpaSpec,
     current: PodCount,
     state: &mut HpaState,
@@ -344,7 +354,7 @@ fn normalize(
     (stabilized, bounded)
 }
 
-fn cause(measured: &Measured, raw: PodCount, current: PodCount) -> RescaleCause {
+fn cause(measured: &MetricDemand, raw: PodCount, current: PodCount) -> RescaleCause {
     match (raw.cmp(&current), measured.leader) {
         (std::cmp::Ordering::Greater, Some(leader)) => RescaleCause::AboveTarget(leader),
         (std::cmp::Ordering::Less, _) => RescaleCause::BelowTarget,

@@ -1,7 +1,8 @@
 //! How many pods does a revision need, and why?
 //!
-//! A question about numbers and time. [`Multiscaler`] takes facts in ([`Event`]) and gives orders out ([`Command`]); it opens no
-//! socket, reads no clock and draws no random number, so the autoscaler, the simulator and the tests all drive the same value.
+//! A question about numbers and time. [`Multiscaler`] takes facts in ([`Event`]) and gives orders out
+//! ([`Command`]); it opens no socket, reads no clock and draws no random number, so the autoscaler, the
+//! simulator and the tests all drive the same value.
 
 mod bounds;
 mod burst;
@@ -20,10 +21,11 @@ mod vectors;
 mod window;
 
 pub use collector::{Averages, Collector};
-pub use config::{Aggregation, Checked, ClusterConfig, Metric, Problem, RevisionSettings, ScalingSpec};
+pub use config::{Aggregation, ClusterConfig, Metric, RevisionSettings, ScalingSpec};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use multiscaler::{
     Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ScaleEnding,
     ShadowDifference, ShadowStatus,
 };
+pub use vocabulary::{CheckedValue, Problem};

@@ -1,11 +1,13 @@
 //! Every revision that this replica owns: events in, commands out.
 //!
-//! Each revision has its own state ([`revision`]): what its reporters measured, its pods, the decider's memory, where it stands
-//! between zero and one. An event touches one revision, or all of them where an activator reports for all. A revision is evaluated
-//! every two seconds from its creation, and at once when demand grows; every other fact only runs the last answer through the bounds
-//! and the scale-to-zero rules again (Knative: a reconcile), so that nothing waits for the next tick.
+//! Each revision has its own state ([`revision`]): what its reporters measured, its pods, the decider's
+//! memory, where it stands between zero and one. An event touches one revision, or all of them where an
+//! activator reports for all. A revision is evaluated every two seconds from its creation, and at once when
+//! demand grows; every other fact only runs the last answer through the bounds and the scale-to-zero rules
+//! again (Knative: a reconcile), so that nothing waits for the next tick.
 //!
-//! Left out on purpose: who owns which revision, names, links and everything else that needs more than numbers and time.
+//! Left out on purpose: who owns which revision, names, links and everything else that needs more than
+//! numbers and time.
 
 mod algorithm;
 mod beginning;
@@ -15,8 +17,8 @@ mod hpa;
 mod journal;
 mod outcome;
 mod pods;
-mod revision;
 mod routing;
+mod scaled_revision;
 mod schedule;
 mod shadow;
 
@@ -29,8 +31,8 @@ use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routi
 pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin, ScaleEnding};
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
-use self::beginning::Beginning;
-use self::revision::Revision;
+use self::beginning::RevisionBeginning;
+use self::scaled_revision::ScaledRevision;
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
 
@@ -77,7 +79,7 @@ pub struct RevisionStatus {
 /// Every revision that this replica owns.
 #[derive(Debug, Default)]
 pub struct Multiscaler {
-    revisions: BTreeMap<RevisionId, Revision>,
+    revisions: BTreeMap<RevisionId, ScaledRevision>,
     /// Whose each pod is.
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
@@ -111,7 +113,7 @@ impl Multiscaler {
                     self.with(revision, |revision, commands| revision.changed(spec, wanted, now, commands));
                 } else {
                     self.revision_appeared(
-                        Revision::new(revision, spec, Beginning { wanted, origin, now }),
+                        ScaledRevision::new(revision, spec, RevisionBeginning { wanted, origin, now }),
                         now,
                     );
                 }
@@ -167,6 +169,7 @@ impl Multiscaler {
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(id) = self.schedule.due(now) {
             let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
+            // Whatever is due moves on by the look, so the same revision does not come first again and again.
             revision.advance(now, &mut self.commands);
             self.schedule.plan(id, revision.deadline());
         }
@@ -193,14 +196,14 @@ impl Multiscaler {
         self.revisions.get(&revision)?.metrics_beside_targets()
     }
 
-    /// The decisions of a revision that changed something, and after them the latest one; oldest first, at most
-    /// [`Self::DECISIONS_KEPT`].
+    /// The decisions of a revision that changed something, and after them the latest one; oldest first, at
+    /// most [`Self::DECISIONS_KEPT`].
     pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Decision> {
-        self.revisions.get(&revision).into_iter().flat_map(Revision::decisions)
+        self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
     }
 
     /// Lets one revision do something, and moves its deadline if that changed.
-    fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut Revision, &mut VecDeque<Command>)) {
+    fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut ScaledRevision, &mut VecDeque<Command>)) {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
             act(revision, &mut self.commands);
@@ -211,13 +214,14 @@ impl Multiscaler {
         }
     }
 
-    fn with_owner(&mut self, pod: PodId, act: impl FnOnce(&mut Revision, &mut VecDeque<Command>)) {
+    fn with_owner(&mut self, pod: PodId, act: impl FnOnce(&mut ScaledRevision, &mut VecDeque<Command>)) {
         if let Some(&owner) = self.owners.get(&pod) {
             self.with(owner, act);
         }
     }
 
-    fn revision_appeared(&mut self, mut revision: Revision, now: Timestamp) {
+    fn revision_appeared(&mut self, mut revision: ScaledRevision, now: Timestamp) {
+        // Activators said hello when their links came up, before this revision was there to hear it.
         for (&activator, clock) in &self.activators {
             if let Some(clock) = clock {
                 let reporter = Reporter::Activator(activator);
@@ -254,8 +258,9 @@ impl Multiscaler {
         history: &[(RevisionId, Sample)],
     ) {
         let now = clock.at;
-        let start =
-            |revision: &mut Revision| revision.reporter_started(reporter, clock.boot, clock.second, now);
+        let start = |revision: &mut ScaledRevision| {
+            revision.reporter_started(reporter, clock.boot, clock.second, now);
+        };
         match reporter {
             Reporter::Activator(activator) => {
                 self.activators.insert(activator, Some(clock));
@@ -263,6 +268,8 @@ impl Multiscaler {
             }
             Reporter::Pod(pod) => self.with_owner(pod, |revision, _| start(revision)),
         }
+        // Past seconds are no demand: nothing is decided by them before the next evaluation, and no deadline
+        // moves.
         for &(id, sample) in history {
             if let Some(revision) = self.revisions.get_mut(&id) {
                 revision.history(reporter, sample, now);
@@ -286,6 +293,8 @@ impl Multiscaler {
     fn link_lost(&mut self, reporter: Reporter, now: Timestamp) {
         match reporter {
             Reporter::Activator(activator) => {
+                // A revision that appears before the next hello must not be anchored by seconds of a life
+                // that may be over.
                 if let Some(clock) = self.activators.get_mut(&activator) {
                     *clock = None;
                 }

@@ -1,5 +1,5 @@
-//! Panic mode: when the short window says that far more pods are needed than are ready, the count rises at once and does not fall
-//! until a whole stable window has passed without another such moment.
+//! Panic mode: when the short window says that far more pods are needed than are ready, the count rises at
+//! once and does not fall until a whole stable window has passed without another such moment.
 
 use std::time::Duration;
 
@@ -19,15 +19,17 @@ pub(crate) struct PanicState {
 /// Why there is panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any moment above the average adds pods; but
-    /// nothing has happened, and a restart must not change the count at a steady load. So this one only holds.
+    /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any
+    /// moment above the average adds pods; but nothing has happened, and a restart must not change the count
+    /// at a steady load. So this one only holds.
     Found,
     /// Far more pods were needed than were ready.
     Alarm,
 }
 
 impl PanicState {
-    /// A fresh decider with more than one pod starts in panic, so that a restart cannot shrink a running revision for one stable window.
+    /// A fresh decider with more than one pod starts in panic, so that a restart cannot shrink a running
+    /// revision for one stable window.
     pub(crate) fn starting(count: PodCount, now: Timestamp) -> Self {
         let mode = if count > PodCount::ONE { Mode::Panic { since: now } } else { Mode::Stable };
         Self { mode, most: count, cause: Cause::Found }
@@ -46,14 +48,15 @@ impl PanicState {
         self.is_panicking() && self.cause == Cause::Found
     }
 
-    /// The pods that a need is compared with. Those that were found count until they can have been heard of: right after a start nobody is known to
-    /// be ready.
+    /// The pods that a need is compared with. Those that were found count until they can have been heard of:
+    /// right after a start nobody is known to be ready.
     pub(crate) fn providing(self, ready: PodCount) -> PodCount {
         if self.only_holds() { ready.max(self.most) } else { ready }
     }
 
     /// Enters or extends panic.
     pub(crate) fn alarm(&mut self, now: Timestamp) {
+        // What is held stays: an alarm while the count found at the start is held must not let go of that.
         self.mode = Mode::Panic { since: now };
         self.cause = Cause::Alarm;
     }
@@ -67,7 +70,8 @@ impl PanicState {
         }
     }
 
-    /// While panicking the count only grows: the larger of `count` and what was held, which is held from now on.
+    /// While panicking the count only grows: the larger of `count` and what was held, which is held from now
+    /// on.
     pub(crate) fn hold(&mut self, count: PodCount) -> PodCount {
         self.most = self.most.max(count);
         self.most

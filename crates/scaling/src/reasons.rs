@@ -5,8 +5,8 @@ use vocabulary::PodCount;
 
 use crate::decision::{Reason, Sentence, Stage};
 
-/// Reasons in order. Six cover what lasts (a peak that is held through rate limits and panic, say), so that a look which finds nothing new allocates
-/// nothing; more are possible at a moment.
+/// Reasons in order. Six cover what lasts (a peak that is held through rate limits and panic, say), so that a
+/// look which finds nothing new allocates nothing; more are possible at a moment.
 pub(crate) type ReasonList = SmallVec<[Reason; 6]>;
 
 /// A number on its way through the stages of an evaluation. A stage that leaves it as it is leaves no trace.

@@ -1,12 +1,13 @@
 //! When does the last pod go, and who serves meanwhile?
 //!
-//! The decider says how many pods the load needs; here its answer meets the bounds and the rules around zero. A revision is
-//! *active*, *activating* or *inactive* ([`Activity`]). Zero is reached in two steps: first the revision becomes inactive, which puts
-//! the activators into its path; then, once they are known to answer for it and the grace period and the retention have passed,
-//! the last pod is ended. So no request ever meets a revision whose pod is gone and whose activator does not know it yet.
+//! The decider says how many pods the load needs; here its answer meets the bounds and the rules around zero.
+//! A revision is *active*, *activating* or *inactive* ([`RevisionActivity`]). Zero is reached in two steps:
+//! first the revision becomes inactive, which puts the activators into its path; then, once they are known to
+//! answer for it and the grace period and the retention have passed, the last pod is ended. So no request
+//! ever meets a revision whose pod is gone and whose activator does not know it yet.
 //!
-//! Everything is a function of the [`Situation`]: nothing here remembers anything. Knative asks to be called again after some time;
-//! so does [`Plan::recheck`], which the multiscaler turns into a deadline.
+//! Everything is a function of the [`Situation`]: nothing here remembers anything. Knative asks to be called
+//! again after some time; so does [`Plan::recheck`], which the multiscaler turns into a deadline.
 
 mod activity;
 
@@ -15,15 +16,16 @@ use std::time::Duration;
 use smallvec::smallvec;
 use vocabulary::PodCount;
 
-pub(crate) use activity::{Activity, InactiveBecause};
+pub(crate) use activity::{InactiveBecause, RevisionActivity};
 
 use crate::bounds::{Initialization, ReplicaBounds};
 use crate::config::ScalingSpec;
-use crate::decision::{Bound, Reason, Sentence, Stage, Zero};
+use crate::decision::{BoundText, Reason, Sentence, Stage, Zero};
 use crate::reasons::{ReasonList, Reasons};
 
-/// How long after a revision became inactive to look again when the activators were in its path already (Knative waits this
-/// long for its own status to be written; our next look comes sooner, when the activity changes).
+/// How long after a revision became inactive to look again when the activators were in its path already
+/// (Knative waits this long for its own status to be written; our next look comes sooner, when the activity
+/// changes).
 const RECHECK_WHEN_PROXIED: Duration = Duration::from_secs(3);
 
 /// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
@@ -34,7 +36,7 @@ pub(crate) struct Situation<'a> {
     /// The platform's replica count.
     pub(crate) present: PodCount,
     /// Where the revision stands.
-    pub(crate) activity: Activity,
+    pub(crate) activity: RevisionActivity,
     /// For how long it has stood there.
     pub(crate) activity_age: Duration,
     /// Whether it ever had as many ready pods as it should start with.
@@ -66,7 +68,7 @@ pub(crate) struct Plan {
     /// The steps that led here from the decider's answer.
     pub(crate) reasons: ReasonList,
     /// Why a pod stays although the decider asked for none.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<KeptPod>,
 }
 
 impl Plan {
@@ -78,7 +80,7 @@ impl Plan {
 
 /// Why a pod stays although the decider asked for none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPod {
     /// Which rule keeps it.
     pub(crate) rule: KeptBy,
     /// The rule in one sentence, with its numbers.
@@ -108,7 +110,8 @@ pub(crate) enum KeptBy {
     Grace,
 }
 
-/// How many ready pods make the revision serve: its initial scale until it was ready once, at least one pod afterwards.
+/// How many ready pods make the revision serve: its initial scale until it was ready once, at least one pod
+/// afterwards.
 pub(crate) fn needed_pods(spec: &ScalingSpec, initialization: Initialization) -> PodCount {
     let min_scale = if spec.reachable { spec.min_scale } else { PodCount::ZERO };
     min_scale.max(match initialization {
@@ -117,8 +120,11 @@ pub(crate) fn needed_pods(spec: &ScalingSpec, initialization: Initialization) ->
     })
 }
 
-/// Puts the decider's answer (`None`: it never decided) between the bounds and, if that is zero, through the rules around zero.
+/// Puts the decider's answer (`None`: it never decided) between the bounds and, if that is zero, through the
+/// rules around zero.
 pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
+    // Never decided, but starting: it goes on as if nothing were needed, so that the bounds hold and the
+    // start can time out.
     let Some(count) = desired.or_else(|| situation.activity.is_activating().then_some(PodCount::ZERO)) else {
         return Plan { want: None, apply: false, recheck: None, reasons: ReasonList::new(), kept: None };
     };
@@ -136,20 +142,21 @@ pub(crate) fn apply_scale(desired: Option<PodCount>, situation: &Situation<'_>) 
     if desired.is_none() { never_lower(plan, present) } else { plan }
 }
 
-/// Without any decision the lower bound may raise what is there but not lower it: a restart knows nothing yet. Nor is more ordered than the
-/// upper bound allows, though more was found. (A revision that never got ready in time still goes to zero.)
+/// Without any decision the lower bound may raise what is there but not lower it: a restart knows nothing
+/// yet. Nor is more ordered than the upper bound allows, though more was found. (A revision that never got
+/// ready in time still goes to zero.)
 fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
     if let Some(want) = plan.applied().filter(|&want| want > PodCount::ZERO && want < present) {
         plan.want = Some(present);
-        let text = Bound::Unknown { present }.into();
+        let text = BoundText::Unknown { present }.into();
         plan.reasons.push(Reason { stage: Stage::NoData, before: Some(want), after: Some(present), text });
     }
     plan
 }
 
-fn kept_by_bound(raise: &Reason) -> Kept {
+fn kept_by_bound(raise: &Reason) -> KeptPod {
     let rule = if raise.stage == Stage::InitialScale { KeptBy::InitialScale } else { KeptBy::MinScale };
-    Kept { rule, text: raise.text }
+    KeptPod { rule, text: raise.text }
 }
 
 /// The rules around zero, first match wins. `desired` is what the first reason starts from.
@@ -159,9 +166,9 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
         return step.keep_one(KeptBy::Disabled, |_| Zero::Disabled, None);
     }
     match situation.activity {
-        Activity::Activating { .. } => guard_activating(&step, situation),
-        Activity::Active { .. } => guard_active(&step, situation),
-        Activity::Inactive { .. } => guard_inactive(&step, situation),
+        RevisionActivity::Activating { .. } => guard_activating(&step, situation),
+        RevisionActivity::Active { .. } => guard_active(&step, situation),
+        RevisionActivity::Inactive { .. } => guard_inactive(&step, situation),
     }
 }
 
@@ -170,6 +177,7 @@ fn guard_activating(step: &Step, situation: &Situation<'_>) -> Plan {
     if situation.activity_age > timeout {
         return step.end(Stage::ActivationTimeout, Zero::GivenUp { timeout });
     }
+    // Knative's -1 and not zero: zero would make the revision inactive while it still starts.
     Plan { want: None, ..step.leave_alone(KeptBy::Activating, |_| Zero::Starting { timeout }, Some(timeout)) }
 }
 
@@ -180,9 +188,11 @@ fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
             Path::Direct => None,
             Path::Unacknowledged | Path::Acknowledged(_) => Some(RECHECK_WHEN_PROXIED),
         };
+        // The first of the two steps: this zero makes the revision inactive, and ends no pod yet.
         return step.leave_alone(KeptBy::Deactivating, |_| Zero::ActivatorsFirst, recheck);
     }
     let rest = window.saturating_sub(situation.activity_age);
+    // One pod, and not whatever is there: the load needs none, and to wait with one is enough.
     step.keep_one(KeptBy::Window, |to_go| Zero::RecentlyActive { window, to_go }, Some(rest))
 }
 
@@ -192,8 +202,10 @@ fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
     let retention = if spec.reachable { spec.pod_retention } else { Duration::ZERO };
     let inactive_for = situation.activity_age;
     let Path::Acknowledged(proxied_for) = situation.path else {
+        // No time to look again at: the acknowledgement is a fact that comes by itself, and brings the look.
         return step.leave_alone(KeptBy::Acknowledgement, |_| Zero::Unacknowledged, None);
     };
+    // After so long a rest, activators that answer only now may take over at once.
     if inactive_for >= grace.max(retention) {
         return step.end(Stage::ScaleToZero, Zero::NoTraffic { time: inactive_for });
     }
@@ -201,6 +213,8 @@ fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
         let rest = retention.saturating_sub(inactive_for);
         return step.leave_alone(KeptBy::Retention, |to_go| Zero::Retained { retention, to_go }, Some(rest));
     }
+    // Knative's short cut: activators that were in the path before the rest began have had their grace
+    // period.
     if proxied_for >= grace {
         return step.end(Stage::ScaleToZero, Zero::Answered { time: proxied_for });
     }
@@ -232,7 +246,7 @@ impl Step {
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, None, text(None));
-        let kept = Some(Kept { rule, text: text(recheck).into() });
+        let kept = Some(KeptPod { rule, text: text(recheck).into() });
         Plan { want: Some(PodCount::ZERO), apply: false, recheck, reasons, kept }
     }
 
@@ -244,7 +258,7 @@ impl Step {
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), text(None));
-        let kept = Some(Kept { rule, text: text(recheck).into() });
+        let kept = Some(KeptPod { rule, text: text(recheck).into() });
         Plan { want: Some(PodCount::ONE), apply: true, recheck, reasons, kept }
     }
 }

@@ -1,9 +1,11 @@
 //! Which of the reference's test vectors do not hold here, and why.
 //!
-//! ebb decides as Knative does, vector for vector (A–M and O name groups of vectors; each test names the ids it proves). This table lists every
-//! exception: replaced by a difference of ours, with the value expected instead; about Knative's own objects, which ebb does not have; or
-//! about parts that are not built yet. One row per id, in the order of the ids. Group N (buckets, subsets, what is sent) is `orchestration`'s, but N8, which is the
-//! `queue-proxy`'s, and N9–N12, which are `throttling`'s; group P (end to end) is of the suite `up`.
+//! ebb decides as Knative does, vector for vector (A–M and O name groups of vectors; each test names the ids
+//! it proves). This table lists every exception: replaced by a difference of ours, with the value expected
+//! instead; about Knative's own objects, which ebb does not have; or about parts that are not built yet. One
+//! row per id, in the order of the ids. Group N (buckets, subsets, what is sent) is `orchestration`'s, but
+//! N8, which is the `queue-proxy`'s, and N9–N12, which are `throttling`'s; group P (end to end) is of the
+//! suite `up`.
 
 /// A vector that does not hold here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! What was measured lately, second by second.
 //!
-//! A [`History`] is a ring of one sum per second and metric, with two windows on it, which can be read two ways: as a plain average or with recent
-//! seconds weighing more ([`crate::Aggregation`]). How they are read is the reader's choice, so a change of the metric or the algorithm keeps the
-//! history. [`RecentMaximum`] remembers the largest recent count for the scale-down delay.
+//! A [`WindowHistory`] is a ring of one sum per second and metric, with two windows on it, which can be read
+//! two ways: as a plain average or with recent seconds weighing more ([`crate::Aggregation`]). How they are
+//! read is the reader's choice, so a change of the metric or the algorithm keeps the history.
+//! [`RecentMaximum`] remembers the largest recent count for the scale-down delay.
 //!
-//! Seconds are signed: the history that a reporter brings may reach back before the origin of our own time axis.
+//! Seconds are signed: the history that a reporter brings may reach back before the origin of our own time
+//! axis.
 
 mod average;
 mod history;
@@ -12,9 +14,9 @@ mod maximum;
 mod ring;
 
 pub(crate) use average::View;
-pub(crate) use history::History;
+pub(crate) use history::WindowHistory;
 pub(crate) use maximum::RecentMaximum;
-pub(crate) use ring::Value;
+pub(crate) use ring::SecondSums;
 
 #[cfg(test)]
 mod tests;

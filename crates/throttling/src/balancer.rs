@@ -1,7 +1,8 @@
 //! Which pod takes the next request?
 //!
-//! As in Knative: with up to three slots per pod the first pod that has one (so few pods are kept warm and full), from four on each in turn, and without
-//! a limit the less loaded of two drawn at random. Unlike Knative's, an empty list is an answer (`None`), not a panic.
+//! As in Knative: with up to three slots per pod the first pod that has one (so few pods are kept warm and
+//! full), from four on each in turn, and without a limit the less loaded of two drawn at random. Unlike
+//! Knative's, an empty list is an answer (`None`), not a panic.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -57,7 +58,8 @@ impl Balancer {
         Self { cursor: 0, random: SmallRng::seed_from_u64(seed) }
     }
 
-    /// The index of the chosen one among `count` candidates that `candidate` describes; `None` if none has room.
+    /// The index of the chosen one among `count` candidates that `candidate` describes; `None` if none has
+    /// room.
     pub fn pick(
         &mut self,
         policy: Policy,
@@ -68,6 +70,7 @@ impl Balancer {
         match policy {
             Policy::FirstAvailable => (0..count).find(has_room),
             Policy::RoundRobin => {
+                // The list may have got shorter since the last turn; then it begins anew.
                 let start = if self.cursor < count { self.cursor } else { 0 };
                 let chosen = (start..count).chain(0..start).find(has_room)?;
                 self.cursor = chosen + 1;
@@ -77,9 +80,11 @@ impl Balancer {
         }
     }
 
-    /// With limits (in direct mode nobody passes any) a full pair is no answer while others have room, so the search goes on in order.
+    /// With limits (in direct mode nobody passes any) a full pair is no answer while others have room, so the
+    /// search goes on in order.
     fn better_of_two(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         let (first, second) = self.two_of(count)?;
+        // A pod that is left alone is described as holding more than any other, so it loses here too.
         let better = match (candidate(first), candidate(second)) {
             (a, b) if a.in_flight < b.in_flight => first,
             (a, b) if a.in_flight > b.in_flight => second,
@@ -95,6 +100,8 @@ impl Balancer {
             0 => None,
             1 => Some((0, 0)),
             2.. => {
+                // Drawing until two differ takes nobody knows how many draws; one of the others, counted
+                // without the first, is as fair.
                 let first = self.random.random_range(0..count);
                 let second = self.random.random_range(0..count - 1);
                 Some((first, if second >= first { second + 1 } else { second }))

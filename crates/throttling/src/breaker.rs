@@ -1,10 +1,12 @@
 //! May this request run now, must it wait, or is it refused?
 //!
-//! A concurrency limit with a bounded queue (not a circuit breaker). A slot that becomes free is handed to the oldest waiter in the same call,
-//! so a newcomer can never overtake: Knative's breaker wakes a waiter that then competes with newcomers, and unlucky ones starve.
+//! A concurrency limit with a bounded queue (not a circuit breaker). A slot that becomes free is handed to
+//! the oldest waiter in the same call, so a newcomer can never overtake: Knative's breaker wakes a waiter
+//! that then competes with newcomers, and unlucky ones starve.
 //!
-//! As in Knative the bound is on waiting plus running (depth plus the largest capacity): with all of the capacity in use, exactly `depth` requests can
-//! wait. Nothing here knows how a waiter is woken: whoever holds a [`Ticket`] that a call returned, runs.
+//! As in Knative the bound is on waiting plus running (depth plus the largest capacity): with all of the
+//! capacity in use, exactly `depth` requests can wait. Nothing here knows how a waiter is woken: whoever
+//! holds a [`Ticket`] that a call returned, runs.
 
 use std::collections::BTreeSet;
 
@@ -57,6 +59,7 @@ pub struct Breaker {
     capacity_max: u32,
     total_max: usize,
     in_flight: u32,
+    // A set and no queue: who gives up may stand anywhere in the line.
     waiting: BTreeSet<Ticket>,
     next_ticket: Ticket,
 }
@@ -83,10 +86,13 @@ impl Breaker {
 
     /// A request came. Only an empty queue lets it run at once, which a free slot implies.
     pub fn arrive(&mut self) -> Arrival {
+        // Nobody is overtaken here: `release` has handed each free slot on, and so has whoever called
+        // `resize`.
         if self.in_flight < self.capacity {
             self.in_flight += 1;
             return Arrival::Admitted;
         }
+        // Both together are bounded: while the capacity is below the largest, more than `depth` may wait.
         if self.held() >= self.total_max {
             return Arrival::Refused;
         }
@@ -95,7 +101,8 @@ impl Breaker {
         Arrival::Queued(ticket)
     }
 
-    /// A request came that must not wait (`ebb-no-queue`): whether it runs now. End with [`Breaker::release`].
+    /// A request came that must not wait (`ebb-no-queue`): whether it runs now. End with
+    /// [`Breaker::release`].
     pub fn try_admit(&mut self) -> bool {
         let is_free = self.in_flight < self.capacity;
         self.in_flight += u32::from(is_free);
@@ -109,19 +116,21 @@ impl Breaker {
         self.next_admitted()
     }
 
-    /// A waiter gave up. `false` if it did not wait any more: it was handed a slot in the meantime, and must [`Breaker::release`] that.
+    /// A waiter gave up. `false` if it did not wait any more: it was handed a slot in the meantime, and must
+    /// [`Breaker::release`] that.
     pub fn abandon(&mut self, ticket: Ticket) -> bool {
         self.waiting.remove(&ticket)
     }
 
-    /// Changes how many may run at once (no more than the largest that the breaker was built for). What runs goes on; call
-    /// [`Breaker::next_admitted`] until it returns `None`.
+    /// Changes how many may run at once (no more than the largest that the breaker was built for). What runs
+    /// goes on; call [`Breaker::next_admitted`] until it returns `None`.
     pub fn resize(&mut self, capacity: u32) {
         self.capacity = capacity.min(self.capacity_max);
     }
 
     /// Hands a free slot to the oldest waiter, if there are both.
     pub fn next_admitted(&mut self) -> Option<Ticket> {
+        // After a resize to less, more may run than the capacity: what ends then frees nothing.
         if self.in_flight >= self.capacity {
             return None;
         }

@@ -1,8 +1,9 @@
 //! Which request may run where, and when.
 //!
-//! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])? Which pod takes it, and who
-//! is next ([`Throttler`], with a [`Balancer`])? How much ran, second by second ([`LoadMeter`])? The edge hands in
-//! events with the time they happened at and acts on the answers; a waiting request is a [`Ticket`] here and a future there.
+//! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])?
+//! Which pod takes it, and who is next ([`Throttler`], with a [`Balancer`])? How much ran, second by second
+//! ([`LoadMeter`])? The edge hands in events with the time they happened at and acts on the answers; a
+//! waiting request is a [`Ticket`] here and a future there.
 
 mod balancer;
 mod breaker;
@@ -13,10 +14,11 @@ mod vectors;
 
 pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
-pub use load_meter::{EndedSeconds, LoadMeter, Origin, Present, ReporterSeconds};
+pub use load_meter::{EndedSeconds, LoadMeter, Origin, PresentLoad, ReporterSeconds};
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
 
-/// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the smallest is the oldest.
+/// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the
+/// smallest is the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 

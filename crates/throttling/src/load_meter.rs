@@ -1,10 +1,11 @@
 //! How much ran, second by second?
 //!
-//! Concurrency is integrated over time: two requests of half a second each are one on average, whether they overlap or not. Requests count from
-//! arrival, so what waits for a slot is load too.
+//! Concurrency is integrated over time: two requests of half a second each are one on average, whether they
+//! overlap or not. Requests count from arrival, so what waits for a slot is load too.
 //!
-//! Knative's activator sends a message at the first request of an idle revision and subtracts it from the next report; if the message is lost, a
-//! waiting request is invisible. Here a second's value replaces whatever was said early, so nothing is ever subtracted.
+//! Knative's activator sends a message at the first request of an idle revision and subtracts it from the
+//! next report; if the message is lost, a waiting request is invisible. Here a second's value replaces
+//! whatever was said early, so nothing is ever subtracted.
 
 mod seconds;
 
@@ -25,7 +26,7 @@ pub enum Origin {
 
 /// What is held at this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Present {
+pub struct PresentLoad {
     /// All requests, waiting ones included.
     pub in_flight: u32,
     /// Those of them that came through an activator.
@@ -35,7 +36,7 @@ pub struct Present {
 /// Turns arrivals and ends into one [`Load`] per second.
 #[derive(Clone, Debug)]
 pub struct LoadMeter {
-    present: Present,
+    present: PresentLoad,
     last: Timestamp,
     elapsed: Duration,
     /// Request-seconds since the last report.
@@ -49,7 +50,7 @@ impl LoadMeter {
     /// A meter that starts to count at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self {
-            present: Present::default(),
+            present: PresentLoad::default(),
             last: now,
             elapsed: Duration::ZERO,
             held: 0.0,
@@ -59,7 +60,8 @@ impl LoadMeter {
         }
     }
 
-    /// A request arrived. A time before the last known one counts as that one: clocks of several threads need not agree to the nanosecond.
+    /// A request arrived. A time before the last known one counts as that one: clocks of several threads need
+    /// not agree to the nanosecond.
     pub fn arrived(&mut self, origin: Origin, now: Timestamp) {
         self.advance(now);
         self.present.in_flight += 1;
@@ -80,9 +82,10 @@ impl LoadMeter {
         }
     }
 
-    /// Ends so many seconds together, one where nobody was late, and says what each of them held; what is in flight stays. Averages are the same in all of them,
-    /// arrivals are shared out by the nominal seconds, not by the time that really passed: sums over windows stay exact. How many wait is not
-    /// the meter's to know: [`Load::queued`] is zero.
+    /// Ends so many seconds together, one where nobody was late, and says what each of them held; what is in
+    /// flight stays. Averages are the same in all of them, arrivals are shared out by the nominal seconds,
+    /// not by the time that really passed: sums over windows stay exact. How many wait is not the meter's to
+    /// know: [`Load::queued`] is zero.
     pub fn close_seconds(&mut self, count: u32, now: Timestamp) -> Load {
         self.close_period(Duration::from_secs(count.max(1).into()), now)
     }
@@ -105,7 +108,7 @@ impl LoadMeter {
     }
 
     /// What is held now.
-    pub fn present(&self) -> Present {
+    pub fn present(&self) -> PresentLoad {
         self.present
     }
 

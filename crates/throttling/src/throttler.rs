@@ -1,13 +1,15 @@
 //! One revision at one activator: who is next, and which pod takes it?
 //!
-//! Requests wait first come, first served. Whether one may go is decided by the free slots of single pods alone: a second, revision-wide counter (Knative
-//! has one) leaves an idle pod unused while requests of a removed pod still run, and makes the admission loop spin when the two disagree. What
-//! runs is counted per pod *name*, so a pod that blinks out of the list and back is not overfilled.
+//! Requests wait first come, first served. Whether one may go is decided by the free slots of single pods
+//! alone: a second, revision-wide counter (Knative has one) leaves an idle pod unused while requests of a
+//! removed pod still run, and makes the admission loop spin when the two disagree. What runs is counted per
+//! pod *name*, so a pod that blinks out of the list and back is not overfilled.
 //!
-//! Waiting is the answer to an empty list. Only passing time, an event, or a slot that becomes free changes an answer, and
-//! [`Throttler::next_deadline`] says when time alone will, so nobody polls.
+//! Waiting is the answer to an empty list. Only passing time, an event, or a slot that becomes free changes
+//! an answer, and [`Throttler::next_deadline`] says when time alone will, so nobody polls.
 //!
-//! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but [`Throttler::abandon`].
+//! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but
+//! [`Throttler::abandon`].
 
 mod budget;
 mod outside;
@@ -22,7 +24,7 @@ use vocabulary::{PodAssignment, PodId, PodName, Slice, Timestamp};
 use crate::{Balancer, Policy, Ticket};
 use budget::RetryBudget;
 use outside::OutsideAttempts;
-use pods::{Entry, Pods};
+use pods::{PodEntry, ThrottledPods};
 
 /// The queue of a revision holds as many as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -32,7 +34,8 @@ pub struct QueueFull {
     pub depth: u32,
 }
 
-/// A request that may go now. It ends with [`Throttler::finish`], or with [`Throttler::requeue`] if the pod never started it.
+/// A request that may go now. It ends with [`Throttler::finish`], or with [`Throttler::requeue`] if the pod
+/// never started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatch {
     /// The request.
@@ -43,10 +46,12 @@ pub struct Dispatch {
     pub pod: PodId,
     /// Where that pod is reached.
     pub address: SocketAddr,
-    /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it has rested.
+    /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it
+    /// has rested.
     pub is_trial: bool,
-    /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it at once
-    /// ([`Throttler::requeue_for_want_of_room`]): who waits there would not see a slot that becomes free elsewhere.
+    /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it
+    /// at once ([`Throttler::requeue_for_want_of_room`]): who waits there would not see a slot that becomes
+    /// free elsewhere.
     pub slice: Slice,
 }
 
@@ -78,7 +83,7 @@ pub struct Throttler {
     depth: u32,
     policy: Policy,
     balancer: Balancer,
-    pods: Pods,
+    pods: ThrottledPods,
     fresh: BTreeMap<Ticket, Timestamp>,
     /// Requests that a pod did not start: ahead of the fresh ones, paced by the budget.
     retries: BTreeMap<Ticket, Timestamp>,
@@ -95,7 +100,7 @@ impl Throttler {
             depth,
             policy: Policy::for_concurrency(0),
             balancer: Balancer::new(seed),
-            pods: Pods::default(),
+            pods: ThrottledPods::default(),
             fresh: BTreeMap::new(),
             retries: BTreeMap::new(),
             budget: RetryBudget::default(),
@@ -105,8 +110,8 @@ impl Throttler {
         }
     }
 
-    /// The pods of the revision, all of them. Only ready ones are picked from now on; an unheard one stays what it was; what runs in
-    /// others finishes there.
+    /// The pods of the revision, all of them. Only ready ones are picked from now on; an unheard one stays
+    /// what it was; what runs in others finishes there.
     pub fn set_pods(&mut self, container_concurrency: u32, pods: &[PodAssignment]) {
         self.policy = Policy::for_concurrency(container_concurrency);
         self.pods.replace(pods);
@@ -122,8 +127,9 @@ impl Throttler {
         Ok(ticket)
     }
 
-    /// A request that went past the queue to a pod that never started it takes its turn here. It was held already, so the depth does not refuse it; and
-    /// it is no retry of the queue's, so it does not draw on the budget: the pod that refused it rests.
+    /// A request that went past the queue to a pod that never started it takes its turn here. It was held
+    /// already, so the depth does not refuse it; and it is no retry of the queue's, so it does not draw on
+    /// the budget: the pod that refused it rests.
     pub fn rejoin(&mut self, arrived: Timestamp) -> Ticket {
         let ticket = self.next_ticket.draw();
         self.fresh.insert(ticket, arrived);
@@ -132,17 +138,21 @@ impl Throttler {
 
     /// The next request that may go, and where.
     pub fn next_dispatch(&mut self, now: Timestamp) -> Option<Dispatch> {
+        // Without budget a retry waits while fresh requests go past it: what is slowed down are retries, not
+        // the revision.
         let is_retry = !self.retries.is_empty() && self.budget.covers_one(now);
         let queue = if is_retry { &mut self.retries } else { &mut self.fresh };
         let next = queue.first_entry()?;
         let pod = (self.pods.pick(&mut self.balancer, self.policy, now))
             .or_else(|| self.pods.pick_outside(&mut self.outside, now))?;
+        // Taken from the queue only now that there is a pod: else it stays where it is, ahead of all others.
         let (ticket, arrived) = next.remove_entry();
-        let Entry { address, is_trial, slice } = self.pods.enter(pod, now);
+        let PodEntry { address, is_trial, slice } = self.pods.enter(pod, now);
         if is_retry {
             self.budget.withdraw();
         } else if slice != Slice::Outside {
-            // What is tried elsewhere may be tried often; each time it earned something would make the budget meaningless.
+            // What is tried elsewhere may be tried often; each time it earned something would make the budget
+            // meaningless.
             self.budget.deposit();
         }
         self.in_flight += 1;
@@ -166,35 +176,44 @@ impl Throttler {
         self.pods.leave(pod);
     }
 
-    /// A pod never started what was dispatched to it. The request waits again, ahead of those that came after it; the pod is avoided for a
-    /// while.
+    /// A pod never started what was dispatched to it. The request waits again, ahead of those that came after
+    /// it; the pod is avoided for a while.
     pub fn requeue(&mut self, dispatch: &Dispatch, now: Timestamp) {
         self.pods.suspect(dispatch.pod, now);
         self.finish(dispatch.pod);
         self.retries.insert(dispatch.ticket, dispatch.arrived);
     }
 
-    /// A pod that others send to as well had no room for what was dispatched to it. The request waits again, where it was: the pod is well, so it is
-    /// neither avoided nor does the budget pay.
+    /// A pod that others send to as well had no room for what was dispatched to it. The request waits again,
+    /// where it was: the pod is well, so it is neither avoided nor does the budget pay.
     pub fn requeue_for_want_of_room(&mut self, dispatch: &Dispatch, now: Timestamp) {
         match dispatch.slice {
             Slice::Outside => self.outside.refused(now, self.pods.outside()),
             Slice::Undivided | Slice::Inside => self.pods.note_full(dispatch.pod, now),
         }
         self.finish(dispatch.pod);
+        // Under its old ticket, by which it keeps its place: those that came later have greater ones.
         self.fresh.insert(dispatch.ticket, dispatch.arrived);
     }
 
-    /// A waiting request gave up. `false` if it does not wait: it was dispatched in the meantime, and must be [`Throttler::finish`]ed.
+    /// A waiting request gave up. `false` if it does not wait: it was dispatched in the meantime, and must be
+    /// [`Throttler::finish`]ed.
     pub fn abandon(&mut self, ticket: Ticket) -> bool {
         self.fresh.remove(&ticket).or_else(|| self.retries.remove(&ticket)).is_some()
     }
 
-    /// Picks a pod past queue and slots, as a Service would: a ready one, if any. End with [`Throttler::finish_direct`].
+    /// Picks a pod past queue and slots, as a Service would: a ready one, if any. End with
+    /// [`Throttler::finish_direct`].
     pub fn pick_direct(&mut self, now: Timestamp) -> Option<DirectPick> {
         let pod = self.pods.pick_direct(&mut self.balancer, now)?;
         let (address, is_trial) = self.pods.enter_direct(pod, now);
         Some(DirectPick { pod, address, is_trial })
+    }
+
+    /// When a ready pod may be picked again, of those that rest because they did not start a request. `None`
+    /// if none is ready; meaningful once [`Throttler::pick_direct`] returned `None`.
+    pub fn next_trial(&self, now: Timestamp) -> Option<Timestamp> {
+        self.pods.next_trial(now)
     }
 
     /// A request that went past the queue ended.
@@ -232,11 +251,13 @@ impl Throttler {
         }
     }
 
-    /// When passing time alone may let a waiting request go. Later than `now`; meaningful once [`Throttler::next_dispatch`] returned `None`.
+    /// When passing time alone may let a waiting request go. Later than `now`; meaningful once
+    /// [`Throttler::next_dispatch`] returned `None`.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         if self.waiting() == 0 {
             return None;
         }
+        // What is due already waits for a slot, and no time brings that: only what lies ahead is a deadline.
         let retry = (!self.retries.is_empty()).then(|| self.budget.covers_one_at()).filter(|&at| at > now);
         let outside = self.pods.has_room_outside().then(|| self.outside.next()).filter(|&at| at > now);
         self.pods.next_trial(now).into_iter().chain(retry).chain(outside).min()

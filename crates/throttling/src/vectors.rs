@@ -1,7 +1,7 @@
 //! Which vectors of the data-plane specification (§9) this crate answers, and which of them we overturn.
 
 /// A vector whose outcome here is not the reference's, on purpose.
-struct Overturned {
+struct OverturnedVector {
     id: &'static str,
     reference: &'static str,
     ours: &'static str,
@@ -9,53 +9,60 @@ struct Overturned {
 }
 
 /// Every vector of this crate's questions that we answer differently.
-const OVERTURNED: &[Overturned] = &[
-    Overturned {
+const OVERTURNED: &[OverturnedVector] = &[
+    OverturnedVector {
         id: "B9",
         reference: "a slot that becomes free may go to a newcomer",
         ours: "the oldest waiter gets it in the same call",
         why: "unlucky waiters starved until their timeout (L14)",
     },
-    Overturned {
+    OverturnedVector {
         id: "S9–S11",
         reference: "(1, 1) at once, then one less in the next report, and an idle revision is dropped",
         ours: "(1.5, 2), (1.5, 0), (0, 0)",
         why: "a second's value replaces the early report, so nothing is subtracted (design §4)",
     },
-    Overturned {
+    OverturnedVector {
         id: "S12, N10",
         reference: "(1, 1) at once, (1, 1), (2, 0)",
         ours: "(2, 2), (2, 0)",
         why: "design §4",
     },
-    Overturned { id: "S13, N9", reference: "(1, 1) at once, (0, 1)", ours: "(1, 2)", why: "design §4" },
-    Overturned { id: "S14, N12", reference: "(1, 1) at once, (0.5, 1)", ours: "(1.5, 2)", why: "design §4" },
-    Overturned { id: "S15", reference: "(1, 1) at once, (0, 2)", ours: "(0, 3)", why: "design §4" },
-    Overturned {
+    OverturnedVector {
+        id: "S13, N9", reference: "(1, 1) at once, (0, 1)", ours: "(1, 2)", why: "design §4"
+    },
+    OverturnedVector {
+        id: "S14, N12",
+        reference: "(1, 1) at once, (0.5, 1)",
+        ours: "(1.5, 2)",
+        why: "design §4",
+    },
+    OverturnedVector { id: "S15", reference: "(1, 1) at once, (0, 2)", ours: "(0, 3)", why: "design §4" },
+    OverturnedVector {
         id: "S16, N11",
         reference: "(0, 0), then (1, 1) at once again",
         ours: "(1, 1), (0, 0), then (0.5, 1) for the second in which the request came",
         why: "design §4",
     },
-    Overturned {
+    OverturnedVector {
         id: "V13",
         reference: "12,000 wait, none is refused",
         ours: "10,000 wait, 2,000 are refused",
         why: "an unbounded queue takes the process down with everyone's requests (L13)",
     },
-    Overturned {
+    OverturnedVector {
         id: "C22",
         reference: "waits until the removed pod's request ends",
         ours: "runs on the idle pod at once",
         why: "free slots of single pods decide alone (L15)",
     },
-    Overturned {
+    OverturnedVector {
         id: "C23",
         reference: "two run in a pod with one slot",
         ours: "the second waits",
         why: "what runs is counted per pod name (L16)",
     },
-    Overturned {
+    OverturnedVector {
         id: "V17",
         reference: "no pod is an error, and a cancelled request runs once there is one",
         ours: "no pod means waiting, and what gave up never runs",

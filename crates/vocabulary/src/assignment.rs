@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
+use crate::user_agents::IgnoredUserAgents;
 
-/// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is ever patched.
+/// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is
+/// ever patched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The revision.
@@ -29,14 +31,17 @@ pub struct Assignment {
     pub timeouts: RequestTimeouts,
     /// Its pods, in the order of their names.
     pub pods: Vec<PodAssignment>,
-    /// Accepted by the queue-proxies of this revision, newest first.
+    /// Taken by the queue-proxies of this revision; the first is the one to send.
     pub hop_keys: Vec<HopKey>,
     /// What the revision waits for while no pod is usable, for people ("the app exits at once: exit code 3").
     pub waiting_for: String,
-    /// Set while no wait would help: requests that no ready pod takes are refused at once, with this text for people.
+    /// Set while no wait would help: requests that no ready pod takes are refused at once, with this text for
+    /// people.
     pub hold: Option<String>,
     /// Whether this activator is to serve the revision, or to end doing so.
     pub standing: Standing,
+    /// Whose requests are passed on and answered, but neither measured nor waited with.
+    pub ignored_user_agents: IgnoredUserAgents,
 }
 
 /// What a revision is to one activator.
@@ -45,7 +50,8 @@ pub enum Standing {
     /// The activator is among those that serve it.
     #[default]
     Assigned,
-    /// Others serve it from now on. What waits here and what still comes is served, and the owner told once nothing is left.
+    /// Others serve it from now on. What waits here and what still comes is served, and the owner told once
+    /// nothing is left.
     Retired,
 }
 
@@ -66,13 +72,14 @@ pub struct PodAssignment {
     pub slice: Slice,
 }
 
-/// Which port of a pod takes the requests that came by a port of the activator; those that are not named go where the pod takes requests usually. Most apps
-/// have one port, and then there is nothing here.
+/// Which port of a pod takes the requests that came by a port of the activator; those that are not named go
+/// where the pod takes requests usually. Most apps have one port, and then there is nothing here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodExits(pub BTreeMap<u16, u16>);
 
 impl PodExits {
-    /// Where a request goes that came by `entrance`, a port of the activator, to the pod that takes requests at `usual`.
+    /// Where a request goes that came by `entrance`, a port of the activator, to the pod that takes requests
+    /// at `usual`.
     pub fn exit(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
         let port = self.0.get(&entrance);
         SocketAddr::new(usual.ip(), port.copied().unwrap_or(usual.port()))
@@ -85,8 +92,9 @@ impl PodExits {
     }
 }
 
-/// Whose a pod is, among the activators that serve a revision. A hint that keeps several of them from filling the same pods: the
-/// queue-proxy alone decides what runs, so an activator whose own pods are full tries those of the others.
+/// Whose a pod is, among the activators that serve a revision. A hint that keeps several of them from filling
+/// the same pods: the queue-proxy alone decides what runs, so an activator whose own pods are full tries
+/// those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slice {
@@ -153,7 +161,8 @@ pub struct RequestTimeouts {
     pub idle: Option<Duration>,
 }
 
-/// Proves to a queue-proxy that a request comes from an activator that its autoscaler trusts. Never shown in logs.
+/// Proves to a queue-proxy that a request comes from an activator that its autoscaler trusts. Never shown in
+/// logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HopKey(String);
 

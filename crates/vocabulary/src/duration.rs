@@ -1,4 +1,5 @@
-//! Go's duration grammar, which Knative's configuration uses: `1h2m3.5s`, `.5m`, `-4m11s`, a bare `0`. No crate reads exactly this.
+//! Go's duration grammar, which Knative's configuration uses: `1h2m3.5s`, `.5m`, `-4m11s`, a bare `0`. No
+//! crate reads exactly this.
 
 use std::time::Duration;
 
@@ -83,8 +84,8 @@ fn one_part<'a>(rest: &'a str, whole: &str) -> Result<(u128, &'a str), DurationE
     Ok((value, after))
 }
 
-/// The part of `scale` that the digits after a point say, in whole nanoseconds. Go takes as many digits as 63 bits hold and multiplies floats, so
-/// `0.3333333333333333333h` are twenty minutes.
+/// The part of `scale` that the digits after a point say, in whole nanoseconds. Go takes as many digits as 63
+/// bits hold and multiplies floats, so `0.3333333333333333333h` are twenty minutes.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

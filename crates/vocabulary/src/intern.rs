@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// A two-way table between names and ids. Ids of removed names are reused, lowest first, so tables indexed by id stay dense.
+/// A two-way table between names and ids. Ids of removed names are reused, lowest first, so tables indexed by
+/// id stay dense.
 #[derive(Clone, Debug)]
 pub struct Interner<Name, Id> {
     ids: BTreeMap<Name, Id>,

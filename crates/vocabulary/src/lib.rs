@@ -1,13 +1,17 @@
 //! The words ebb's crates share: ids, quantities, points in time, measurements and assignments.
 //!
-//! Every other crate speaks in these types, so they carry the checks that nobody should have to repeat (a [`units::Concurrency`]
-//! is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular program.
+//! Every other crate speaks in these types, so they carry the checks that nobody should have to repeat (a
+//! [`units::Concurrency`] is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular
+//! program.
 
 mod announcement;
 mod app_protocol;
 mod assignment;
+mod cluster_names;
 mod draining;
 mod duration;
+mod findings;
+mod injection;
 mod intern;
 mod likeness;
 mod link;
@@ -19,6 +23,7 @@ mod revision;
 mod time;
 mod units;
 mod usage;
+mod user_agents;
 mod words;
 
 pub use announcement::QueueProxyAnnouncement;
@@ -26,8 +31,17 @@ pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
+pub use cluster_names::{
+    AUTHORITY_SECRET, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION, SELECTOR_SLICE_WRITER,
+    SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_ROOTS,
+};
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
+pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
+pub use injection::{
+    DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS, PLAIN_PORTS_ANNOTATION,
+    PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
+};
 pub use intern::Interner;
 pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
@@ -43,6 +57,7 @@ pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,
 };
 pub use usage::{ResourceUsage, ResourceUsageLine};
+pub use user_agents::{IgnoredUserAgents, UserAgentsError};
 pub use words::{
     ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,
 };

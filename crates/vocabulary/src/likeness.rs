@@ -1,9 +1,11 @@
 //! Which known name did somebody probably mean who wrote an unknown one?
 //!
-//! One measure for annotations, ConfigMaps, manifests and environments: how many letters have to be put in, left out, replaced or swapped, as a part of the
-//! longer name. How a name is joined (`minScale`, `min-scale`, `MIN_SCALE`) does not count, for that is what people mix up when they come from elsewhere.
+//! One measure for annotations, ConfigMaps, manifests and environments: how many letters have to be put in,
+//! left out, replaced or swapped, as a part of the longer name. How a name is joined (`minScale`,
+//! `min-scale`, `MIN_SCALE`) does not count, for that is what people mix up when they come from elsewhere.
 
-/// Below this likeness (0 … 1) a suggestion misleads more than it helps: of a name with four letters two may be wrong, but not both with nothing else right.
+/// Below this likeness (0 … 1) a suggestion misleads more than it helps: of a name with four letters two may
+/// be wrong, but not both with nothing else right.
 const LIKENESS_MIN: f64 = 0.55;
 
 /// Longer names are cut: comparing costs the product of both lengths, and no key of ours is nearly as long.

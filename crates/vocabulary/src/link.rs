@@ -1,8 +1,8 @@
 //! Where a program takes the autoscaler's link, and what proves that a dialler is the autoscaler.
 //!
-//! A link's listener gives away who is told what runs where, so it must know its caller. On one machine that is a random number per process: the
-//! process hands it to whoever started it, together with its address, and takes only a connection whose first frame carries it. On a cluster it is a
-//! certificate.
+//! A link's listener gives away who is told what runs where, so it must know its caller. On one machine that
+//! is a random number per process: the process hands it to whoever started it, together with its address, and
+//! takes only a connection whose first frame carries it. On a cluster it is a certificate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// 128 random bits that only a process and those whom it trusts know. Never shown in logs; compared without telling by the time it takes how much was right.
+/// 128 random bits that only a process and those whom it trusts know. Never shown in logs; compared without
+/// telling by the time it takes how much was right.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LinkToken([u8; Self::BYTES]);

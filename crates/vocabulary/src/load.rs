@@ -36,8 +36,9 @@ impl Load {
     }
 }
 
-/// A [`Load`] with the number of the reporter's second that it covers. Seconds count from the reporter's start; together with its
-/// [`BootId`] a number names one period for ever, so that a repeat replaces and never adds.
+/// A [`Load`] with the number of the reporter's second that it covers. Seconds count from the reporter's
+/// start; together with its [`BootId`] a number names one period for ever, so that a repeat replaces and
+/// never adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Seconds since the reporter started.

@@ -1,7 +1,8 @@
-//! Values in thousandths, and Kubernetes' grammar for writing them: `250m`, `1.5`, `128Mi`, `1e3`. No crate reads exactly this.
+//! Values in thousandths, and Kubernetes' grammar for writing them: `250m`, `1.5`, `128Mi`, `1e3`. No crate
+//! reads exactly this.
 //!
-//! The Kubernetes autoscaler reckons in whole thousandths, so a quantity is read straight into them: exactly, and what is finer is rounded
-//! away from zero (a request of 1 µ-core is 1 m-core, never nothing).
+//! The Kubernetes autoscaler reckons in whole thousandths, so a quantity is read straight into them: exactly,
+//! and what is finer is rounded away from zero (a request of 1 µ-core is 1 m-core, never nothing).
 
 use std::fmt;
 
@@ -32,7 +33,8 @@ impl MilliValue {
         )
     }
 
-    /// The smallest value that is at least as many thousandths; NaN becomes zero, too much the nearest that can be said.
+    /// The smallest value that is at least as many thousandths; NaN becomes zero, too much the nearest that
+    /// can be said.
     #[expect(clippy::cast_possible_truncation, reason = "saturation is intended")]
     pub fn ceil_from(thousandths: f64) -> Self {
         Self(thousandths.ceil() as i64)
@@ -50,7 +52,8 @@ impl MilliValue {
     }
 }
 
-/// As Kubernetes writes it: without a fraction, with the largest suffix that leaves a whole number (`1500m`, `20`, `524288k`).
+/// As Kubernetes writes it: without a fraction, with the largest suffix that leaves a whole number (`1500m`,
+/// `20`, `524288k`).
 impl fmt::Display for MilliValue {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SUFFIXES: [&str; 8] = ["m", "", "k", "M", "G", "T", "P", "E"];
@@ -102,7 +105,8 @@ pub fn parse_quantity(text: &str) -> Result<MilliValue, QuantityTextError> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(QuantityTextError::Malformed);
     }
-    let scale = Scale::parse(suffix).ok_or_else(|| QuantityTextError::UnknownSuffix(suffix.to_owned()))?;
+    let scale =
+        SuffixScale::parse(suffix).ok_or_else(|| QuantityTextError::UnknownSuffix(suffix.to_owned()))?;
     let thousandths = Mantissa::read(whole, fraction).thousandths(scale);
     Ok(MilliValue::saturated_from(if negative { -thousandths } else { thousandths }))
 }
@@ -114,14 +118,14 @@ fn digits(text: &str) -> (&str, &str) {
 
 /// What a suffix multiplies with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scale {
+struct SuffixScale {
     /// The power of ten.
     ten: i64,
     /// The power of two.
     two: u32,
 }
 
-impl Scale {
+impl SuffixScale {
     fn parse(suffix: &str) -> Option<Self> {
         let tens = |ten| Some(Self { ten, two: 0 });
         let twos = |two| Some(Self { ten: 0, two });
@@ -190,7 +194,7 @@ impl Mantissa {
     }
 
     /// Rounded away from zero.
-    fn thousandths(&self, scale: Scale) -> i128 {
+    fn thousandths(&self, scale: SuffixScale) -> i128 {
         const ENOUGH: u128 = 1 << 126;
         if self.digits == 0 {
             return 0;

@@ -1,7 +1,8 @@
 //! What does a probe ask of an app, as Kubernetes writes it?
 //!
-//! A manifest's reader and the injector write it, the queue-proxy reads it and asks: one type, so that what one of them lets through another understands. It stands in
-//! the environment of a queue-proxy as JSON, as Knative's does.
+//! A manifest's reader and the injector write it, the queue-proxy reads it and asks: one type, so that what
+//! one of them lets through another understands. It stands in the environment of a queue-proxy as JSON, as
+//! Knative's does.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,7 +17,8 @@ pub struct ProbeSpec {
     pub timing: ProbeTiming,
 }
 
-/// The kinds of question. A port that is not given is the app's. All go to the app's own machine: what another one answers proves nothing about it.
+/// The kinds of question. A port that is not given is the app's. All go to the app's own machine: what
+/// another one answers proves nothing about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeQuestion {
     /// A request is answered with a status from 200 to 399.
@@ -93,7 +95,8 @@ pub enum ProbeProblem {
 }
 
 impl ProbeSpec {
-    /// Whether a connection is accepted: what a container without a readiness probe is asked, by Knative's rule.
+    /// Whether a connection is accepted: what a container without a readiness probe is asked, by Knative's
+    /// rule.
     pub fn of_connection(port: Option<u16>) -> Self {
         let timing = ProbeTiming { success_threshold: Some(1), ..ProbeTiming::default() };
         Self { question: ProbeQuestion::Tcp { port }, timing }

@@ -1,5 +1,5 @@
-//! Names and ids. Names are what people read and what travels between programs; ids are small integers that a process hands out
-//! (see [`crate::Interner`]), so that a report costs no string comparison.
+//! Names and ids. Names are what people read and what travels between programs; ids are small integers that a
+//! process hands out (see [`crate::Interner`]), so that a report costs no string comparison.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub enum NameError {
     NotThreeParts(String),
 }
 
-/// A revision's full name, `namespace/kind/name` (`default/service/hello`): one workload, whatever its current template.
-/// Cheap to clone.
+/// A revision's full name, `namespace/kind/name` (`default/service/hello`): one workload, whatever its
+/// current template. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RevisionName(Arc<str>);
@@ -109,7 +109,8 @@ macro_rules! plain_name {
 }
 
 plain_name!(
-    /// The name of one pod. It identifies the pod for its whole life and is never given to another. Cheap to clone.
+    /// The name of one pod. It identifies the pod for its whole life and is never given to another. Cheap to
+    /// clone.
     PodName
 );
 plain_name!(

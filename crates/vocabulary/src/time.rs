@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A point in time: nanoseconds since an origin that the process chose at start (`runtime`'s clock) or a test made up.
+/// A point in time: nanoseconds since an origin that the process chose at start (`runtime`'s clock) or a test
+/// made up.
 ///
 /// Arithmetic saturates at both ends, so a clock that misbehaves can delay a decision but never panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

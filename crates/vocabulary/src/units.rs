@@ -1,4 +1,5 @@
-//! A newtype per quantity. Constructors refuse NaN, infinities and negatives, so nobody checks again, and every rounding has a name here.
+//! A newtype per quantity. Constructors refuse NaN, infinities and negatives, so nobody checks again, and
+//! every rounding has a name here.
 
 use std::fmt;
 
@@ -43,8 +44,8 @@ macro_rules! non_negative {
                 checked(value).map(Self)
             }
 
-            /// The nearest legal value: NaN and negatives become zero, infinity the largest finite number. For values that
-            /// another process sent and that were not worth refusing a whole message for.
+            /// The nearest legal value: NaN and negatives become zero, infinity the largest finite number.
+            /// For values that another process sent and that were not worth refusing a whole message for.
             pub fn clamped(value: f64) -> Self {
                 Self(if value.is_nan() { 0.0 } else { value.clamp(0.0, f64::MAX) + 0.0 })
             }
@@ -119,7 +120,8 @@ impl PodCount {
         u32::try_from(length).map_or(Self::MAX, Self::new)
     }
 
-    /// The smallest count that is at least `pods`; NaN and negatives become zero, too much becomes [`PodCount::MAX`].
+    /// The smallest count that is at least `pods`; NaN and negatives become zero, too much becomes
+    /// [`PodCount::MAX`].
     pub fn ceil_from(pods: f64) -> Self {
         Self::truncated_from(pods.ceil())
     }
@@ -129,9 +131,9 @@ impl PodCount {
         Self::truncated_from(pods.floor())
     }
 
-    /// `pods` without its fraction. `as` saturates and sends NaN to zero, which is the clamping wanted here; this,
-    /// [`ExcessBurstCapacity::truncated_from`] and [`crate::MilliValue::ceil_from`] are the only float-to-integer conversions of the pure
-    /// crates.
+    /// `pods` without its fraction. `as` saturates and sends NaN to zero, which is the clamping wanted here;
+    /// this, [`ExcessBurstCapacity::truncated_from`] and [`crate::MilliValue::ceil_from`] are the only
+    /// float-to-integer conversions of the pure crates.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturation is intended")]
     pub fn truncated_from(pods: f64) -> Self {
         Self::new(pods as u32)

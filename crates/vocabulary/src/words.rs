@@ -39,8 +39,8 @@ pub enum PodWord {
         /// Why it is not ready, for people; may be empty.
         detail: String,
     },
-    /// Sent at once when in-flight plus queued crosses the surge threshold, then again as it grows, at most every 100 ms. Without the
-    /// part that came through an activator.
+    /// Sent at once when in-flight plus queued crosses the surge threshold, then again as it grows, at most
+    /// every 100 ms. Without the part that came through an activator.
     Present(PresentCount),
     /// The settings with this version are in force.
     SettingsAcknowledged(Version),
@@ -78,7 +78,7 @@ pub struct PodSettings {
     pub surge_threshold: Option<u32>,
     /// Who is in the path: the losing side of a switch tells its clients to reconnect.
     pub routing: Routing,
-    /// Accepted proofs that a request comes from an activator, newest first.
+    /// Proofs that a request comes from an activator, all of which are taken.
     pub hop_keys: Vec<HopKey>,
     /// Whether the pod is to go.
     pub departure: Departure,
@@ -111,7 +111,8 @@ pub enum ActivatorWord {
         /// In the order of their names.
         loads: Vec<RevisionLoad>,
     },
-    /// What the activator holds for one revision right now: at its first request after idleness, then again as it grows, at most every 20 ms.
+    /// What the activator holds for one revision right now: at its first request after idleness, then again
+    /// as it grows, at most every 20 ms.
     Present {
         /// Which revision.
         revision: RevisionName,
@@ -120,8 +121,9 @@ pub enum ActivatorWord {
         /// How long the oldest has waited.
         oldest_wait: Duration,
     },
-    /// The assignment with this version is acted upon: pods it does not name, or names as draining, are picked no more and have no idle
-    /// connection left. Of a revision that was removed or forgotten: it is gone.
+    /// The assignment with this version is acted upon: pods it does not name, or names as draining, are
+    /// picked no more and have no idle connection left. Of a revision that was removed or forgotten: it is
+    /// gone.
     Acknowledged {
         /// Of which revision.
         revision: RevisionName,
@@ -152,7 +154,8 @@ pub struct ActivatorHello {
     pub history: Vec<(u64, Vec<RevisionLoad>)>,
     /// What it holds right now, per revision.
     pub present: Vec<(RevisionName, PresentCount)>,
-    /// The routing in force here, per revision it has an assignment of: an autoscaler that was rebuilt goes on from it.
+    /// The routing in force here, per revision it has an assignment of: an autoscaler that was rebuilt goes
+    /// on from it.
     pub routings: Vec<(RevisionName, Routing)>,
 }
 

@@ -1,5 +1,5 @@
-//! What does the package hold? The executable, and what it says of itself: manual pages, completions and units come from its own commands, so they never tell of another
-//! version.
+//! What does the package hold? The executable, and what it says of itself: manual pages, completions and
+//! units come from its own commands, so they never tell of another version.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
-//! How is a Debian package written? Format 2.0 of deb(5): an `ar` archive of a version, a `tar` of what dpkg is told, and a `tar` of what is unpacked.
+//! How is a Debian package written? Format 2.0 of deb(5): an `ar` archive of a version, a `tar` of what dpkg
+//! is told, and a `tar` of what is unpacked.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tar::{Builder, EntryType, Header};
 
+use crate::archive::{Archive, architecture};
 use crate::contents::{PackagedFile, compressed};
 
 /// Where the units look for manifests: there, and empty.
@@ -43,20 +43,11 @@ pub(crate) fn package(files: &[PackagedFile], folder: &Path) -> anyhow::Result<P
     }
     let mut package = b"!<arch>\n".to_vec();
     add(&mut package, "debian-binary", b"2.0\n");
-    add(&mut package, "control.tar.gz", &control.finish()?);
-    add(&mut package, "data.tar.gz", &data.finish()?);
+    add(&mut package, "control.tar.gz", &compressed(&control.finish()?)?);
+    add(&mut package, "data.tar.gz", &compressed(&data.finish()?)?);
     let file = folder.join(format!("ebb_{version}_{architecture}.deb"));
     std::fs::write(&file, package).with_context(|| format!("writing {}", file.display()))?;
     Ok(file)
-}
-
-/// Debian's name of this machine's.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }
 
 fn said_of(files: &[PackagedFile], version: &str, architecture: &str) -> String {
@@ -72,62 +63,12 @@ fn said_of(files: &[PackagedFile], version: &str, architecture: &str) -> String 
 /// A member of an `ar` archive: a head of 60 characters, and an even number of bytes.
 fn add(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) {
     let mut head = String::new();
-    // A string takes whatever is written to it. Time, user and group are 0, so that the same sources make the same package.
+    // A string takes whatever is written to it. Time, user and group are 0, so that the same sources make the
+    // same package.
     let _ = writeln!(head, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, 0, 100_644, bytes.len());
     archive.extend(head.as_bytes());
     archive.extend(bytes);
     if bytes.len() % 2 == 1 {
         archive.push(b'\n');
     }
-}
-
-/// A `tar` of root's files, with the folders that they are in.
-struct Archive {
-    tar: Builder<Vec<u8>>,
-    folders: BTreeSet<String>,
-}
-
-impl Archive {
-    fn new() -> Self {
-        Self { tar: Builder::new(Vec::new()), folders: BTreeSet::new() }
-    }
-
-    fn file(&mut self, path: &str, mode: u32, bytes: &[u8]) -> anyhow::Result<()> {
-        if let Some((folder, _)) = path.rsplit_once('/') {
-            self.folder(folder)?;
-        }
-        let mut head = head(EntryType::Regular, mode);
-        head.set_size(u64::try_from(bytes.len()).context("a file of the package is too large")?);
-        self.tar.append_data(&mut head, format!("./{path}"), bytes)?;
-        Ok(())
-    }
-
-    /// The outer ones first, each once.
-    fn folder(&mut self, path: &str) -> anyhow::Result<()> {
-        if !self.folders.insert(path.to_owned()) {
-            return Ok(());
-        }
-        if let Some((outer, _)) = path.rsplit_once('/') {
-            self.folder(outer)?;
-        }
-        let mut head = head(EntryType::Directory, 0o755);
-        self.tar.append_data(&mut head, format!("./{path}/"), std::io::empty())?;
-        Ok(())
-    }
-
-    fn finish(self) -> anyhow::Result<Vec<u8>> {
-        compressed(&self.tar.into_inner()?)
-    }
-}
-
-fn head(kind: EntryType, mode: u32) -> Header {
-    let mut head = Header::new_gnu();
-    head.set_entry_type(kind);
-    head.set_mode(mode);
-    head.set_size(0);
-    head.set_mtime(0);
-    for set in [Header::set_username, Header::set_groupname] {
-        set(&mut head, "root").expect("the name is short");
-    }
-    head
 }

@@ -1,28 +1,37 @@
-//! `cargo xtask dist`: what is given to people who build nothing. Static executables, which run on any Linux of their architecture, and a Debian package of `ebb`
-//! with its manual pages, completions and units.
+//! What is given to people who build nothing. `cargo xtask dist`: static executables, which run on any Linux
+//! of their architecture, and a Debian package of `ebb` with its manual pages, completions and units. `cargo
+//! xtask images`: what a cluster pulls.
 //!
-//! It needs cargo, the target for musl and a C compiler for that, and no tool of Debian's: a package is an `ar` of two `tar`s.
+//! It needs cargo, the target for musl and a C compiler for that, and no tool of Debian's or Docker's: a
+//! package is an `ar` of two `tar`s, an image a `tar` of a `tar`.
 
+mod archive;
 mod contents;
 mod debian;
 mod executables;
+mod images;
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Parser};
 
+use crate::executables::Build;
+
 /// Work on this workspace that cargo itself does not do.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Task {
     /// Build static executables of ebb and ebb-queue-proxy, and a Debian package of ebb.
-    Dist(DistOptions),
+    Dist(Options),
+    /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
+    /// and skopeo take.
+    Images(Options),
 }
 
 #[derive(Debug, Args)]
-struct DistOptions {
-    /// How it is compiled; `dev` is for trying the package, not for using it.
+struct Options {
+    /// How it is compiled; `dev` is for trying the result, not for using it.
     #[arg(long, default_value = "release")]
     profile: String,
     /// Where everything is put. By default target/dist.
@@ -31,18 +40,33 @@ struct DistOptions {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Task::Dist(options) = Task::parse();
+    let task = Task::parse();
+    let (Task::Dist(options) | Task::Images(options)) = &task;
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = executables::target_directory(&root);
-    let output = options.output.unwrap_or_else(|| target.join("dist"));
+    let output = options.output.clone().unwrap_or_else(|| target.join("dist"));
     std::fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
-    let mut made = executables::build(&root, &target, &options.profile, &output)?;
-    let ebb = made.first().context("ebb is built first")?;
-    let files = contents::of_package(&root, ebb)?;
-    made.push(debian::package(&files, &output)?);
-    for file in made {
+    let build = Build { root: &root, target: &target, profile: &options.profile, output: &output };
+    for file in match task {
+        Task::Dist(_) => dist(&build)?,
+        Task::Images(_) => images(&build)?,
+    } {
         let bytes = std::fs::metadata(&file).with_context(|| format!("reading {}", file.display()))?.len();
         println!("{} ({}.{} MB)", file.display(), bytes / 1_000_000, bytes % 1_000_000 / 100_000);
     }
     Ok(())
+}
+
+fn dist(build: &Build<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut made = build.run(&["ebb", "queue-proxy"], &["ebb", "ebb-queue-proxy"])?;
+    let ebb = made.first().context("ebb is built first")?;
+    let files = contents::of_package(build.root, ebb)?;
+    made.push(debian::package(&files, build.output)?);
+    Ok(made)
+}
+
+fn images(build: &Build<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    let executables = images::IMAGES.iter().flat_map(|image| image.executables.iter().copied());
+    build.run(&["control-plane", "queue-proxy"], &executables.collect::<Vec<_>>())?;
+    images::IMAGES.iter().map(|image| images::write(image, build.output)).collect()
 }

@@ -76,7 +76,8 @@ pub(crate) fn carry_out_order() -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Starts an attacker with the lowest priority on these cores. Its first line says what it did, and comes when it is done.
+/// Starts an attacker with the lowest priority on these cores. Its first line says what it did, and comes
+/// when it is done.
 pub(crate) fn start(
     attack: &Attack,
     ports: Vec<u16>,
@@ -112,7 +113,8 @@ impl Attacker {
         Ok(stream)
     }
 
-    /// Connections beside one another, each until its session ends or fails; then the next, as long as there is time.
+    /// Connections beside one another, each until its session ends or fails; then the next, as long as there
+    /// is time.
     pub(crate) fn on_each_connection(&self, session: impl Fn(TcpStream) -> io::Result<()> + Sync) {
         thread::scope(|scope| {
             for _ in 0..self.connections {

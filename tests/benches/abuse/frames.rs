@@ -123,7 +123,8 @@ pub(crate) fn padding(attacker: &Attacker) {
     });
 }
 
-/// A head that enters one large field into the table and then refers to it, a byte each time, long after it became too large.
+/// A head that enters one large field into the table and then refers to it, a byte each time, long after it
+/// became too large.
 pub(crate) fn endless_references(attacker: &Attacker) {
     let mut head = request("GET", "/bytes/12");
     head.extend([0x40, 1, b'x']);

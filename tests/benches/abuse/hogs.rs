@@ -103,7 +103,8 @@ pub(crate) fn cancels(attacker: &Attacker) {
     });
 }
 
-/// A link's message in parts, of which the last never comes. What a part is: field 15 of the message, length-delimited.
+/// A link's message in parts, of which the last never comes. What a part is: field 15 of the message,
+/// length-delimited.
 pub(crate) fn fragments(attacker: &Attacker) {
     const FRAME: usize = 1 << 20;
     const PART: usize = FRAME - 16;

@@ -1,4 +1,5 @@
-//! Honest clients beside an attack: each asks for 12 bytes a hundred times a second, whatever the attacker does.
+//! Honest clients beside an attack: each asks for 12 bytes a hundred times a second, whatever the attacker
+//! does.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A hostile client's connection of HTTP/2: what the peer allows is known, and kept to where breaking it would only end the connection.
+//! A hostile client's connection of HTTP/2: what the peer allows is known, and kept to where breaking it
+//! would only end the connection.
 
 use std::io;
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Instructions and allocations of one repetition, by valgrind: the difference between two runs of this executable that repeat few and many times.
+//! Instructions and allocations of one repetition, by valgrind: the difference between two runs of this
+//! executable that repeat few and many times.
 
 use std::process::Command;
 

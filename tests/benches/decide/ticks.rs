@@ -22,7 +22,8 @@ const REVISIONS: u32 = 50;
 /// Ticks of two revisions lie this far apart.
 const APART: Duration = Duration::from_millis(2000 / 50);
 const START: Timestamp = Timestamp::from_secs(1000);
-/// How long everything lasts before the first repetition: routes, windows and the grace period have come to rest.
+/// How long everything lasts before the first repetition: routes, windows and the grace period have come to
+/// rest.
 const SECONDS: u64 = 150;
 const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(0));
 

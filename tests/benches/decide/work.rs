@@ -12,11 +12,13 @@ use super::ticks::{State, Ticks};
 /// One kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Reports of this many revisions with one pod each in turn: each finds its revision as cold as a second later.
+    /// Reports of this many revisions with one pod each in turn: each finds its revision as cold as a second
+    /// later.
     Report { revisions: u32 },
     /// One evaluation of ten pods: what the windows say, and what follows.
     Decision { aggregation: Aggregation },
-    /// Two seconds of one of many revisions in the multiscaler, in which nothing changes: it is reported on twice and evaluated once.
+    /// Two seconds of one of many revisions in the multiscaler, in which nothing changes: it is reported on
+    /// twice and evaluated once.
     Tick { state: State },
     /// One pass of class hpa with four metrics over this many pods, in which nothing changes.
     Pass { pods: u32 },

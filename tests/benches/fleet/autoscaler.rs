@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, Metrics};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics};
 use axum::routing::get;
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
@@ -83,7 +83,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let config = AutoscalerConfig {
         name: ReplicaName::new("autoscaler"),
         clock: Clock::start(),
-        metrics: Metrics::register(&MetricsRegistry::default()),
+        metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: Arc::new(link::TcpDialler),
         choice: ActivatorChoice::Everyone,
     };
@@ -160,6 +160,8 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
+        floor: PodCount::ZERO,
+        hold: None,
         origin: RevisionOrigin::Found,
         template: format!("revision-{index:05}-00001"),
         other_autoscaler: None,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use vocabulary::{Concurrency, Load, MilliValue, PodName, RequestRate, ResourceUsage, RevisionName};
 
-/// The load of a busy pod wobbles around this: of 7 that are aimed at, so that as many pods are needed as there are.
+/// The load of a busy pod wobbles around this: of 7 that are aimed at, so that as many pods are needed as
+/// there are.
 const BUSY: f64 = 6.5;
 
 /// A fleet.

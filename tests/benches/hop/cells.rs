@@ -44,10 +44,12 @@ const BODIES: [(&str, &str, usize); 4] = [
     ("64KB-upload", "/upload", 65536),
 ];
 
-/// A turn has a second for so many bytes that are on their way at once, or hardly a request would end within it.
+/// A turn has a second for so many bytes that are on their way at once, or hardly a request would end within
+/// it.
 const BYTES_PER_SECOND: usize = 200 * 1024 * 1024;
 
-/// With a thousand requests at once a proxy that spools bodies can take more than two seconds to answer the first.
+/// With a thousand requests at once a proxy that spools bodies can take more than two seconds to answer the
+/// first.
 const CROWD: (usize, Duration) = (1000, Duration::from_secs(4));
 
 impl Cell {
@@ -127,7 +129,8 @@ impl<'a> Field<'a> {
         let app = App::start(folder, &cores.load)?;
         let ebb = executables::ebb()?;
         let mut proxies = BTreeMap::new();
-        // Towards the app, proxies speak what the client speaks, and our app speaks each on a port of its own.
+        // Towards the app, proxies speak what the client speaks, and our app speaks each on a port of its
+        // own.
         for protocol in [Protocol::Http1, Protocol::H2c] {
             let target = app.target(protocol);
             for (name, limit) in OURS {
@@ -183,7 +186,8 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Microseconds of CPU time per request that the app answers, without the beginning, in which connections are made, and the end.
+    /// Microseconds of CPU time per request that the app answers, without the beginning, in which connections
+    /// are made, and the end.
     fn cpu_of_the_middle(&self, pid: u32, time: Duration) -> anyhow::Result<f64> {
         thread::sleep(time.mul_f64(0.3));
         let (cpu, served) = (cpu_time(pid)?, self.app.count("served")?);
@@ -250,7 +254,8 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
         let ratio = turn.cpu_us.over(&reference.cpu_us).median();
         let goal = format!("{}, {name}: CPU per request × HAProxy's (noise {noise})", cell.name);
         report.goal(Goal::at_most(&goal, ratio, limit));
-        // In one round both are added to the same latency without a proxy, so the difference of the two is all there is to look at.
+        // In one round both are added to the same latency without a proxy, so the difference of the two is
+        // all there is to look at.
         let difference = |turn: &Turns| turn.p99_us.less(&reference.p99_us);
         let noise = difference(&turns[CONTROL]);
         let goal = format!("{}, {name}: p99 in µs beyond HAProxy's (noise {})", cell.name, noise.summary(0));

@@ -1,4 +1,5 @@
-//! What a wake cannot be faster than: the same two processes, started by hand and asked as soon as they answer.
+//! What a wake cannot be faster than: the same two processes, started by hand and asked as soon as they
+//! answer.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;

@@ -9,25 +9,25 @@ mod strict;
 use bytes::Bytes;
 use ebb_fuzz::pieces;
 use libfuzzer_sys::fuzz_target;
-use protocol::http1::{Decoded, Decoder, Framing, Malformed};
+use protocol::http1::{DecodedPiece, BodyDecoder, BodyFraming, MalformedMessage};
 
 /// The body, how many trailers it has, and how long it is on the wire.
 type Body = (Vec<u8>, usize, usize);
 
-fn read(pieces: &[&[u8]]) -> Result<Option<Body>, Malformed> {
-    let mut decoder = Decoder::new(Framing::Chunked);
+fn read(pieces: &[&[u8]]) -> Result<Option<Body>, MalformedMessage> {
+    let mut decoder = BodyDecoder::new(BodyFraming::Chunked);
     let (mut body, mut seen) = (Vec::new(), 0);
     for piece in pieces {
         seen += piece.len();
         let mut input = Bytes::copy_from_slice(piece);
         loop {
             match decoder.decode(&mut input)? {
-                Decoded::Data(data) => body.extend_from_slice(&data),
-                Decoded::Trailers(trailers) => {
+                DecodedPiece::Data(data) => body.extend_from_slice(&data),
+                DecodedPiece::Trailers(trailers) => {
                     return Ok(Some((body, trailers.len(), seen - input.len())));
                 }
-                Decoded::End => return Ok(Some((body, 0, seen - input.len()))),
-                Decoded::More => break,
+                DecodedPiece::End => return Ok(Some((body, 0, seen - input.len()))),
+                DecodedPiece::More => break,
             }
         }
     }
@@ -40,11 +40,11 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, read(&pieces));
     let Ok(Some(ours)) = whole else { return };
     match strict::chunked_body(text) {
-        strict::Verdict::Whole(strict, length) => {
+        strict::StrictVerdict::Whole(strict, length) => {
             assert_eq!(ours, (strict.data, strict.trailers.len(), length));
         }
-        strict::Verdict::Partial => panic!("it is not whole: {ours:?}"),
-        strict::Verdict::Refused(why) => {
+        strict::StrictVerdict::Partial => panic!("it is not whole: {ours:?}"),
+        strict::StrictVerdict::Refused(why) => {
             let is_meant = strict::DIFFERENCES.iter().any(|(difference, _)| *difference == why);
             assert!(is_meant, "it has {why}: {ours:?}");
         }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use ebb_fuzz::pieces;
 use libfuzzer_sys::fuzz_target;
-use protocol::http2::hpack::{Decoder, Field, encode_field};
+use protocol::http2::hpack::{HpackDecoder, Field, encode_field};
 
-fn decode(decoder: &mut Decoder, block: &[u8], most: usize) -> Option<Vec<Field>> {
+fn decode(decoder: &mut HpackDecoder, block: &[u8], most: usize) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     let decoded = decoder.decode(block, |field, bytes| {
         assert!(bytes >= 32, "each field counts for its overhead");
@@ -19,7 +19,7 @@ fn decode(decoder: &mut Decoder, block: &[u8], most: usize) -> Option<Vec<Field>
 
 fuzz_target!(|input: &[u8]| {
     let (_, blocks) = pieces(input);
-    let (mut decoder, mut hasty) = (Decoder::default(), Decoder::default());
+    let (mut decoder, mut hasty) = (HpackDecoder::default(), HpackDecoder::default());
     for block in blocks {
         let fields = decode(&mut decoder, block, usize::MAX);
         // Who wants only the first field keeps the same table.
@@ -35,6 +35,6 @@ fuzz_target!(|input: &[u8]| {
                 expected.push(field);
             }
         }
-        assert_eq!(decode(&mut Decoder::default(), &written, usize::MAX), Some(expected));
+        assert_eq!(decode(&mut HpackDecoder::default(), &written, usize::MAX), Some(expected));
     }
 });

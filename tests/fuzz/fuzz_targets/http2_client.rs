@@ -10,7 +10,7 @@ use ebb_fuzz::{MEMORY, check_frames, session_pieces, take_output};
 use http::Request;
 use http_body::Body;
 use libfuzzer_sys::fuzz_target;
-use protocol::http2::{HasBody, PREFACE, Received, Role, Session, SessionLimits};
+use protocol::http2::{HasBody, PREFACE, SessionEvent, Role, Session, SessionLimits};
 use vocabulary::Timestamp;
 
 fuzz_target!(|input: &[u8]| {
@@ -37,10 +37,10 @@ fuzz_target!(|input: &[u8]| {
         session.begin_turn(&context);
         loop {
             match session.receive(&mut read, &|| Timestamp::ZERO) {
-                Ok(Received::Request(_)) => panic!("nobody sends us requests"),
-                Ok(Received::Farewell { .. }) => {}
-                Ok(Received::All) => break,
-                Ok(Received::TurnOver) => session.begin_turn(&context),
+                Ok(SessionEvent::Request(_)) => panic!("nobody sends us requests"),
+                Ok(SessionEvent::Farewell { .. }) => {}
+                Ok(SessionEvent::All) => break,
+                Ok(SessionEvent::TurnOver) => session.begin_turn(&context),
                 Err((code, _)) => {
                     session.refuse(code);
                     break 'pieces;

@@ -1,4 +1,5 @@
-//! A session that answers, whatever its client says: it writes whole frames, holds no more than it may, and gives back what it held.
+//! A session that answers, whatever its client says: it writes whole frames, holds no more than it may, and
+//! gives back what it held.
 #![no_main]
 
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use ebb_fuzz::{MEMORY, check_frames, session_pieces, take_output};
 use http::Response;
 use http_body::Body;
 use libfuzzer_sys::fuzz_target;
-use protocol::http2::{HasBody, Received, Receiver, Role, Sender, Session, SessionLimits};
+use protocol::http2::{HasBody, SessionEvent, Receiver, Role, Sender, Session, SessionLimits};
 use vocabulary::Timestamp;
 
 fuzz_target!(|input: &[u8]| {
@@ -33,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         session.begin_turn(&context);
         loop {
             match session.receive(&mut read, &|| Timestamp::ZERO) {
-                Ok(Received::Request(arrived)) => {
+                Ok(SessionEvent::Request(arrived)) => {
                     let sender = Sender::new(Rc::clone(&session), Rc::clone(&arrived.stream));
                     let receiver = Receiver::new(Rc::clone(&session), arrived.stream);
                     if let Some(request) = arrived.request {
@@ -43,9 +44,9 @@ fuzz_target!(|input: &[u8]| {
                         open.push((sender, receiver));
                     }
                 }
-                Ok(Received::Farewell { .. }) => {}
-                Ok(Received::All) => break,
-                Ok(Received::TurnOver) => session.begin_turn(&context),
+                Ok(SessionEvent::Farewell { .. }) => {}
+                Ok(SessionEvent::All) => break,
+                Ok(SessionEvent::TurnOver) => session.begin_turn(&context),
                 Err((code, _)) => {
                     session.refuse(code);
                     break 'pieces;

@@ -1,4 +1,5 @@
-//! What programs tell each other: every message, and the frames and fragments in which they come; what is understood is written and read back the same.
+//! What programs tell each other: every message, and the frames and fragments in which they come; what is
+//! understood is written and read back the same.
 #![no_main]
 
 use std::fmt::Debug;

@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
     let shown = |loaded| match loaded {
         Ok(loaded) => format!("{loaded:?}"),
         Err(findings) => {
-            let findings: platform_local::Findings = findings;
+            let findings: vocabulary::Findings<platform_local::Trouble> = findings;
             assert!(!findings.problems.is_empty(), "a refusal has a reason");
             format!("{findings:?}")
         }

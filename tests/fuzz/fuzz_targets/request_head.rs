@@ -36,14 +36,15 @@ fn read(pieces: &[&[u8]]) -> Result<Option<(String, usize)>, UnreadableRequest> 
 
 fuzz_target!(|input: &[u8]| {
     let (text, pieces) = pieces(input);
-    // What cannot become a request may be refused later when it comes in pieces: it is not looked at again for each.
+    // What cannot become a request may be refused later when it comes in pieces: it is not looked at again
+    // for each.
     let whole = read(&[text]).ok().flatten();
     assert_eq!(whole, read(&pieces).ok().flatten());
     let Some((request, length)) = whole else { return };
     match strict::request_head(text) {
-        strict::Verdict::Whole(_, strict) => assert_eq!(strict, length, "{request}"),
-        strict::Verdict::Partial => panic!("it is not whole: {request}"),
-        strict::Verdict::Refused(why) => {
+        strict::StrictVerdict::Whole(_, strict) => assert_eq!(strict, length, "{request}"),
+        strict::StrictVerdict::Partial => panic!("it is not whole: {request}"),
+        strict::StrictVerdict::Refused(why) => {
             let is_meant = strict::DIFFERENCES.iter().any(|(difference, _)| *difference == why);
             assert!(is_meant, "it has {why}: {request}");
         }

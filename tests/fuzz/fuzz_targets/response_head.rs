@@ -1,4 +1,5 @@
-//! Heads of responses, with what comes before them: the same in any pieces, and what is written of one is read back.
+//! Heads of responses, with what comes before them: the same in any pieces, and what is written of one is
+//! read back.
 #![no_main]
 
 use bytes::Bytes;
@@ -6,10 +7,10 @@ use ebb_fuzz::pieces;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 use protocol::http1::{
-    Framing, HeadLimits, Malformed, ResponseForm, ResponseHead, ResponseReader, write_response,
+    BodyFraming, HeadLimits, MalformedMessage, ResponseForm, ResponseHead, ResponseReader, write_response,
 };
 
-fn read(pieces: &[&[u8]], method: &Method) -> Result<Option<(ResponseHead, u32)>, Malformed> {
+fn read(pieces: &[&[u8]], method: &Method) -> Result<Option<(ResponseHead, u32)>, MalformedMessage> {
     let mut reader = ResponseReader::new(HeadLimits::OUTER);
     let mut continues = 0;
     for piece in pieces {
@@ -27,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     let (text, pieces) = pieces(input);
     let whole = read(&[text], &method);
     let divided = read(&pieces, &method);
-    let shown = |read: &Result<Option<(ResponseHead, u32)>, Malformed>| {
+    let shown = |read: &Result<Option<(ResponseHead, u32)>, MalformedMessage>| {
         read.as_ref().ok().and_then(|read| read.as_ref().map(|read| format!("{read:?}")))
     };
     assert_eq!(shown(&whole), shown(&divided));
@@ -35,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     if head.response.status().is_informational() {
         return;
     }
-    let exact = if let Framing::Length(length) = head.framing { Some(length) } else { None };
+    let exact = if let BodyFraming::Length(length) = head.framing { Some(length) } else { None };
     let form = ResponseForm { is_http10: false, is_head: method == Method::HEAD, keeps_alive: true };
     let (status, framing) = (head.response.status(), head.framing);
     let (parts, ()) = head.response.into_parts();
@@ -44,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     let again = read(&[&out[..]], &method).expect("what we write we read").expect("whole").0;
     assert_eq!(again.response.status(), status);
     assert_eq!(again.framing, announced.framing, "{}", String::from_utf8_lossy(&out));
-    if framing != Framing::UntilClose {
+    if framing != BodyFraming::UntilClose {
         assert_eq!(again.framing, framing, "{}", String::from_utf8_lossy(&out));
     }
 });

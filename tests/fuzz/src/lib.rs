@@ -45,7 +45,8 @@ pub fn pieces(input: &[u8]) -> (&[u8], Vec<&[u8]>) {
     (text, pieces)
 }
 
-/// Turns anything into whole frames of HTTP/2, three bytes of the input for each: random bytes are hardly ever one.
+/// Turns anything into whole frames of HTTP/2, three bytes of the input for each: random bytes are hardly
+/// ever one.
 fn frames(mut input: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     while let [kind, flags, stream, length, rest @ ..] = input {

@@ -1,6 +1,7 @@
 //! The few hand-overs between threads, in every order that they can happen in: `tests/loom/run`.
 //!
-//! The sources themselves are built here, not copies of them: each finds the types through which threads meet in a module `sync`, and the one below has loom's.
+//! The sources themselves are built here, not copies of them: each finds the types through which threads meet
+//! in a module `sync`, and the one below has loom's.
 //!
 //! | hand-over | where | what must hold |
 //! |---|---|---|
@@ -12,7 +13,7 @@
 #[expect(dead_code, reason = "the models use a part of it")]
 #[path = "../../../crates/dataplane/src/gate.rs"]
 mod gate;
-#[path = "../../../crates/activator/src/revision/handover.rs"]
+#[path = "../../../crates/activator/src/assigned_revision/handover.rs"]
 mod handover;
 #[path = "../../../crates/activator/src/quota.rs"]
 mod quota;

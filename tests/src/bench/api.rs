@@ -45,7 +45,8 @@ pub fn get_json(address: SocketAddr, path: &str) -> anyhow::Result<Value> {
         .with_context(|| format!("reading the answer to {path}"))
 }
 
-/// Repeats `attempt` every few milliseconds until it succeeds, and returns the last error if that takes too long.
+/// Repeats `attempt` every few milliseconds until it succeeds, and returns the last error if that takes too
+/// long.
 pub fn until<Value>(
     limit: Duration,
     mut attempt: impl FnMut() -> anyhow::Result<Value>,

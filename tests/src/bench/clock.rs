@@ -1,4 +1,5 @@
-//! A clock that all processes of a machine share, so that what one noted can be compared with what another did.
+//! A clock that all processes of a machine share, so that what one noted can be compared with what another
+//! did.
 
 use std::time::Duration;
 

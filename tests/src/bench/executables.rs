@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// `ebb`: `$EBB_EXECUTABLE`, else what cargo builds now, in the profile of this benchmark, so that it is never an old one.
+/// `ebb`: `$EBB_EXECUTABLE`, else what cargo builds now, in the profile of this benchmark, so that it is
+/// never an old one.
 pub fn ebb() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("EBB_EXECUTABLE") {
         return Ok(path.into());

@@ -1,8 +1,9 @@
-//! When programs are executed, seen from outside: the kernel says when an executable is opened, to the microsecond, where `/proc` knows only
-//! hundredths of a second.
+//! When programs are executed, seen from outside: the kernel says when an executable is opened, to the
+//! microsecond, where `/proc` knows only hundredths of a second.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -28,7 +29,8 @@ pub struct Execution {
     pub at: Duration,
 }
 
-/// Notes each start of some executables until it is dropped.
+/// Notes each start of some executables until it is dropped. Of one executable, starts of which none has
+/// ended may count as one: the kernel keeps like events that follow one another once, until they are read.
 #[derive(Debug)]
 pub struct Executions {
     seen: Arc<Mutex<Vec<Execution>>>,
@@ -37,15 +39,18 @@ pub struct Executions {
 }
 
 impl Executions {
-    /// Copies these executables into `folder`, so that nobody else starts them, and watches the copies. Returns where they are.
+    /// Copies these executables into `folder`, so that nobody else starts them, and watches the copies.
+    /// Returns where they are.
     pub fn watch(originals: &[&Path], folder: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         let mut copies = Vec::new();
         let mut watches = Vec::new();
         for original in originals {
             let copy = folder.join(original.file_name().context("an executable has a name")?);
-            std::fs::copy(original, &copy).with_context(|| format!("copying {}", original.display()))?;
-            watches.push(inotify.add_watch(&copy, AddWatchFlags::IN_OPEN)?);
+            duplicate(original, &copy).with_context(|| format!("copying {}", original.display()))?;
+            // An end in between keeps the kernel from taking two starts for one event.
+            let told = AddWatchFlags::IN_OPEN | AddWatchFlags::IN_CLOSE_NOWRITE;
+            watches.push(inotify.add_watch(&copy, told)?);
             copies.push(copy);
         }
         let seen = Arc::default();
@@ -75,6 +80,15 @@ impl Executions {
     }
 }
 
+/// Copies a file in a process of its own. Were it open for writing here, a process that another thread
+/// starts at that moment would inherit it for a while, and the kernel executes nothing that is open for
+/// writing (`ETXTBSY`).
+fn duplicate(original: &Path, copy: &Path) -> anyhow::Result<()> {
+    let ended = Command::new("cp").arg("--").args([original, copy]).status().context("starting cp")?;
+    ensure!(ended.success(), "cp ended with {ended}");
+    Ok(())
+}
+
 impl Drop for Executions {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -100,8 +114,10 @@ impl Watcher {
             let _ = poll(&mut sources, PollTimeout::from(CHECK_EVERY));
             let at = clock::now();
             let Ok(events) = self.inotify.read_events() else { continue };
-            let programs =
-                events.iter().filter_map(|event| self.watches.iter().position(|watch| *watch == event.wd));
+            let programs = events
+                .iter()
+                .filter(|event| event.mask.contains(AddWatchFlags::IN_OPEN))
+                .filter_map(|event| self.watches.iter().position(|watch| *watch == event.wd));
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.extend(programs.map(|program| Execution { program, at }));
         }
@@ -110,8 +126,6 @@ impl Watcher {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]

@@ -1,9 +1,11 @@
 //! Who ends what a benchmark has started, when somebody kills the benchmark?
 //!
-//! A benchmark that ends drops its processes, which kills them. One that is killed drops nothing, and what it leaves behind would share the machine with the next
-//! measurement. So all that it starts is in a process group, whose leader is a shell that waits for the end of a pipe which only the benchmark holds: however
-//! that ends, the kernel closes the pipe, and the leader kills its group, itself with it. (The kernel's own way, `PR_SET_PDEATHSIG`, watches the thread that
-//! started a process, and ours end at once; and it would take `unsafe`.)
+//! A benchmark that ends drops its processes, which kills them. One that is killed drops nothing, and what it
+//! leaves behind would share the machine with the next measurement. So all that it starts is in a process
+//! group, whose leader is a shell that waits for the end of a pipe which only the benchmark holds: however
+//! that ends, the kernel closes the pipe, and the leader kills its group, itself with it. (The kernel's own
+//! way, `PR_SET_PDEATHSIG`, watches the thread that started a process, and ours end at once; and it would
+//! take `unsafe`.)
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -52,7 +54,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// The program that is killed below: this test again, in a process of its own, with a process that takes part in it.
+    /// The program that is killed below: this test again, in a process of its own, with a process that takes
+    /// part in it.
     #[test]
     fn a_killed_program_plays_its_part() {
         if std::env::var_os(PART).is_none() {

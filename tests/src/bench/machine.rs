@@ -1,7 +1,8 @@
 //! Which cores belong to whom, and which tools are there.
 //!
-//! A contestant has the first core for itself; load and apps share the others. With two cores, load and app share one: the throughput is then
-//! theirs, while CPU time per request and what one contestant adds to another's latency stay comparable.
+//! A contestant has the first core for itself; load and apps share the others. With two cores, load and app
+//! share one: the throughput is then theirs, while CPU time per request and what one contestant adds to
+//! another's latency stay comparable.
 
 use std::io;
 use std::process::{Child, Command};
@@ -53,7 +54,8 @@ pub fn spawn_on(cores: &[usize], command: &mut Command) -> io::Result<Child> {
     starting_on(cores, || command.spawn())?
 }
 
-/// Starts processes so that they find these cores and no others. A thread of its own takes the restriction on and hands it down.
+/// Starts processes so that they find these cores and no others. A thread of its own takes the restriction on
+/// and hands it down.
 pub fn starting_on<T: Send>(cores: &[usize], start: impl FnOnce() -> T + Send) -> io::Result<T> {
     let set = cpu_set(cores)?;
     thread::scope(|scope| {
@@ -80,7 +82,8 @@ pub fn move_this_thread_to(cores: &[usize]) -> anyhow::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &cpu_set(cores)?).context("choosing cores")
 }
 
-/// Allows this process and those it starts as many open files as the system lets them have, and says how many that is.
+/// Allows this process and those it starts as many open files as the system lets them have, and says how many
+/// that is.
 pub fn raise_open_files() -> anyhow::Result<u64> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("asking for the limit of open files")?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).context("raising the limit of open files")?;

@@ -14,7 +14,8 @@ pub struct Options {
     /// How often every contestant has its turn.
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// How long one contestant's turn in one cell takes, in whole seconds, where a benchmark measures for a time.
+    /// How long one contestant's turn in one cell takes, in whole seconds, where a benchmark measures for a
+    /// time.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u32>,
     /// Only what has this in its name.

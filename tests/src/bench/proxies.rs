@@ -1,4 +1,5 @@
-//! The contestants of a hop, and the app behind them: each a process on its cores that forwards from a port of its own.
+//! The contestants of a hop, and the app behind them: each a process on its cores that forwards from a port
+//! of its own.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -227,7 +228,8 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Waits until a server answers, or, where we do not speak its protocol, listens. What it answers is not looked at: it may need another Host.
+/// Waits until a server answers, or, where we do not speak its protocol, listens. What it answers is not
+/// looked at: it may need another Host.
 fn serves(mut server: Server, protocol: Protocol) -> anyhow::Result<Server> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
     api::until(PATIENCE, || {

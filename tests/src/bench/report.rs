@@ -1,4 +1,5 @@
-//! What a benchmark found: tables for people as soon as they are there, a verdict for each goal, and everything once more as JSON.
+//! What a benchmark found: tables for people as soon as they are there, a verdict for each goal, and
+//! everything once more as JSON.
 
 use std::fmt;
 use std::path::Path;
@@ -87,7 +88,8 @@ impl Goal {
         }
     }
 
-    /// That a number does not exceed a limit, where both were measured, and their difference is known but for `uncertainty`.
+    /// That a number does not exceed a limit, where both were measured, and their difference is known but for
+    /// `uncertainty`.
     pub fn at_most_as_far_as_known(goal: &str, value: f64, limit: f64, uncertainty: f64) -> Self {
         Self {
             goal: goal.to_owned(),
@@ -208,7 +210,8 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// What was found, or `None` after noting why it could not be measured. The rest is still worth having; at the end the run fails.
+    /// What was found, or `None` after noting why it could not be measured. The rest is still worth having;
+    /// at the end the run fails.
     pub fn unless_failed<Found>(&mut self, what: &str, found: anyhow::Result<Found>) -> Option<Found> {
         let note = |why| {
             let failure = format!("{what} could not be measured: {why:#}");
@@ -218,7 +221,8 @@ impl Report {
         found.map_err(note).ok()
     }
 
-    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be measured, or nothing was.
+    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be
+    /// measured, or nothing was.
     pub fn finish(&self, json: Option<&Path>) -> anyhow::Result<()> {
         println!("{self}");
         if let Some(path) = json {

@@ -63,9 +63,10 @@ impl Samples {
         Self(self.0.iter().zip(&other.0).map(|(&mine, &theirs)| of(mine, theirs)).collect())
     }
 
-    /// How well the median of as many differences of two alike contestants is known, if these are such differences (nothing but noise around 0): in
-    /// 95 of 100 such runs it is at most so far from 0. The standard error of a median, 1.2533 σ / √n, with σ from the median absolute
-    /// deviation (× 1.4826), which a few wild rounds do not move.
+    /// How well the median of as many differences of two alike contestants is known, if these are such
+    /// differences (nothing but noise around 0): in 95 of 100 such runs it is at most so far from 0. The
+    /// standard error of a median, 1.2533 σ / √n, with σ from the median absolute deviation (× 1.4826), which
+    /// a few wild rounds do not move.
     pub fn uncertainty_of_median(&self) -> f64 {
         let deviation = Self(self.0.iter().map(|difference| difference.abs()).collect()).median();
         let count: f64 = self.0.iter().map(|_| 1.0).sum();
@@ -81,7 +82,8 @@ impl Samples {
     }
 }
 
-/// The same things, beginning with another one each round, so that nobody always follows the same neighbour's heat.
+/// The same things, beginning with another one each round, so that nobody always follows the same neighbour's
+/// heat.
 pub fn rotated<Item>(items: &[Item], round: usize) -> impl Iterator<Item = &Item> {
     let start = round % items.len().max(1);
     items[start..].iter().chain(&items[..start])

@@ -1,18 +1,29 @@
-//! A Deployment with its Service, as a user would write them, and what becomes of them.
+//! A workload with its Service, as a user would write them, and what becomes of them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use injector::{INJECT_LABEL, InjectorSettings, Outcome, inject};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use injector::{ClusterConfig, InjectorSettings, Outcome, inject};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use vocabulary::{INJECT_LABEL, QUEUE_PROXY};
 
-use super::{PATIENCE, TestNamespace};
+use super::{PATIENCE, TestNamespace, fleet};
 use crate::client::Load;
 use crate::wait::eventually;
+
+/// Says whose a slice is.
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// As many as the manifests ask for.
+const ACTIVATORS: usize = 2;
 
 /// What is to be made.
 #[derive(Clone, Debug)]
@@ -21,6 +32,67 @@ pub struct WorkloadPlan {
     annotations: BTreeMap<String, String>,
     app_args: Vec<String>,
     ports: Vec<(String, u16, Value)>,
+    app_fields: BTreeMap<String, Value>,
+    injection: InjectionWay,
+    service: ServicePlan,
+    /// Of its queue-proxies, instead of what injection says.
+    variables: BTreeMap<String, String>,
+    kind: PlanKind,
+}
+
+/// What is scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanKind {
+    /// As nearly everybody has.
+    Deployment,
+    /// With a headless Service by which its pods know each other.
+    StatefulSet,
+    /// That nobody controls.
+    ReplicaSet,
+    /// Older than all of them.
+    ReplicationController,
+    /// A resource that somebody else has brought, with a scale (`Fleet`, of the group `tests.ebb.dev`).
+    Custom,
+}
+
+impl PlanKind {
+    /// As it stands in `ebb.dev/revision`.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Deployment => "deployment",
+            Self::StatefulSet => "statefulset",
+            Self::ReplicaSet => "replicaset",
+            Self::ReplicationController => "replicationcontroller",
+            Self::Custom => "fleets.tests.ebb.dev",
+        }
+    }
+
+    fn resource(self) -> ApiResource {
+        match self {
+            Self::Deployment => ApiResource::erase::<Deployment>(&()),
+            Self::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
+            Self::ReplicaSet => ApiResource::erase::<ReplicaSet>(&()),
+            Self::ReplicationController => ApiResource::erase::<ReplicationController>(&()),
+            Self::Custom => fleet::resource(),
+        }
+    }
+}
+
+/// Who gives its pods their queue-proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InjectionWay {
+    /// `ebb inject`.
+    Command,
+    Webhook,
+}
+
+/// Who serves it at first.
+#[derive(Clone, Copy, Debug)]
+enum ServicePlan {
+    /// ebb: the Service names the workload and has no selector.
+    Adopted,
+    /// Kubernetes: it has a selector, as anybody's.
+    Selecting,
 }
 
 impl WorkloadPlan {
@@ -28,11 +100,49 @@ impl WorkloadPlan {
     pub fn new(name: &str) -> Self {
         let window = ("autoscaling.knative.dev/window".to_owned(), "6s".to_owned());
         let ports = vec![("http".to_owned(), 80, json!(8080))];
-        Self { name: name.to_owned(), annotations: [window].into(), app_args: Vec::new(), ports }
+        Self {
+            name: name.to_owned(),
+            annotations: [window].into(),
+            app_args: Vec::new(),
+            app_fields: BTreeMap::new(),
+            ports,
+            injection: InjectionWay::Command,
+            service: ServicePlan::Adopted,
+            variables: BTreeMap::new(),
+            kind: PlanKind::Deployment,
+        }
     }
 
-    /// One more port of the Service, and where it leads. The app listens on 8080 (`http`) and 9090 (`more`), which its pods declare, and on 7070, which they do
-    /// not.
+    /// Another kind than a Deployment.
+    #[must_use]
+    pub fn of_kind(mut self, kind: PlanKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// With a Service as anybody's, which Kubernetes serves until it is adopted.
+    #[must_use]
+    pub fn served_by_kubernetes(mut self) -> Self {
+        self.service = ServicePlan::Selecting;
+        self
+    }
+
+    /// The template has the label alone; the webhook does the rest.
+    #[must_use]
+    pub fn through_webhook(mut self) -> Self {
+        self.injection = InjectionWay::Webhook;
+        self
+    }
+
+    /// A variable of its queue-proxies' environment, as somebody might forge it.
+    #[must_use]
+    pub fn sidecar_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// One more port of the Service, and where it leads. The app listens on 8080 (`http`) and 9090 (`more`),
+    /// which its pods declare, and on 7070, which they do not.
     #[must_use]
     pub fn port(mut self, name: &str, number: u16, target: Value) -> Self {
         self.ports.push((name.to_owned(), number, target));
@@ -53,51 +163,95 @@ impl WorkloadPlan {
         self
     }
 
+    /// A field of the app's container.
+    #[must_use]
+    pub fn app_field(mut self, name: &str, value: Value) -> Self {
+        self.app_fields.insert(name.to_owned(), value);
+        self
+    }
+
     /// Makes both objects.
     pub async fn create(self, namespace: &TestNamespace) -> Workload {
-        let address = self.create_service(namespace, &self.name).await;
-        let deployment = from(self.deployment());
-        let made = namespace.api::<Deployment>().create(&PostParams::default(), &deployment).await;
-        made.expect("a Deployment is made");
-        Workload { namespace: namespace.clone(), name: self.name, address }
+        let address = self.create_service(namespace, &format!("{}/{}", self.kind.word(), self.name)).await;
+        if self.kind == PlanKind::StatefulSet {
+            let spec =
+                json!({"clusterIP": "None", "selector": {"app": self.name}, "ports": [{"port": 8080}]});
+            let peers = from(json!({"metadata": {"name": format!("{}-peers", self.name)}, "spec": spec}));
+            let made = namespace.api::<Service>().create(&PostParams::default(), &peers).await;
+            made.expect("its governing Service is made");
+        }
+        let object = from(self.object(&namespace.link_ca().await));
+        let made = namespace.api_of(&self.kind.resource()).create(&PostParams::default(), &object).await;
+        made.expect("a workload is made");
+        Workload { namespace: namespace.clone(), name: self.name, kind: self.kind, address }
     }
 
     /// Makes only a Service, of somebody else's Deployment.
     pub async fn create_service_of(self, namespace: &TestNamespace, workload: &Workload) -> Workload {
-        let address = self.create_service(namespace, &workload.name).await;
-        Workload { namespace: namespace.clone(), name: self.name, address }
+        let address =
+            self.create_service(namespace, &format!("{}/{}", workload.kind.word(), workload.name)).await;
+        Workload { namespace: namespace.clone(), name: self.name, kind: workload.kind, address }
     }
 
-    async fn create_service(&self, namespace: &TestNamespace, workload: &str) -> SocketAddr {
-        let service = from(self.service(workload));
+    /// Makes only a Service, whose annotation says this.
+    pub async fn create_service_naming(self, namespace: &TestNamespace, target: &str) -> Workload {
+        let address = self.create_service(namespace, target).await;
+        Workload { namespace: namespace.clone(), name: self.name, kind: self.kind, address }
+    }
+
+    async fn create_service(&self, namespace: &TestNamespace, target: &str) -> SocketAddr {
+        let service = from(self.service(target));
         let made = namespace.api::<Service>().create(&PostParams::default(), &service).await;
         let ip = made.expect("a Service is made").spec.and_then(|spec| spec.cluster_ip);
         let ip = ip.and_then(|ip| ip.parse().ok()).expect("it has an address");
         SocketAddr::new(ip, 80)
     }
 
-    fn service(&self, workload: &str) -> Value {
-        json!({
-            "metadata": {
-                "name": self.name,
-                "annotations": {"ebb.dev/revision": format!("deployment/{workload}")},
-            },
-            "spec": {"ports": service_ports(&self.ports)},
-        })
+    /// Of the workload that its target names.
+    fn service(&self, target: &str) -> Value {
+        let ports = service_ports(&self.ports);
+        match self.service {
+            ServicePlan::Adopted => json!({
+                "metadata": {"name": self.name, "annotations": {"ebb.dev/revision": target}},
+                "spec": {"ports": ports},
+            }),
+            ServicePlan::Selecting => json!({
+                "metadata": {"name": self.name},
+                "spec": {"ports": ports, "selector": {"app": self.name}},
+            }),
+        }
     }
 
-    fn deployment(&self) -> Value {
+    fn object(&self, link_ca: &str) -> Value {
+        let resource = self.kind.resource();
+        let mut spec = json!({"template": self.template(link_ca)});
+        spec["selector"] = match self.kind {
+            PlanKind::ReplicationController => json!({"app": self.name}),
+            PlanKind::Custom => json!(format!("app={}", self.name)),
+            PlanKind::Deployment | PlanKind::StatefulSet | PlanKind::ReplicaSet => {
+                json!({"matchLabels": {"app": self.name}})
+            }
+        };
+        if self.kind == PlanKind::Custom {
+            // Nobody writes a default into it.
+            spec["replicas"] = json!(1);
+        }
+        if self.kind == PlanKind::StatefulSet {
+            spec["serviceName"] = json!(format!("{}-peers", self.name));
+        }
         json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
             "metadata": {"name": self.name, "annotations": self.annotations},
-            "spec": {"selector": {"matchLabels": {"app": self.name}}, "template": self.template()},
+            "spec": spec,
         })
     }
 
     /// As `ebb inject` prints it.
-    fn template(&self) -> Value {
+    fn template(&self, link_ca: &str) -> Value {
         let args: Vec<&str> =
             ["--bind", "0.0.0.0"].into_iter().chain(self.app_args.iter().map(String::as_str)).collect();
-        let app = json!({
+        let mut app = json!({
             "name": "app",
             "image": "test-app:test",
             // Beside what its queue-proxy stands before, the pod's own ports are asked.
@@ -105,6 +259,9 @@ impl WorkloadPlan {
             "env": [{"name": "PORT", "value": "8080,9090,7070"}],
             "ports": [{"name": "http", "containerPort": 8080}, {"name": "more", "containerPort": 9090}],
         });
+        for (name, value) in &self.app_fields {
+            app[name] = value.clone();
+        }
         let template = json!({
             "metadata": {
                 "labels": {"app": self.name, INJECT_LABEL: "true"},
@@ -113,12 +270,32 @@ impl WorkloadPlan {
             },
             "spec": {"containers": [app]},
         });
-        let link_token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
-        let settings = InjectorSettings { image: "ebb-queue-proxy:test".to_owned(), link_token };
+        if self.injection == InjectionWay::Webhook {
+            return template;
+        }
+        let settings = InjectorSettings {
+            image: "ebb-queue-proxy:test".to_owned(),
+            link_ca: link_ca.to_owned(),
+            cluster: ClusterConfig::default(),
+            observability: None,
+        };
         match inject(&template, &settings) {
-            Outcome::Injected(injection) => injection.pod,
+            Outcome::Injected(injection) => self.forged(injection.pod),
             other @ (Outcome::NotAsked | Outcome::Refused(_)) => panic!("{other:?}"),
         }
+    }
+
+    fn forged(&self, mut template: Value) -> Value {
+        let containers = template["spec"]["containers"].as_array_mut().into_iter().flatten();
+        let sidecars = containers.filter(|container| container["name"] == QUEUE_PROXY);
+        let variables = sidecars.filter_map(|container| container["env"].as_array_mut()).flatten();
+        for variable in variables {
+            let forged = variable["name"].as_str().and_then(|name| self.variables.get(name));
+            if let Some(value) = forged {
+                variable["value"] = json!(value);
+            }
+        }
+        template
     }
 }
 
@@ -137,6 +314,7 @@ fn from<Object: serde::de::DeserializeOwned>(value: Value) -> Object {
 pub struct Workload {
     namespace: TestNamespace,
     name: String,
+    kind: PlanKind,
     /// Its Service's first port.
     pub address: SocketAddr,
 }
@@ -170,8 +348,8 @@ impl Workload {
         let parameters = DeleteParams::default();
         let service = self.namespace.api::<Service>().delete(&self.name, &parameters).await;
         service.expect("the Service is deleted");
-        let deployment = self.namespace.api::<Deployment>().delete(&self.name, &parameters).await;
-        deployment.expect("the Deployment is deleted");
+        let workload = self.api().delete(&self.name, &parameters).await;
+        workload.expect("the workload is deleted");
     }
 
     /// The slices of its Service, as they are written.
@@ -197,21 +375,38 @@ impl Workload {
         text.split(',').filter_map(|port| port.split_once('=')?.1.parse().ok()).collect()
     }
 
+    fn api(&self) -> Api<DynamicObject> {
+        self.namespace.api_of(&self.kind.resource())
+    }
+
+    /// Puts an annotation on the workload itself, or takes it away.
+    pub async fn annotate(&self, key: &str, value: Option<&str>) {
+        let change = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let patched = self.api().patch(&self.name, &PatchParams::default(), &change).await;
+        patched.expect("a person may annotate it");
+    }
+
     /// The count that is written.
     pub async fn count(&self) -> i32 {
-        let deployment = self.namespace.api::<Deployment>().get(&self.name).await.expect("it is there");
-        deployment.spec.and_then(|spec| spec.replicas).unwrap_or_default()
+        let scale = self.api().get_scale(&self.name).await.expect("it is there");
+        scale.spec.and_then(|spec| spec.replicas).unwrap_or_default()
+    }
+
+    /// How often what is wanted of it was changed.
+    pub async fn generation(&self) -> i64 {
+        let object = self.api().get(&self.name).await.expect("it is there");
+        object.metadata.generation.unwrap_or_default()
     }
 
     /// Writes a count, as `kubectl scale` does.
     pub async fn scale_by_hand(&self, count: u32) {
         let patch = Patch::Merge(json!({"spec": {"replicas": count}}));
-        let written =
-            self.namespace.api::<Deployment>().patch_scale(&self.name, &PatchParams::default(), &patch).await;
+        let written = self.api().patch_scale(&self.name, &PatchParams::default(), &patch).await;
         written.expect("a person may write it");
     }
 
-    /// Waits until this many pods are there, all of them ready, and as many are wanted.
+    /// Waits until this many pods are there, all of them ready, and as many are wanted; and until its Service
+    /// takes connections if there is one, for kube-proxy may hear of a new Service later than a pod is ready.
     pub async fn has_pods(&self, count: usize) {
         let what = format!("{} has {count} pods", self.name);
         eventually(&what, PATIENCE, || async {
@@ -223,6 +418,21 @@ impl Workload {
             if is_so { Ok(()) } else { Err(seen) }
         })
         .await;
+        if count > 0 {
+            self.takes_connections().await;
+        }
+    }
+
+    /// Waits until somebody accepts connections to its Service.
+    pub async fn takes_connections(&self) {
+        eventually(&format!("{} takes connections", self.name), PATIENCE, || async {
+            match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(self.address)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("no answer within 5 s".to_owned()),
+            }
+        })
+        .await;
     }
 
     async fn pods(&self) -> Vec<Pod> {
@@ -230,9 +440,120 @@ impl Workload {
         self.namespace.api::<Pod>().list(&selected).await.expect("pods can be listed").items
     }
 
+    /// Deletes a pod as `kubectl delete pod` does; returns its name.
+    pub async fn delete_a_pod(&self) -> String {
+        let name = self.pod_names().await.into_iter().next().expect("it has a pod");
+        let deleted = self.namespace.api::<Pod>().delete(&name, &DeleteParams::default()).await;
+        deleted.expect("the pod is deleted");
+        name
+    }
+
+    /// Its pods are replaced, as `kubectl rollout restart` does it.
+    pub async fn restart(&self) {
+        let template = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}});
+        let change = Patch::Merge(json!({"spec": {"template": template}}));
+        let patched = self.api().patch(&self.name, &PatchParams::default(), &change).await;
+        patched.expect("a person may restart it");
+    }
+
+    /// How often kubelet has started the app anew, in all its pods.
+    pub async fn app_restarts(&self) -> i32 {
+        let statuses = self.pods().await.into_iter().filter_map(|pod| pod.status?.container_statuses);
+        let apps = statuses.flatten().filter(|status| status.name == "app");
+        apps.map(|status| status.restart_count).sum()
+    }
+
+    /// Waits until its Service leads straight to its pods, and to all of them.
+    pub async fn is_served_directly(&self) {
+        eventually(&format!("{} is served by its pods", self.name), PATIENCE, || async {
+            let (mut pods, mut serving) = (self.pod_names().await, self.served_by().await);
+            pods.sort();
+            serving.sort();
+            if !pods.is_empty() && pods == serving { Ok(()) } else { Err(format!("{pods:?}, {serving:?}")) }
+        })
+        .await;
+    }
+
+    /// Waits until its Service leads to activators: to all that there are, for one may acknowledge before the
+    /// other.
+    pub async fn is_served_through_activators(&self) {
+        eventually(&format!("{} is served by activators", self.name), PATIENCE, || async {
+            let serving = self.served_by().await;
+            let is_so =
+                serving.len() == ACTIVATORS && serving.iter().all(|pod| pod.starts_with("activator-"));
+            if is_so { Ok(()) } else { Err(format!("{serving:?}")) }
+        })
+        .await;
+    }
+
+    /// Where its pods are.
+    pub async fn pod_addresses(&self) -> Vec<IpAddr> {
+        let pods = self.pods().await.into_iter();
+        pods.filter_map(|pod| pod.status?.pod_ip?.parse().ok()).collect()
+    }
+
     /// The names of its pods, those on their way out too.
     pub async fn pod_names(&self) -> Vec<String> {
         self.pods().await.into_iter().filter_map(|pod| pod.metadata.name).collect()
+    }
+
+    /// Changes its Service, as `kubectl patch` does.
+    pub async fn patch_service(&self, change: Value) {
+        let parameters = PatchParams::default();
+        let patched =
+            self.namespace.api::<Service>().patch(&self.name, &parameters, &Patch::Merge(change)).await;
+        patched.expect("a person may change it");
+    }
+
+    /// The Service names the workload, or nobody any more.
+    pub async fn name_revision(&self, revision: Option<&str>) {
+        self.patch_service(json!({"metadata": {"annotations": {"ebb.dev/revision": revision}}})).await;
+    }
+
+    /// Kubernetes is to serve its pods, or not.
+    pub async fn select(&self, label: Option<&str>) {
+        let selector = label.map_or(Value::Null, |label| json!({"app": label}));
+        self.patch_service(json!({"spec": {"selector": selector}})).await;
+    }
+
+    /// Waits for an Event of this reason about the Service or the Deployment.
+    pub async fn has_event(&self, reason: &str) {
+        eventually(&format!("an Event {reason}"), PATIENCE, || async {
+            let events = self.events().await;
+            let found = events.iter().any(|event| event.reason.as_deref() == Some(reason));
+            if found { Ok(()) } else { Err(format!("{:?}", reasons(&events))) }
+        })
+        .await;
+    }
+
+    /// All Events about the Service and the Deployment.
+    pub async fn events(&self) -> Vec<Event> {
+        let events = self.namespace.api::<Event>().list(&ListParams::default()).await;
+        let events = events.expect("Events can be listed").items;
+        let is_ours = |event: &Event| {
+            let regarding = event.regarding.as_ref();
+            regarding.is_some_and(|about| about.name.as_deref() == Some(self.name.as_str()))
+        };
+        events.into_iter().filter(is_ours).collect()
+    }
+
+    /// Who writes its Service's slices: `managed-by` of each.
+    pub async fn slice_writers(&self) -> Vec<String> {
+        let slices = self.slices().await;
+        let writer = |slice: EndpointSlice| {
+            slice.metadata.labels.and_then(|labels| labels.get(MANAGED_BY).cloned()).unwrap_or_default()
+        };
+        slices.into_iter().map(writer).collect()
+    }
+
+    /// Waits until nobody but this writer has slices of its Service.
+    pub async fn has_only_slices_of(&self, writer: &str) {
+        eventually(&format!("only slices of {writer}"), PATIENCE, || async {
+            let writers = self.slice_writers().await;
+            let is_so = !writers.is_empty() && writers.iter().all(|other| other == writer);
+            if is_so { Ok(()) } else { Err(format!("{writers:?}")) }
+        })
+        .await;
     }
 
     /// The names of the pods that its Service leads to.
@@ -242,7 +563,11 @@ impl Workload {
     }
 }
 
-fn is_ready(pod: &Pod) -> bool {
+fn reasons(events: &[Event]) -> Vec<&str> {
+    events.iter().filter_map(|event| event.reason.as_deref()).collect()
+}
+
+pub(super) fn is_ready(pod: &Pod) -> bool {
     let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

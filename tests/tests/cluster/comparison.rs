@@ -1,13 +1,17 @@
-//! Class hpa beside Kubernetes' own autoscaler: the same answers, the same pods, the same counts, conditions and reasons.
+//! Class hpa beside Kubernetes' own autoscaler: the same answers, the same pods, the same counts, conditions
+//! and reasons.
 //!
-//! The metrics APIs are served by this process ([`adapter`]). Whoever serves them holds kube-controller-manager's autoscaler in its hand: a pass over one
-//! autoscaler asks for its first metric after it has read the scale, and waits for the answer. While it waits, its former pass is over to the last write, so
-//! what the API server holds then is exactly what that pass came to, and the count is exactly the one that this pass has read ([`player`]). Nothing is guessed from watches.
+//! The metrics APIs are served by this process ([`adapter`]). Whoever serves them holds
+//! kube-controller-manager's autoscaler in its hand: a pass over one autoscaler asks for its first metric
+//! after it has read the scale, and waits for the answer. While it waits, its former pass is over to the last
+//! write, so what the API server holds then is exactly what that pass came to, and the count is exactly the
+//! one that this pass has read ([`player`]). Nothing is guessed from watches.
 //!
-//! Two things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the script changes one may see it or not, and is held against
-//! both; every other pass has one truth. *Its clock* is read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
-//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. Each pass that needed either is shown with that cause;
-//! every other one has to agree exactly.
+//! Two things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the
+//! script changes one may see it or not, and is held against both; every other pass has one truth. *Its
+//! clock* is read a moment after the last answer: a pass is evaluated at that answer, and if it does not
+//! agree, up to 300 ms around it, which matters only where an age crosses a window, a period or a start-up
+//! time. Each pass that needed either is shown with that cause; every other one has to agree exactly.
 
 mod adapter;
 mod dice;
@@ -64,6 +68,7 @@ const SAID_BY_SOME: [&str; 20] = [
 
 #[test]
 fn counts_conditions_and_reasons_are_those_of_kubernetes_own_autoscaler() {
+    let _turn = crate::metrics_apis::turn();
     in_namespace("hpa-compared", compare);
 }
 

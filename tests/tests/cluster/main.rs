@@ -1,8 +1,21 @@
 //! ebb on a real Kubernetes, every request accounted for: `tests/cluster/run`.
 //!
-//! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run side by side.
+//! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run
+//! side by side, but for those that leave the cluster without anybody who decides for a while (`failover`).
 
+mod commands;
 mod comparison;
+mod failover;
+mod faults;
+mod handover;
+mod hooks;
+mod idle_first;
+mod kinds;
+mod metrics_apis;
+mod metrics_server;
 mod owners;
 mod ports;
+mod probes;
 mod story;
+mod trust;
+mod webhook;

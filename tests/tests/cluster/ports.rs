@@ -1,14 +1,12 @@
-//! Each port of a Service is its own, by whatever name it is called: through activators, direct, renamed, and after it was somebody else's.
+//! Each port of a Service is its own, by whatever name it is called: through activators, direct, renamed, and
+//! after it was somebody else's.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::json;
 use tests::client::whole_answer;
-use tests::cluster::{PATIENCE, SYSTEM, TestNamespace, Workload, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, Workload, WorkloadPlan, in_namespace};
 use tests::eventually;
 use tokio::net::TcpStream;
 
@@ -22,14 +20,6 @@ async fn ask(target: SocketAddr, host: &str) -> (u16, String, String) {
     };
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     (status, header("x-port").unwrap_or_default(), header("x-pod").unwrap_or_default())
-}
-
-async fn activators(namespace: &TestNamespace) -> Vec<std::net::IpAddr> {
-    let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), SYSTEM);
-    let selected = ListParams::default().labels("app.kubernetes.io/component=activator");
-    let pods = pods.list(&selected).await.expect("pods can be listed").items;
-    let address = |pod: Pod| pod.status?.pod_ip?.parse().ok();
-    pods.into_iter().filter_map(address).collect()
 }
 
 async fn has_port_named(workload: &Workload, name: &str) {
@@ -136,7 +126,7 @@ fn nobody_reaches_anothers_pods_by_a_name_or_a_port_that_was_anothers() {
         // The other one's name at my Service is mine, and at no other port of an activator anybody's.
         let theirs = format!("others.{}.svc.cluster.local", namespace.name);
         assert!(ask(mine.address, &theirs).await.2.starts_with("mine-"));
-        let activators = activators(&namespace).await;
+        let activators = namespace.activators().await;
         for &activator in &activators {
             assert_eq!(ask(SocketAddr::new(activator, 8012), &theirs).await.0, 404);
         }
@@ -154,6 +144,7 @@ fn nobody_reaches_anothers_pods_by_a_name_or_a_port_that_was_anothers() {
         let later = WorkloadPlan::new("later").create(&namespace).await;
         let ports = later.activator_ports().await;
         assert!(!ports.contains(&former), "{ports:?}");
+        later.takes_connections().await;
         later.load().one().await.assert_all_answered();
         for activator in activators {
             TcpStream::connect((activator, former)).await.expect_err("nobody has it yet");

@@ -1,4 +1,5 @@
-//! The Grafana board before Debian's Prometheus: every question that it asks has an answer, on a loaded `ebb up`.
+//! The Grafana board before Debian's Prometheus: every question that it asks has an answer, on a loaded `ebb
+//! up`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,7 +59,8 @@ fn board() -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Everything that a board shows happens here: a start from zero, a panic, refusals, two revisions, traces that nobody takes.
+/// Everything that a board shows happens here: a start from zero, a panic, refusals, two revisions, traces
+/// that nobody takes.
 async fn loaded_ebb(folder: &Path) -> Ebb {
     let file = folder.join("observability.yaml");
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -1,6 +1,7 @@
 //! Clients of other makers before both proxies, in every protocol that they speak.
 //!
-//! Each is a program with the arguments PORT HOST PROTOCOL BYTES, which says a word for each thing that it has done and seen to be right:
+//! Each is a program with the arguments PORT HOST PROTOCOL BYTES, which says a word for each thing that it
+//! has done and seen to be right:
 //!
 //! | word | what it did |
 //! |---|---|
@@ -9,7 +10,8 @@
 //! | `duplex` | read the answer to what it had sent before it sent more |
 //! | `cancel` | left an exchange in its middle; the app noticed, and others were served |
 //!
-//! What is not among a client's words it cannot do. `$PEERS_MEGABYTES` says how large bodies are (100 if it does not).
+//! What is not among a client's words it cannot do. `$PEERS_MEGABYTES` says how large bodies are (100 if it
+//! does not).
 
 use std::net::TcpStream;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ use crate::clients::{Door, body_file};
 /// How it calls them.
 const PROTOCOLS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
 
-/// Without `Expect: 100-continue`.
+/// Without `Expect: 100-continue`, after which nothing would be written for a second.
 const NO_QUESTION: [&str; 2] = ["--header", "Expect:"];
 
 /// What it ends with when its time is over.
@@ -49,10 +49,10 @@ fn body_and_trailers(door: &Door, protocol: &str) {
         [&sent, &got, &head].map(|path| path.to_string_lossy().into_owned());
     let files = [protocol, "--upload-file", &sent_text, "--output", &got_text, "--dump-header", &head_text];
     let read = |path| std::fs::read(path).expect("curl wrote it");
-    // Over HTTP/1.1 it asks first whether the body is wanted. An app that answers before it has asked for the body, as the second does, never gets one that
-    // is held back for that.
-    for (path, more) in [("/", &[][..]), ("/stream", &NO_QUESTION[..])] {
-        whole(&curl(door, path, &[&files[..], more].concat()).output().expect("curl starts"));
+    // Over HTTP/1.1 it asks first whether the body is wanted. The second app answers before it reads, and
+    // gets the body that it has not asked for.
+    for path in ["/", "/stream"] {
+        whole(&curl(door, path, &files).output().expect("curl starts"));
         assert!(read(&sent) == read(&got), "{}, curl {protocol}, {path}: another body came back", door.name);
     }
     let head = String::from_utf8_lossy(&read(&head)).to_ascii_lowercase();

@@ -14,11 +14,12 @@ use crate::programs::{app, built};
 /// How many cases this version has.
 const CASES: usize = 146;
 
-/// The cases that fail for good reason. A connection that does not begin with HTTP/2's preface is one of HTTP/1.1, for the port speaks both, and
-/// gets the 400 that HTTP/1.1 has for what cannot be read.
+/// The cases that fail for good reason. A connection that does not begin with HTTP/2's preface is one of
+/// HTTP/1.1, for the port speaks both, and gets the 400 that HTTP/1.1 has for what cannot be read.
 const EXCEPTIONS: [&str; 1] = ["http2/3.5: Sends invalid connection preface"];
 
-/// How long a case may wait on a slow machine for what it wants to see, in seconds. Only a failing case waits for it.
+/// How long a case may wait on a slow machine for what it wants to see, in seconds. Only a failing case waits
+/// for it.
 const PATIENCE: &str = "10";
 
 #[tokio::test]

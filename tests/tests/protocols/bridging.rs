@@ -1,5 +1,5 @@
-//! A client and an app need not speak the same protocol: the name of the app's port says what it speaks (`http1`, `h2c`), and where nobody says, it is found
-//! out.
+//! A client and an app need not speak the same protocol: the name of the app's port says what it speaks
+//! (`http1`, `h2c`), and where nobody says, it is found out.
 
 use http::{HeaderMap, Method};
 use hyper::body::Frame;
@@ -9,7 +9,7 @@ use crate::client::{Answer, Client, PROTOCOLS, Protocol, channel, empty, get};
 use crate::world::{ROUTINGS, warm};
 
 /// An app that speaks nothing but `spoken`, behind a port of this name.
-fn app(service: Service, spoken: &str, port_name: &str) -> Service {
+pub(crate) fn app(service: Service, spoken: &str, port_name: &str) -> Service {
     let service = service.args(&["--only", spoken]);
     if port_name.is_empty() { service } else { service.container(&format!("ports: [{{name: {port_name}}}]")) }
 }

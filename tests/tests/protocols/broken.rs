@@ -1,4 +1,5 @@
-//! Apps that break their answers: nothing that is not whole looks whole, and what never began is a refusal with a reason.
+//! Apps that break their answers: nothing that is not whole looks whole, and what never began is a refusal
+//! with a reason.
 
 use http::Method;
 use http_body_util::BodyExt;

@@ -136,7 +136,8 @@ impl Drop for Client {
     }
 }
 
-/// A request without a body on a connection of its own. The connection lives until the response is dropped or at its end.
+/// A request without a body on a connection of its own. The connection lives until the response is dropped or
+/// at its end.
 pub(crate) async fn get(ebb: &Ebb, protocol: Protocol, host: &str, path: &str) -> Answer {
     let mut client = Client::connect(ebb, protocol).await;
     Answer::read(client.get(host, path).await).await

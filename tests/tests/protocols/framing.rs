@@ -49,7 +49,8 @@ async fn what_cannot_be_resolved_is_a_bad_request() {
     }
 }
 
-/// Everything that the server says to an ambiguous request with another behind it, until it closes the connection.
+/// Everything that the server says to an ambiguous request with another behind it, until it closes the
+/// connection.
 async fn exchange(ebb: &tests::Ebb, host: &str, framing: &str, body: &str) -> String {
     let mut client = RawClient::connect(ebb).await;
     let smuggled = SMUGGLED.replace("HOST", host);

@@ -56,8 +56,9 @@ async fn path_query_and_host_are_the_clients_to_the_letter() {
     }
 }
 
-/// Vectors H1, H2 and H7. In both routings `ebb up` has two hops, activator and queue-proxy, and each adds whom it got the request from; `Forwarded`
-/// is built by the first that finds something to build it from, before it adds anything.
+/// Vectors H1, H2 and H7. In both routings `ebb up` has two hops, activator and queue-proxy, and each adds
+/// whom it got the request from; `Forwarded` is built by the first that finds something to build it from,
+/// before it adds anything.
 #[tokio::test]
 async fn the_way_of_a_request_is_told_to_the_app() {
     let ebb = warm(|service| service.args(&["--raw"])).await;

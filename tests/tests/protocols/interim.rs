@@ -1,4 +1,5 @@
-//! Interim responses: a 1xx never becomes, hides or changes the final status (vectors H18 to H21 of the data plane).
+//! Interim responses: a 1xx never becomes, hides or changes the final status (vectors H18 to H21 of the data
+//! plane).
 
 use tests::Ebb;
 
@@ -15,8 +16,8 @@ async fn final_head(client: &mut RawClient) -> String {
     }
 }
 
-/// Asks whether it may send a body, as a client does that really waits for the answer. Returns the heads that came before the body
-/// was sent, and everything that came afterwards.
+/// Asks whether it may send a body, as a client does that really waits for the answer. Returns the heads that
+/// came before the body was sent, and everything that came afterwards.
 async fn upload(ebb: &Ebb, host: &str, path: &str, body: &str) -> (String, String) {
     let mut client = RawClient::connect(ebb).await;
     let length = body.len();

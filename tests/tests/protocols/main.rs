@@ -1,9 +1,11 @@
-//! What travels through `ebb up` arrives as it was sent: one test for each thing that a protocol can do, over activator and queue-proxy, on the
-//! real executable.
+//! What travels through `ebb up` arrives as it was sent: one test for each thing that a protocol can do, over
+//! activator and queue-proxy, on the real executable.
 //!
-//! Each test runs in both routings (see [`world`]) and, where both can do it, in both protocols. Proof is always what was observed: where
-//! something must arrive before something else is sent, the test sends the latter only after it saw the former. Time appears as deadlines alone.
+//! Each test runs in both routings (see [`world`]) and, where both can do it, in both protocols. Proof is
+//! always what was observed: where something must arrive before something else is sent, the test sends the
+//! latter only after it saw the former. Time appears as deadlines alone.
 
+mod autobahn;
 mod bodies;
 mod bridging;
 mod broken;

@@ -1,4 +1,5 @@
-//! A pod that takes one request at a time: who waits, who is refused, and what a client that goes away leaves behind.
+//! A pod that takes one request at a time: who waits, who is refused, and what a client that goes away leaves
+//! behind.
 
 use std::net::SocketAddr;
 

@@ -67,7 +67,8 @@ async fn a_request_that_no_pod_took_in_time_says_what_it_waited_for() {
     }
 }
 
-/// An app that dies with a request in its hands (vector H15, without the error of the operating system that leaked there).
+/// An app that dies with a request in its hands (vector H15, without the error of the operating system that
+/// leaked there).
 #[tokio::test]
 async fn an_app_that_closes_before_it_answers_is_named() {
     let ebb = warm(|service| service).await;

@@ -26,7 +26,8 @@ async fn an_answer_to_head_has_the_length_and_not_the_body() {
     }
 }
 
-/// A body without a length ends with the connection for a client of HTTP/1.0, and one that breaks off must not look like that.
+/// A body without a length ends with the connection for a client of HTTP/1.0, and one that breaks off must
+/// not look like that.
 #[tokio::test]
 async fn an_http_1_0_client_gets_what_has_no_length_and_sees_when_it_breaks_off() {
     let ebb = warm(|service| service.spec("timeoutSeconds: 2")).await;

@@ -1,7 +1,8 @@
-//! The classic ways to smuggle a request: each is refused, or reaches the app so that the strictest reader finds in it what ebb found.
+//! The classic ways to smuggle a request: each is refused, or reaches the app so that the strictest reader
+//! finds in it what ebb found.
 //!
-//! The app notes what arrives as [`tests::strict`] reads it. Behind each request of doubtful length comes another, `/smuggled-N`; whoever ends the
-//! first one elsewhere than ebb does finds it in the wrong place.
+//! The app notes what arrives as [`tests::strict`] reads it. Behind each request of doubtful length comes
+//! another, `/smuggled-N`; whoever ends the first one elsewhere than ebb does finds it in the wrong place.
 
 mod http1;
 mod http2;

@@ -54,7 +54,8 @@ async fn trailers_on_the_wire_are_announced_and_follow_the_last_chunk() {
     }
 }
 
-/// One POST in which the app answers each chunk before the client sends the next (vector H29, without a switch).
+/// One POST in which the app answers each chunk before the client sends the next (vector H29, without a
+/// switch).
 #[tokio::test]
 async fn one_exchange_flows_both_ways_in_lock_step() {
     let ebb = warm(|service| service).await;

@@ -51,7 +51,8 @@ async fn a_websocket_wakes_a_revision_from_zero_and_echoes() {
     }
 }
 
-/// Vector O9 of the data plane, turned round: switching protocols is the start of the response, so that limit is met.
+/// Vector O9 of the data plane, turned round: switching protocols is the start of the response, so that limit
+/// is met.
 #[tokio::test]
 async fn a_websocket_outlives_the_limit_for_the_start_of_a_response() {
     let ebb = warm(|service| service.spec("responseStartTimeoutSeconds: 1")).await;

@@ -1,4 +1,5 @@
-//! Bad input gets an error that names the place, the value, what is allowed and what to do; all of it at once, exit code 2 at start.
+//! Bad input gets an error that names the place, the value, what is allowed and what to do; all of it at
+//! once, exit code 2 at start.
 
 use std::path::Path;
 use std::process::Output;

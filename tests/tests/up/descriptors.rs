@@ -14,7 +14,8 @@ const CLIENTS_MAX: usize = 192;
 /// How many more may be accepted in the instant that the last place is taken: one by each thread.
 const AT_ONCE: usize = 8;
 
-/// As many silent clients, ten at a time; after each ten an honest one asks something on a new connection, which is accepted after theirs.
+/// As many silent clients, ten at a time; after each ten an honest one asks something on a new connection,
+/// which is accepted after theirs.
 async fn crowd(address: SocketAddr, size: usize, ebb: &Ebb) -> Vec<TcpStream> {
     let mut silent = Vec::new();
     while silent.len() < size {

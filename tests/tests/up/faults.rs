@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tests::client::{Outcome, whole_answer};
-use tests::ebb::signal_process;
+use tests::ebb::{descendants, signal_process};
+use tests::grip::{Grip, PANIC_TEXT, PanickingPart};
 use tests::relay::{Mood, Relay};
 use tests::{ConfigMap, Ebb, Service, eventually};
+
+use crate::lifecycle::until_dead;
 
 #[tokio::test]
 async fn a_killed_app_or_queue_proxy_breaks_only_what_it_held() {
@@ -33,6 +36,33 @@ async fn a_killed_app_or_queue_proxy_breaks_only_what_it_held() {
         }
         ebb.until("killed", "a replacement", |revision| {
             revision.ready() == 3 && !revision.pids(which).contains(&victim)
+        })
+        .await;
+    }
+}
+
+/// Nothing goes on half alive: the process ends at once, says which part failed and why, and takes its pods
+/// with it. Who started it (systemd, `docker run --restart`) starts it again.
+#[tokio::test]
+async fn a_panic_in_a_part_that_others_rely_on_ends_the_process_with_a_code_of_its_own() {
+    for (part, name) in [
+        (PanickingPart::EventLoop, "the autoscaler's event loop"),
+        (PanickingPart::Link, "a link of the autoscaler"),
+    ] {
+        let mut grip = Grip::listen().await;
+        let service = |pods: &str| Service::new("hello").scaling("min-scale", pods);
+        let mut ebb = Ebb::up_gripped(&grip, &[service("1")], &ConfigMap::short(), &[]).await;
+        ebb.until_pods("hello", 1).await;
+        let everything = descendants(ebb.pid());
+        assert!(everything.len() >= 3, "{everything:?}");
+        grip.panic_in(part, "autoscaler-1").await;
+        // Which is an order, and then a pod to be linked.
+        ebb.rewrite(&service("2"));
+        assert_eq!(ebb.ended().await.code(), Some(70), "{part:?}: {}", ebb.output());
+        until_dead(&everything).await;
+        let said = format!("error: {name} failed ({PANIC_TEXT}), and nothing works without it");
+        eventually("the reason", Duration::from_secs(10), || async {
+            if ebb.output().contains(&said) { Ok(()) } else { Err(ebb.output()) }
         })
         .await;
     }
@@ -98,7 +128,8 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
         Ebb::up(std::slice::from_ref(&service), &ConfigMap::short().set("allow-zero-initial-scale", "true"))
             .await;
     ebb.until_pods("crashes", 0).await;
-    // The request that wakes it waits for three attempts, far less than its five minutes; the next one does not wait at all.
+    // The request that wakes it waits for three attempts, far less than its five minutes; the next one does
+    // not wait at all.
     for attempt in ["the waking request", "the next one"] {
         let host = service.host();
         let answer = whole_answer(ebb.requests, &host, "/");

@@ -94,7 +94,8 @@ async fn a_list_of_processes_says_whose_each_is() {
     }
 }
 
-/// `ebb up` takes a directory and standard input, and runs what lies beside a manifest, wherever it was started.
+/// `ebb up` takes a directory and standard input, and runs what lies beside a manifest, wherever it was
+/// started.
 #[tokio::test]
 async fn manifests_come_from_a_directory_and_from_standard_input() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -1,6 +1,7 @@
 //! How it ends: in order when asked, at once when asked twice, and without a trace even when killed.
 
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -41,6 +42,45 @@ async fn a_killed_ebb_leaves_no_process_behind() {
     ebb.signal(Signal::SIGKILL);
     ebb.ended().await;
     until_dead(&everything).await;
+}
+
+/// Makes [`a_benchmark_plays_its_part`] one.
+const BENCHMARK: &str = "LIFECYCLE_TEST_BENCHMARK";
+
+/// What is killed below: this suite again, in a process of its own, which starts an `ebb up` as benchmarks
+/// do.
+#[tokio::test]
+async fn a_benchmark_plays_its_part() {
+    if std::env::var_os(BENCHMARK).is_none() {
+        return;
+    }
+    let services = [Service::new("plain").scaling("min-scale", "2"), parent_of_many("parent")];
+    let ebb = Ebb::up(&services, &ConfigMap::short()).await;
+    for service in &services {
+        ebb.until_pods(service.name(), 2).await;
+    }
+    println!("\nstarted {}", ebb.pid());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+#[tokio::test]
+async fn a_killed_benchmark_leaves_no_process_behind() {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let mut command = Command::new(std::env::current_exe().expect("this suite"));
+        command.args(["--exact", "lifecycle::a_benchmark_plays_its_part", "--nocapture"]);
+        command.env(BENCHMARK, "1").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut benchmark = command.spawn().expect("this suite starts again");
+        let lines = BufReader::new(benchmark.stdout.take().expect("it is piped")).lines();
+        let said =
+            lines.map_while(Result::ok).find_map(|line| line.strip_prefix("started ").map(str::to_owned));
+        let ebb: u32 = said.and_then(|pid| pid.parse().ok()).expect("it says what it started");
+        let everything = descendants(benchmark.id());
+        // The shell that watches, `ebb up`, and of each of four pods itself, its queue-proxy and its app.
+        assert!(everything.contains(&ebb) && everything.len() >= 2 + 4 * 3, "{everything:?}");
+        signal_process(benchmark.id(), signal);
+        benchmark.wait().expect("it was our child");
+        until_dead(&everything).await;
+    }
 }
 
 #[tokio::test]
@@ -136,7 +176,8 @@ async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
     hanging.await.expect("the request ends").assert_none_lost();
 }
 
-/// Whoever runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children ignore too.
+/// Whoever runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children ignore
+/// too.
 const HEARS_HANGUPS: [&str; 2] = ["env", "--default-signal=HUP"];
 
 #[tokio::test]
@@ -166,7 +207,8 @@ async fn an_ignored_hangup_stays_ignored() {
     assert!(!ebb.output().contains("SIGHUP"), "{}", ebb.output());
 }
 
-/// A terminal's end that decides whether it is there, and its device. No child inherits either by itself, or it would never be gone.
+/// A terminal's end that decides whether it is there, and its device. No child inherits either by itself, or
+/// it would never be gone.
 fn pseudo_terminal() -> (nix::pty::PtyMaster, std::fs::File) {
     use nix::fcntl::OFlag;
     use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};

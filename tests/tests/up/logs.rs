@@ -20,7 +20,8 @@ fn printer(name: &str, script: &str) -> Service {
         .container("readinessProbe:\n  exec:\n    command: [\"true\"]")
 }
 
-/// `ebb up` with this Service whose standard output nobody reads but the test; its folder goes with what is returned.
+/// `ebb up` with this Service whose standard output nobody reads but the test; its folder goes with what is
+/// returned.
 fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("app.yaml"), service.yaml()).expect("writing");
@@ -183,7 +184,8 @@ async fn further_lines_are_followed() {
 
 #[tokio::test]
 async fn every_line_is_json_where_that_is_asked_for() {
-    let service = printer("plain", "echo hello");
+    // It is warned of at the start that this has no effect.
+    let service = printer("plain", "echo hello").container("imagePullPolicy: Always");
     let (mut child, mut stdout, _folder) = piped(&service, &["--log-format", "json"]);
     // A quick pod's first line may come before the addresses.
     let reading = async {
@@ -204,9 +206,12 @@ async fn every_line_is_json_where_that_is_asked_for() {
     assert_eq!((&line["stream"], &line["pod"]), (&"stdout".into(), &"plain-00001-0001".into()), "{line}");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     tests::ebb::signal_process(child.id().expect("it runs"), nix::sys::signal::Signal::SIGTERM);
+    let mut said = String::new();
     while let Some(line) = stderr.next_line().await.expect("it prints") {
-        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let read: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        said += &read.to_string();
     }
+    assert!(said.contains("imagePullPolicy"), "{said}");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! No lost request: cold starts, bursts, scale-downs, path switches, restarts and rolling updates, all under load.
+//! No lost request: cold starts, bursts, scale-downs, path switches, restarts and rolling updates, all under
+//! load.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ fn from_zero(name: &str) -> Service {
     Service::new(name).scaling("initial-scale", "0")
 }
 
-/// `ebb up` with that many activators behind its listener; where there are several, with two autoscalers as well, which divide the services among them.
+/// `ebb up` with that many activators behind its listener; where there are several, with two autoscalers as
+/// well, which divide the services among them.
 async fn up(activators: u32, services: &[Service], config: &ConfigMap) -> Ebb {
     let autoscalers = if activators == 1 { "1" } else { "2" };
     let arguments = ["--activators", &activators.to_string(), "--autoscalers", autoscalers];
@@ -115,8 +117,8 @@ async fn the_path_switches_both_ways_under_load(#[values(1, 3)] activators: u32)
 #[rstest]
 #[tokio::test]
 async fn parts_are_rebuilt_under_load_without_a_change_of_count(#[values(1, 3)] activators: u32) {
-    // 35 in flight at 14 per pod: in the middle of what 3 pods take. A window of usual length, because a busy machine's jitter is load too, and
-    // short windows rightly follow it.
+    // 35 in flight at 14 per pod: in the middle of what 3 pods take. A window of usual length, because a busy
+    // machine's jitter is load too, and short windows rightly follow it.
     let service =
         Service::new("rebuilt").scaling("target", "20").scaling("window", "30s").scaling("min-scale", "1");
     let ebb = up(activators, &[service, from_zero("asleep")], &zero_allowed()).await;

@@ -1,4 +1,5 @@
-//! Several autoscalers: they divide the services among them, and whoever stops, hangs or dies is replaced without a trace in traffic and counts.
+//! Several autoscalers: they divide the services among them, and whoever stops, hangs or dies is replaced
+//! without a trace in traffic and counts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,8 @@ fn services() -> Vec<Service> {
     NAMES.map(|name| Service::new(name).scaling("min-scale", "1").scaling("target", "10")).to_vec()
 }
 
-/// A window of usual length, because a busy machine's jitter is load too, and short windows rightly follow it.
+/// A window of usual length, because a busy machine's jitter is load too, and short windows rightly follow
+/// it.
 fn config() -> ConfigMap {
     ConfigMap::short().set("stable-window", "30s")
 }

@@ -1,5 +1,5 @@
-//! Limits of memory and CPU, where a control group of version 2 can be had; elsewhere that they have no effect is said, and that is what these
-//! tests show.
+//! Limits of memory and CPU, where a control group of version 2 can be had; elsewhere that they have no
+//! effect is said, and that is what these tests show.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,14 +1,21 @@
 //! `ebb up` as a service of systemd: its units, its watchdog; and what shells and `man` are told.
 
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tests::ebb::executable;
+use nix::sys::signal::Signal;
+use tests::client::whole_answer;
+use tests::ebb::{executable, signal_process};
 use tests::grip::Grip;
 use tests::{Ebb, Service, eventually};
 use tokio::net::UnixDatagram;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+
+use crate::tls::{Identity, curl};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const ALIVE: &str = "WATCHDOG=1";
@@ -79,6 +86,93 @@ async fn units_are_written_as_systemd_wants_them_and_removed_again() {
         let (code, said, _) = ebb(&["install", manager, "--uninstall", "--unit-directory", &place]).await;
         assert!(code == 0 && said.contains("stop ebb.socket ebb.service"), "{said}");
         assert_eq!(std::fs::read_dir(&units).expect("it is there").count(), 0);
+    }
+}
+
+fn address_of(socket: &TcpListener) -> SocketAddr {
+    socket.local_addr().expect("it is bound")
+}
+
+/// What systemd does with both units, with these sockets. What the service prints goes to this file.
+fn start_as_systemd(units: &Path, sockets: &[TcpListener; 3], output: &Path) -> Child {
+    let read = |name: &str| std::fs::read_to_string(units.join(name)).expect("it was written");
+    let unit = read("ebb.socket");
+    let named = unit.lines().filter_map(|line| line.strip_prefix("ListenStream="));
+    let given = |address: &str| {
+        let found =
+            sockets.iter().find(|socket| address_of(socket).to_string() == address).expect("one of them");
+        Stdio::from(OwnedFd::from(found.try_clone().expect("a copy of the socket")))
+    };
+    let named: [Stdio; 3] = named.map(given).collect::<Vec<_>>().try_into().expect("three sockets");
+    let service = read("ebb.service");
+    let command = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("it is there");
+    let [first, second, third] = named;
+    let output = output.display();
+    let script =
+        format!("LISTEN_FDS=3 LISTEN_PID=$$ exec {command} 3<&0 4<&1 5<&2 </dev/null >{output} 2>&1");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).stdin(first).stdout(second).stderr(third).kill_on_drop(true);
+    shell.spawn().expect("a shell")
+}
+
+#[tokio::test]
+async fn with_certificates_there_is_a_third_socket_at_which_tls_is_spoken() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let service = Service::new("hello");
+    std::fs::write(path("hello.yaml"), service.yaml()).expect("writing");
+    let identity = Identity::new(folder.path(), "hello", &service.host());
+    let (manifest, units) = (path("hello.yaml"), path("units"));
+    let place = ["install", "--user", "-f", &manifest, "--unit-directory", &units];
+    let sockets = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    let [requests, api, tls] = sockets.each_ref().map(address_of);
+    let words = [requests, api, tls].map(|address| address.to_string());
+    let addresses = ["--listen", &words[0], "--api", &words[1], "--tls-listen", &words[2]];
+    let (code, _, stderr) = ebb(&[&place[..], &addresses, &identity.arguments()].concat()).await;
+    assert_eq!(code, 0, "{stderr}");
+    verify(Path::new(&units), "--user").await;
+    let mut service_process = start_as_systemd(Path::new(&units), &sockets, Path::new(&path("output")));
+    let host = service.host();
+    let said = curl(tls, &identity.certificate, &host, &["--retry", "5"]).await;
+    let output = std::fs::read_to_string(path("output")).unwrap_or_default();
+    assert_eq!(said.as_deref(), Ok("ok\n"), "{output}");
+    let plain = whole_answer(requests, &host, "/").await.expect("an answer");
+    assert!(plain.starts_with("HTTP/1.1 200"), "{plain}");
+    let list = whole_answer(api, "localhost", "/v1/revisions").await.expect("an answer");
+    assert!(list.contains(&format!("https://{host}:{}", tls.port())), "{list}");
+    let pid = service_process.id().expect("it runs");
+    signal_process(pid, Signal::SIGTERM);
+    let ended = tokio::time::timeout(PATIENCE, service_process.wait()).await.expect("it ends");
+    assert!(ended.expect("it was started").success());
+}
+
+#[tokio::test]
+async fn what_a_service_could_not_listen_with_is_refused_before_it_is_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("hello.yaml"), Service::new("hello").yaml()).expect("writing");
+    let (good, other) =
+        (Identity::new(folder.path(), "good", "h"), Identity::new(folder.path(), "other", "h"));
+    let [_, certificate, _, key] = good.arguments();
+    let [_, _, _, other_key] = other.arguments();
+    let (manifest, units) = (path("hello.yaml"), path("units"));
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(key, private).expect("it is ours");
+    for (manager, tls, expected) in [
+        (
+            "--user",
+            &["--tls-cert", certificate, "--tls-key", other_key][..],
+            "is not that of the certificate in",
+        ),
+        ("--user", &["--tls-listen", "127.0.0.1:8443"], "--tls-listen needs a certificate"),
+        ("--system", &["--tls", "dev"], "give the machine's service --tls-cert and --tls-key"),
+        ("--system", &["--tls-cert", certificate, "--tls-key", key], "is for its owner alone"),
+        ("--user", &["--listen", "127.0.0.1:0"], "--listen says 127.0.0.1:0, but systemd chooses no port"),
+    ] {
+        let place = ["install", manager, "-f", &manifest, "--unit-directory", &units];
+        let (code, _, stderr) = ebb(&[&place[..], tls].concat()).await;
+        assert!(code == 2 && stderr.contains(expected), "{code}: {expected:?} is not in {stderr}");
+        assert!(!Path::new(&units).exists());
     }
 }
 

@@ -30,8 +30,8 @@ fn zero_allowed() -> ConfigMap {
     ConfigMap::short().set("allow-zero-initial-scale", "true")
 }
 
-/// P1: constant concurrency of n times the target keeps n … ⌈⌈n / 0.7⌉ × 1.1⌉ pods ready. On the way one may be missed for a
-/// moment, as when it is replaced; two would be a dip.
+/// P1: constant concurrency of n times the target keeps n … ⌈⌈n / 0.7⌉ × 1.1⌉ pods ready. On the way one may
+/// be missed for a moment, as when it is replaced; two would be a dip.
 #[tokio::test]
 async fn p1_pods_follow_a_constant_concurrency() {
     const N: usize = 4;
@@ -133,8 +133,8 @@ async fn p5_p8_an_edited_min_scale_is_followed_to_zero() {
     }
 }
 
-/// P4: with an unlimited target burst capacity the activator serves, also while there is a pod, and an idle revision is gone all the same. (How soon, to the
-/// second, is the scenarios' to show, in `scaling`.)
+/// P4: with an unlimited target burst capacity the activator serves, also while there is a pod, and an idle
+/// revision is gone all the same. (How soon, to the second, is the scenarios' to show, in `scaling`.)
 #[tokio::test]
 async fn p4_an_idle_revision_behind_the_activator_ends() {
     let service = Service::new("behind").scaling("target-burst-capacity", "-1").scaling("window", "6s");
@@ -148,13 +148,15 @@ async fn p4_an_idle_revision_behind_the_activator_ends() {
 async fn p9_initial_pods_start_without_traffic_and_then_leave() {
     let ebb = Ebb::up(&[Service::new("initial").scaling("initial-scale", "3")], &ConfigMap::short()).await;
     let initial = ebb.until_pods("initial", 0).await;
-    // They leave within two seconds, which a busy machine may not be asked in time to see; what was decided about them stays to be read.
+    // They leave within two seconds, which a busy machine may not be asked in time to see; what was decided
+    // about them stays to be read.
     let decisions = initial.0["decisions"].as_array().cloned().unwrap_or_default();
     let had_three = decisions.iter().any(|decision| decision["inputs"]["ready_pods"] == 3);
     assert!(had_three, "{decisions:#?}");
 }
 
-/// P10: the autoscaler that owns a sleeping revision is killed; the next request wakes it all the same, once another has taken over.
+/// P10: the autoscaler that owns a sleeping revision is killed; the next request wakes it all the same, once
+/// another has taken over.
 #[tokio::test]
 async fn p10_a_request_wakes_what_slept_when_its_owner_was_killed() {
     let mut grip = Grip::listen().await;

@@ -1,4 +1,5 @@
-//! One `ebb up` takes the place of another: nobody is refused, nothing is lost, and the pods are the same processes before and after.
+//! One `ebb up` takes the place of another: nobody is refused, nothing is lost, and the pods are the same
+//! processes before and after.
 
 use std::time::Duration;
 

@@ -16,13 +16,13 @@ use tokio::process::Command;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A certificate that signs itself, and its key.
-struct Identity {
-    certificate: PathBuf,
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
     key: PathBuf,
 }
 
 impl Identity {
-    fn new(folder: &Path, name: &str, host: &str) -> Self {
+    pub(crate) fn new(folder: &Path, name: &str, host: &str) -> Self {
         Self::until(folder, name, host, 4000)
     }
 
@@ -43,7 +43,7 @@ impl Identity {
         std::fs::write(&self.certificate, certificate.pem()).expect("the folder can be written");
     }
 
-    fn arguments(&self) -> [&str; 4] {
+    pub(crate) fn arguments(&self) -> [&str; 4] {
         let [certificate, key] = [&self.certificate, &self.key].map(|path| path.to_str().expect("UTF-8"));
         ["--tls-cert", certificate, "--tls-key", key]
     }
@@ -62,7 +62,12 @@ async fn up(services: &[Service], identities: &[&Identity]) -> (Ebb, SocketAddr)
 }
 
 /// Runs curl for a host that is served there, trusting one certificate; what it prints, or its exit code.
-async fn curl(at: SocketAddr, trusted: &Path, host: &str, arguments: &[&str]) -> Result<String, i32> {
+pub(crate) async fn curl(
+    at: SocketAddr,
+    trusted: &Path,
+    host: &str,
+    arguments: &[&str],
+) -> Result<String, i32> {
     let port = at.port();
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "30", "--noproxy", "*", "--cacert"])
@@ -77,6 +82,13 @@ async fn curl(at: SocketAddr, trusted: &Path, host: &str, arguments: &[&str]) ->
     if output.status.success() { Ok(text) } else { Err(output.status.code().unwrap_or(-1)) }
 }
 
+/// Fails unless everybody who is told where the service is hears this.
+async fn assert_url(ebb: &Ebb, url: &str) {
+    let list = ebb.json(&["get", "-o", "json"]).await.expect("it answers");
+    assert_eq!(list["revisions"][0]["url"], url);
+    assert!(ebb.output().contains(&format!(": {url} (Host: ")), "{}", ebb.output());
+}
+
 /// The exit code of a curl that does not trust the certificate.
 const UNTRUSTED: i32 = 60;
 
@@ -86,6 +98,7 @@ async fn both_protocols_are_spoken_within_tls_and_apps_hear_of_it() {
     let service = Service::new("hello");
     let identity = Identity::new(folder.path(), "hello", &service.host());
     let (ebb, at) = up(std::slice::from_ref(&service), &[&identity]).await;
+    assert_url(&ebb, &format!("https://{}:{}", service.host(), at.port())).await;
     for (flag, version, seen) in [("--http2", "2", "HTTP/2.0"), ("--http1.1", "1.1", "HTTP/1.1")] {
         let arguments = [
             flag,
@@ -143,6 +156,7 @@ async fn a_development_certificate_is_made_once_and_covers_the_services() {
         let mut ebb =
             Ebb::up_after_with(&place, std::slice::from_ref(&service), &ConfigMap::short(), &arguments).await;
         let at = ebb.requests_over_tls().await;
+        assert_url(&ebb, &format!("https://hello.localhost:{}", at.port())).await;
         for host in [service.host(), "hello.localhost".to_owned(), "localhost".to_owned()] {
             assert_eq!(curl(at, &certificate, &host, &[]).await.as_deref(), Ok("ok\n"), "{host}");
         }

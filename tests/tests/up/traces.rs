@@ -13,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
 
-/// `ebb up` with a Service that has no pod yet and notes what it is sent in `journal`, and with traces sent there.
+/// `ebb up` with a Service that has no pod yet and notes what it is sent in `journal`, and with traces sent
+/// there.
 async fn up(folder: &Path, collector: SocketAddr, rate: &str) -> Ebb {
     let file = folder.join("observability.yaml");
     std::fs::write(&file, config_map(collector, rate)).expect("the folder can be written");
@@ -77,7 +78,8 @@ async fn a_trace_goes_from_the_client_through_every_hop_to_the_app_and_shows_the
     assert_eq!(queue_proxy.events, ["admitted", "answered"]);
     assert!(queue_proxy.seconds("ebb.app_seconds").is_some_and(|seconds| seconds > 0.0), "{queue_proxy:?}");
     assert_eq!(queue_proxy.program["kn.service.name"], "hello");
-    // A request whose client does not ask for a trace has none at a share of 0, and every hop hears that it has none.
+    // A request whose client does not ask for a trace has none at a share of 0, and every hop hears that it
+    // has none.
     let before = collector.spans().len();
     for _ in 0..3 {
         assert!(ask(&ebb, &host, "/none", &[]).await.starts_with("HTTP/1.1 200"));

@@ -1,7 +1,8 @@
 //! Who speaks for which bucket? The link that named it with the highest epoch.
 //!
-//! Several autoscalers may hold a link each, and one that has lost a bucket may not know it yet. So a bucket's epoch only grows: what an earlier owner
-//! still says is late, whether its link stands or not. Nothing that was said loses its force when a link ends; only nobody speaks for the bucket then.
+//! Several autoscalers may hold a link each, and one that has lost a bucket may not know it yet. So a
+//! bucket's epoch only grows: what an earlier owner still says is late, whether its link stands or not.
+//! Nothing that was said loses its force when a link ends; only nobody speaks for the bucket then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +17,14 @@ pub(crate) struct LinkNumber(pub(crate) u64);
 pub(crate) struct Claims {
     /// How many buckets there are; 0 until somebody said so.
     buckets: u16,
-    by_bucket: BTreeMap<Bucket, Claim>,
+    by_bucket: BTreeMap<Bucket, LoadClaim>,
     /// The links that stand, with their owners' names once they said them.
     links: BTreeMap<LinkNumber, Option<ReplicaName>>,
 }
 
 /// The highest claim to one bucket.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct LoadClaim {
     epoch: Epoch,
     /// Who speaks for it; `None` while that link is down.
     link: Option<LinkNumber>,
@@ -45,15 +46,16 @@ impl Claims {
         self.give_back(link);
     }
 
-    /// An owner names its buckets, all of them. Returns what of it is in force, which leaves out buckets that a later owner has claimed, and the former
-    /// link of the same owner, which this one replaces.
+    /// An owner names its buckets, all of them. Returns what of it is in force, which leaves out buckets that
+    /// a later owner has claimed, and the former link of the same owner, which this one replaces.
     pub(crate) fn claim(
         &mut self,
         link: LinkNumber,
         owner: &ReplicaName,
         ownership: Ownership,
     ) -> (Ownership, Option<LinkNumber>) {
-        // Their number changes only while no autoscaler runs; epochs of other buckets say nothing about these.
+        // Their number changes only while no autoscaler runs; epochs of other buckets say nothing about
+        // these.
         if self.buckets != ownership.buckets {
             self.buckets = ownership.buckets;
             self.by_bucket.clear();
@@ -74,7 +76,7 @@ impl Claims {
                 let is_synced = known.is_some_and(|known| known.is_synced);
                 // A later owner may have found routes that name this activator.
                 let is_released = known.is_some_and(|known| known.is_released && known.epoch == epoch);
-                let claim = Claim { epoch, link: Some(link), is_synced, is_released };
+                let claim = LoadClaim { epoch, link: Some(link), is_synced, is_released };
                 self.by_bucket.insert(bucket, claim);
             }
             !is_late
@@ -101,7 +103,8 @@ impl Claims {
         self.buckets > 0 && synced >= usize::from(self.buckets)
     }
 
-    /// An owner says that no route of these buckets names this activator. Returns whether that holds for all buckets now.
+    /// An owner says that no route of these buckets names this activator. Returns whether that holds for all
+    /// buckets now.
     pub(crate) fn released(&mut self, link: LinkNumber, buckets: &BTreeSet<Bucket>) -> bool {
         for (_, claim) in self.by_bucket.iter_mut().filter(|(bucket, _)| buckets.contains(bucket)) {
             claim.is_released |= claim.link == Some(link);

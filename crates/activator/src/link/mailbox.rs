@@ -7,20 +7,20 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use vocabulary::{ActivatorWord, RevisionName, Version};
 
-use crate::revision::Revision;
+use crate::assigned_revision::AssignedRevision;
 
 /// What was put for one link and has not left yet.
 #[derive(Default)]
 pub(super) struct Mailbox {
-    news: RefCell<BTreeMap<RevisionName, News>>,
+    news: RefCell<BTreeMap<RevisionName, RevisionNews>>,
     added: Notify,
 }
 
 /// What there is to say of one revision.
 #[derive(Default)]
-struct News {
+struct RevisionNews {
     /// It holds more or less than the owner was told; how much is asked when it may be said.
-    present: Option<Arc<Revision>>,
+    present: Option<Arc<AssignedRevision>>,
     /// The newest version that is acted upon.
     acknowledged: Option<Version>,
     /// Others serve it, and it holds nothing any more.
@@ -28,7 +28,7 @@ struct News {
 }
 
 impl Mailbox {
-    pub(super) fn present(&self, revision: &Arc<Revision>) {
+    pub(super) fn present(&self, revision: &Arc<AssignedRevision>) {
         self.add(&revision.name, |news| news.present = Some(Arc::clone(revision)));
     }
 
@@ -60,7 +60,7 @@ impl Mailbox {
         Some([present, acknowledged, emptied].into_iter().flatten().collect())
     }
 
-    fn add(&self, revision: &RevisionName, add: impl FnOnce(&mut News)) {
+    fn add(&self, revision: &RevisionName, add: impl FnOnce(&mut RevisionNews)) {
         add(self.news.borrow_mut().entry(revision.clone()).or_default());
         self.added.notify_one();
     }

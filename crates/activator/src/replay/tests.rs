@@ -8,10 +8,10 @@ use vocabulary::ReplicaName;
 
 use super::*;
 use crate::config::{ActivatorConfig, Limits};
-use crate::metrics::Metrics;
+use crate::metrics::ActivatorMetrics;
 
 fn context(limits: Limits) -> Arc<Context> {
-    let metrics = Metrics::register(&MetricsRegistry::default());
+    let metrics = ActivatorMetrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("test");
     let (connections, clock) = (Arc::default(), Clock::start());
     let reporting = tokio::sync::watch::channel(Arc::default()).1;

@@ -1,4 +1,5 @@
-//! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes, and what an app refuses is asked for with patience.
+//! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes, and what an
+//! app refuses is asked for with patience.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use http::{Request, Response, Version};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use queue_proxy::{Config, Environment};
-use runtime::Clock;
+use queue_proxy::Config;
+use runtime::{Clock, Environment};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -37,6 +38,11 @@ impl Hops {
     }
 
     async fn with_timeouts(app: SocketAddr, timeouts: RequestTimeouts) -> Self {
+        Self::told_of("a", app, timeouts).await
+    }
+
+    /// The activator is told that this pod is where in truth pod a is.
+    async fn told_of(pod: &str, app: SocketAddr, timeouts: RequestTimeouts) -> Self {
         let (ports, stop) = start_queue_proxy(app);
         let (reader, mut writer) = ::link::dial(vocabulary::LinkAddress {
             token: ports.link_token,
@@ -58,7 +64,7 @@ impl Hops {
         let address = SocketAddr::from(([127, 0, 0, 1], ports.requests));
         within("the hop key is believed", async { while !is_believed(address).await {} }).await;
         let world = World::start();
-        let mut assigned = assignment(1, &[("a", address, PodState::Ready)]);
+        let mut assigned = assignment(1, &[(pod, address, PodState::Ready)]);
         assigned.timeouts = timeouts;
         let autoscaler = world.synced(&[assigned]).await;
         Self { world, _autoscaler: autoscaler, _link: (reader, writer), _queue_proxy: stop }
@@ -99,7 +105,7 @@ fn start_queue_proxy(app: SocketAddr) -> (vocabulary::QueueProxyAnnouncement, Dr
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    let (config, _) = Config::read(&environment).unwrap();
+    let config = Config::read(&environment).unwrap().value;
     let leaving = CancellationToken::new();
     let stop = leaving.clone().drop_guard();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -160,6 +166,17 @@ fn request_of_bytes(bytes: usize) -> String {
     );
     let filling = bytes - head.len() - "a:\r\n\r\n".len();
     format!("{head}a:{}\r\n\r\n", "b".repeat(filling))
+}
+
+/// Addresses of pods are given again: what was sent to the former must not meet the app of the next.
+#[tokio::test]
+async fn a_request_for_a_pod_whose_address_is_anothers_by_now_waits_for_its_own() {
+    let timeouts =
+        RequestTimeouts { request: Some(Duration::from_millis(300)), ..RequestTimeouts::default() };
+    let hops = Hops::told_of("b", http1_app(PLAIN.to_owned()).await, timeouts).await;
+    let request = format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
+    let answer = hops.raw(&request).await;
+    assert!(answer.starts_with("HTTP/1.1 504 ") && answer.contains("ebb-error: no-ready-pod"), "{answer}");
 }
 
 #[tokio::test]

@@ -38,7 +38,8 @@ async fn the_first_word_says_who_answers_and_what_is_in_force() {
     assert_eq!(running.await.unwrap().status, 200);
 }
 
-/// Versions only grow, so one assignment of the greatest epoch would keep every later word of the autoscaler's out.
+/// Versions only grow, so one assignment of the greatest epoch would keep every later word of the
+/// autoscaler's out.
 #[tokio::test]
 async fn a_stranger_cannot_take_over_a_host() {
     let (world, pod) = (World::start(), Pod::start());

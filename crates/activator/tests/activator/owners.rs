@@ -188,7 +188,8 @@ async fn a_new_link_of_an_owner_replaces_its_former_one_and_no_other() {
     assert_eq!(two.seen_after_one_more().await, [1, 1]);
 }
 
-/// Each knows the token, so each is an autoscaler; yet a fleet of them that never hangs up must not cost without end.
+/// Each knows the token, so each is an autoscaler; yet a fleet of them that never hangs up must not cost
+/// without end.
 #[tokio::test]
 async fn no_more_than_32_links_stand_and_those_without_a_name_end_first() {
     let two = Two::start().await;

@@ -349,7 +349,8 @@ async fn an_activator_that_is_dropped_cuts_off_what_it_holds() {
     until("the pod is let go", || pod.running() == 0).await;
 }
 
-/// As at a queue-proxy: the refusals of a program are what it did to clients, and not what those did to themselves.
+/// As at a queue-proxy: the refusals of a program are what it did to clients, and not what those did to
+/// themselves.
 #[tokio::test]
 async fn a_client_that_breaks_its_body_off_is_told_nothing_and_counts_as_no_refusal() {
     let (world, pod) = (World::start(), Pod::held());

@@ -1,4 +1,5 @@
-//! A revision that others serve from now on: nothing that waits here is refused, and nothing that still comes.
+//! A revision that others serve from now on: nothing that waits here is refused, and nothing that still
+//! comes.
 
 use std::time::Duration;
 

@@ -226,7 +226,8 @@ async fn echo_pod() -> SocketAddr {
     address
 }
 
-/// As gRPC does at both ends to find out how much a connection carries: with every piece a ping, and room for what came.
+/// As gRPC does at both ends to find out how much a connection carries: with every piece a ping, and room for
+/// what came.
 #[tokio::test]
 async fn pings_with_every_piece_of_a_stream_break_nothing() {
     const PIECE: &[u8] = b"a message";

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::link::{ActivatorOrder, Reader, Writer};
-use activator::{Activator, ActivatorConfig, Limits, Listeners, Metrics};
+use activator::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -20,8 +20,9 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    ActivatorWord, Assignment, Epoch, HopKey, LinkAddress, LinkToken, Ownership, PodAssignment, PodExits,
-    PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing, Version,
+    ActivatorWord, Assignment, Epoch, HopKey, IgnoredUserAgents, LinkAddress, LinkToken, Ownership,
+    PodAssignment, PodExits, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice,
+    Standing, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -45,7 +46,8 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
-/// As our programs listen: hundreds may connect at once, and what a short backlog drops is tried again after seconds.
+/// As our programs listen: hundreds may connect at once, and what a short backlog drops is tried again after
+/// seconds.
 fn listen() -> std::net::TcpListener {
     runtime::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
 }
@@ -73,7 +75,7 @@ impl World {
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, link_address) = (requests.local_addr().unwrap(), link_address(&link));
         let metrics = MetricsRegistry::default();
-        let counts = Metrics::register(&metrics);
+        let counts = ActivatorMetrics::register(&metrics);
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-1"),
             workers: 2,
@@ -99,7 +101,7 @@ impl World {
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let link_address = link_address(&link);
         let metrics = MetricsRegistry::default();
-        let counts = Metrics::register(&metrics);
+        let counts = ActivatorMetrics::register(&metrics);
         let config = ActivatorConfig {
             name: ReplicaName::new("activator-2"),
             workers: 2,
@@ -139,7 +141,8 @@ impl World {
     }
 }
 
-/// The autoscaler's end of a link. Reports are collected as they come, and from its first order on it is never silent for long.
+/// The autoscaler's end of a link. Reports are collected as they come, and from its first order on it is
+/// never silent for long.
 pub(crate) struct Autoscaler {
     writer: Arc<tokio::sync::Mutex<Writer<ActivatorOrder>>>,
     reports: Arc<Mutex<Vec<ActivatorWord>>>,
@@ -261,6 +264,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
         waiting_for: "the app exits at once: exit code 3".to_owned(),
         standing: Standing::Assigned,
         hold: None,
+        ignored_user_agents: IgnoredUserAgents::default(),
     }
 }
 
@@ -284,7 +288,8 @@ pub(crate) struct Seen {
     pub(crate) body: Option<Bytes>,
 }
 
-/// A pod's queue-proxy. It reads a request's body, waits for a permit, and answers 200 with that body; or refuses to start it.
+/// A pod's queue-proxy. It reads a request's body, waits for a permit, and answers 200 with that body; or
+/// refuses to start it.
 #[derive(Clone)]
 pub(crate) struct Pod {
     pub(crate) address: SocketAddr,
@@ -295,7 +300,7 @@ pub(crate) struct Pod {
     pub(crate) permits: Arc<Semaphore>,
     /// How many requests are refused as not started.
     pub(crate) refusals: Arc<AtomicUsize>,
-    /// How many requests that are to go at once find no room.
+    /// How many requests that are to go at once, or that nobody measures, find no room.
     pub(crate) full: Arc<AtomicUsize>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
@@ -357,7 +362,9 @@ impl Pod {
             let is_to_be_refused = |left: &AtomicUsize| {
                 left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
             };
-            let is_full = seen.headers.contains_key("ebb-no-queue") && is_to_be_refused(&self.full);
+            let waits_nowhere_else =
+                ["ebb-no-queue", "ebb-unmeasured"].iter().any(|name| seen.headers.contains_key(*name));
+            let is_full = waits_nowhere_else && is_to_be_refused(&self.full);
             if is_full || is_to_be_refused(&self.refusals) {
                 self.seen.lock().unwrap().push(seen);
                 let mut response = Response::new(Full::from("not here\n"));

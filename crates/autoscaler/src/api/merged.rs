@@ -1,6 +1,7 @@
 //! One answer, made of those of several autoscalers.
 //!
-//! While a bucket changes hands two may name a revision: the later owner knows better. What concerns the whole configuration all of them say alike.
+//! While a bucket changes hands two may name a revision: the later owner knows better. What concerns the
+//! whole configuration all of them say alike.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +15,10 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
         return None;
     }
     let mut revisions = BTreeMap::<RevisionName, RevisionSummary>::new();
-    let mut problems = Vec::new();
+    let (mut problems, mut links) = (Vec::new(), Vec::new());
     for list in answers {
         add(&mut problems, list.problems);
+        links.extend(list.links);
         for summary in list.revisions {
             let known = revisions.get(&summary.name);
             if known.is_none_or(|known| epoch(known) < epoch(&summary)) {
@@ -26,7 +28,7 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
     }
     let unanswered = silent.iter().map(|name| name.as_str().to_owned()).collect();
     let revisions = revisions.into_values().collect();
-    Some(RevisionList { version: API_VERSION, revisions, problems, unanswered })
+    Some(RevisionList { version: API_VERSION, revisions, problems, unanswered, links })
 }
 
 /// One revision, from its latest owner.
@@ -64,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::api_types::OwnerView;
-    use crate::api_types::tests::summary;
+    use crate::api_types::tests::{links, summary};
 
     fn owned(name: &str, owner: &str, epoch: u64) -> RevisionSummary {
         let owner = OwnerView { name: owner.to_owned(), bucket: 0, buckets: 2, epoch };
@@ -74,7 +76,13 @@ mod tests {
 
     fn answered(revisions: Vec<RevisionSummary>, problem: &str) -> RevisionList {
         let problems = vec![problem.to_owned()];
-        RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new() }
+        RevisionList {
+            version: API_VERSION,
+            revisions,
+            problems,
+            unanswered: Vec::new(),
+            links: vec![links()],
+        }
     }
 
     #[test]
@@ -90,6 +98,7 @@ mod tests {
             (merged.problems, merged.unanswered),
             (vec!["a typo".to_owned()], vec!["three".to_owned()])
         );
+        assert_eq!(merged.links, [links(), links()]);
         assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
     }
 }

@@ -117,6 +117,13 @@ fn detail() -> RevisionDetail {
     }
 }
 
+pub(crate) fn links() -> LinksView {
+    let all_up = LinkTallyView { expected: 2, up: 2, down: Vec::new() };
+    let down = vec!["hello-1".to_owned()];
+    let to_pods = LinkTallyView { expected: 3, up: 2, down };
+    LinksView { autoscaler: "autoscaler-0".to_owned(), to_activators: all_up, to_pods }
+}
+
 /// All names of fields, at any depth, but those inside `details`, which are the platform's.
 fn fields(value: &Value, found: &mut Vec<String>) {
     match value {
@@ -135,8 +142,8 @@ fn fields(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_field_is_documented() {
-    let (problems, unanswered) = (Vec::new(), Vec::new());
-    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems, unanswered };
+    let (problems, unanswered, links) = (Vec::new(), Vec::new(), vec![links()]);
+    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems, unanswered, links };
     let error = ApiError { version: API_VERSION, error: String::new() };
     let mut found = Vec::new();
     for value in [serde_json::to_value(detail()), serde_json::to_value(list), serde_json::to_value(error)] {

@@ -3,18 +3,25 @@
 use std::sync::Arc;
 
 use link::{ActivatorOrder, LinkError, Reader, Writer};
-use orchestration::Event;
+use orchestration::ControlEvent;
 use runtime::Clock;
 use vocabulary::{ActivatorWord, Assignment, ReplicaName};
 
-use super::outbox::{Next, Outbox, Sync};
-use super::{Peer, Up, breach};
+use super::outbox::{BucketSync, NextStep, OrderOutbox};
+use super::{LinkPeer, UpCount, breach};
 
 /// Dials and talks until the task is ended.
-pub(super) async fn keep(mut peer: Peer, name: ReplicaName, owner: ReplicaName, outbox: Arc<Outbox>) {
+pub(super) async fn keep(
+    mut peer: LinkPeer,
+    name: ReplicaName,
+    owner: ReplicaName,
+    outbox: Arc<OrderOutbox>,
+) {
     let clock = peer.clock;
     loop {
         let (mut reader, mut writer) = peer.connect().await;
+        // Set once the hello has come. How a connection ends that never got so far is told as a failed
+        // attempt, and the next one waits longer.
         let mut up = None;
         // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
         // connection.
@@ -23,6 +30,8 @@ pub(super) async fn keep(mut peer: Peer, name: ReplicaName, owner: ReplicaName, 
             reason = speak(&mut writer, &owner, &outbox, clock) => Err(reason),
         };
         drop((reader, writer));
+        // Before anybody hears that the link is gone, so that nothing that is put in after that is lost with
+        // it.
         outbox.disconnected();
         peer.ended(up, ended).await;
     }
@@ -30,10 +39,10 @@ pub(super) async fn keep(mut peer: Peer, name: ReplicaName, owner: ReplicaName, 
 
 /// Passes on what the activator says, until it closes the link or that breaks.
 async fn listen(
-    peer: &mut Peer,
+    peer: &mut LinkPeer,
     name: &ReplicaName,
     reader: &mut Reader<ActivatorWord>,
-    up: &mut Option<Up>,
+    up: &mut Option<UpCount>,
 ) -> Result<(), LinkError> {
     let hello = match reader.next().await? {
         Some(ActivatorWord::Hello(hello)) if hello.activator == *name => hello,
@@ -51,12 +60,12 @@ async fn listen(
     };
     *up = Some(peer.up());
     let link = peer.target.id;
-    peer.say(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) }).await;
+    peer.say(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) }).await;
     while let Some(report) = reader.next().await? {
         if matches!(report, ActivatorWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
-        peer.say(Event::ActivatorSpoke { link, word: report }).await;
+        peer.say(ControlEvent::ActivatorSpoke { link, word: report }).await;
     }
     Ok(())
 }
@@ -65,7 +74,7 @@ async fn listen(
 async fn speak(
     writer: &mut Writer<ActivatorOrder>,
     owner: &ReplicaName,
-    outbox: &Outbox,
+    outbox: &OrderOutbox,
     clock: Clock,
 ) -> LinkError {
     let mut order = Some(ActivatorOrder::Heartbeat);
@@ -76,15 +85,15 @@ async fn speak(
             return reason;
         }
         match outbox.next(clock.now()) {
-            Next::Sync(sync) => {
+            NextStep::Sync(sync) => {
                 if let Err(reason) = tell_everything(writer, owner, &sync).await {
                     return reason;
                 }
             }
-            Next::Send(slot) => order = Some(slot.order()),
-            Next::Release(buckets) => order = Some(ActivatorOrder::Released { buckets }),
+            NextStep::Send(slot) => order = Some(slot.order()),
+            NextStep::Release(buckets) => order = Some(ActivatorOrder::Released { buckets }),
             // Cancel-safe: each only waits; the outbox keeps what is to be sent.
-            Next::Wait(until) => tokio::select! {
+            NextStep::Wait(until) => tokio::select! {
                 () = outbox.changed() => {}
                 () = clock.sleep_until(until.unwrap_or(vocabulary::Timestamp::MAX)), if until.is_some() => {}
                 () = writer.idle() => order = Some(ActivatorOrder::Heartbeat),
@@ -96,7 +105,7 @@ async fn speak(
 async fn tell_everything(
     writer: &mut Writer<ActivatorOrder>,
     owner: &ReplicaName,
-    sync: &Sync,
+    sync: &BucketSync,
 ) -> Result<(), LinkError> {
     let (owner, ownership) = (owner.clone(), sync.ownership.clone());
     writer.send(&ActivatorOrder::SyncBegin { owner, ownership }).await?;

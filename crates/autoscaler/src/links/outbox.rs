@@ -1,7 +1,8 @@
 //! What one activator must still be told: one slot per revision, in which only the latest counts.
 //!
-//! The event loop puts, the link's task takes; neither waits for the other. A change of usable pods is due at once, any other at most
-//! 20 ms after the last frame of the same revision. After a connect the whole is due: everything between `SyncBegin` and `SyncEnd`.
+//! The event loop puts, the link's task takes; neither waits for the other. A change of usable pods is due at
+//! once, any other at most 20 ms after the last frame of the same revision. After a connect the whole is due:
+//! everything between `SyncBegin` and `SyncEnd`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +18,18 @@ const FRAME_EVERY: Duration = Duration::from_millis(20);
 
 /// Orders to one activator that have not left yet.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct OrderOutbox {
     slots: Mutex<Slots>,
     changed: Notify,
 }
 
 /// What the link's task does next.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Send everything, between `SyncBegin` and `SyncEnd`.
-    Sync(Sync),
+    Sync(BucketSync),
     /// Send one revision.
-    Send(Slot),
+    Send(AssignmentSlot),
     /// Say of which buckets no route names it any more.
     Release(BTreeSet<Bucket>),
     /// Nothing before then, or before a change.
@@ -37,19 +38,19 @@ pub(super) enum Next {
 
 /// Everything within some buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sync {
+pub(super) struct BucketSync {
     pub(super) ownership: Ownership,
     pub(super) assignments: Vec<Arc<Assignment>>,
 }
 
 /// The latest about one revision.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Slot {
+pub(super) enum AssignmentSlot {
     Assigned(Arc<Assignment>),
     Unassigned(RevisionName, Version, Unassignment),
 }
 
-impl Slot {
+impl AssignmentSlot {
     pub(super) fn order(&self) -> ActivatorOrder {
         match self {
             Self::Assigned(assignment) => ActivatorOrder::Assign(Box::new(Assignment::clone(assignment))),
@@ -66,23 +67,23 @@ impl Slot {
 
 #[derive(Debug, Default)]
 struct Slots {
-    phase: Phase,
-    sync: Sync,
+    phase: SyncPhase,
+    sync: BucketSync,
     released: BTreeSet<Bucket>,
-    latest: BTreeMap<RevisionName, Entry>,
+    latest: BTreeMap<RevisionName, OutboxEntry>,
     due: BTreeSet<(Timestamp, RevisionName)>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OutboxEntry {
     /// What has not left yet; `None` once it has.
-    slot: Option<Slot>,
+    slot: Option<AssignmentSlot>,
     sent_at: Option<Timestamp>,
     due: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum SyncPhase {
     /// No link, or the activator has not said hello: nothing may be sent.
     #[default]
     Silent,
@@ -92,11 +93,11 @@ enum Phase {
     Synced,
 }
 
-impl Outbox {
+impl OrderOutbox {
     /// A revision's new assignment.
     pub(crate) fn assign(&self, assignment: Arc<Assignment>, urgency: Urgency, now: Timestamp) {
         let revision = assignment.revision.clone();
-        self.put(revision, Slot::Assigned(assignment), urgency, now);
+        self.put(revision, AssignmentSlot::Assigned(assignment), urgency, now);
     }
 
     /// A revision need not be known any more.
@@ -107,7 +108,7 @@ impl Outbox {
         how: Unassignment,
         now: Timestamp,
     ) {
-        let slot = Slot::Unassigned(revision.clone(), version, how);
+        let slot = AssignmentSlot::Unassigned(revision.clone(), version, how);
         self.put(revision.clone(), slot, Urgency::AtOnce, now);
     }
 
@@ -120,8 +121,9 @@ impl Outbox {
     /// The activator said hello, and is to be told everything: this.
     pub(crate) fn sync(&self, ownership: Ownership, assignments: Vec<Arc<Assignment>>) {
         let mut slots = self.lock();
-        slots.phase = Phase::SyncDue;
-        slots.sync = Sync { ownership, assignments };
+        slots.phase = SyncPhase::SyncDue;
+        slots.sync = BucketSync { ownership, assignments };
+        // The whole replaces what waited to be sent, since it was made later than any of it.
         slots.latest.clear();
         slots.due.clear();
         drop(slots);
@@ -141,19 +143,20 @@ impl Outbox {
     }
 
     /// What to do at `now`.
-    pub(super) fn next(&self, now: Timestamp) -> Next {
+    pub(super) fn next(&self, now: Timestamp) -> NextStep {
         let mut slots = self.lock();
         match slots.phase {
-            Phase::Silent => Next::Wait(None),
-            Phase::SyncDue => Next::Sync(slots.begin_sync(now)),
-            Phase::Synced => slots.pop_due(now),
+            SyncPhase::Silent => NextStep::Wait(None),
+            SyncPhase::SyncDue => NextStep::Sync(slots.begin_sync(now)),
+            SyncPhase::Synced => slots.pop_due(now),
         }
     }
 
-    fn put(&self, revision: RevisionName, slot: Slot, urgency: Urgency, now: Timestamp) {
+    fn put(&self, revision: RevisionName, slot: AssignmentSlot, urgency: Urgency, now: Timestamp) {
         let mut slots = self.lock();
         slots.put(revision, slot, urgency, now);
-        if slots.phase == Phase::Synced {
+        // In the other phases the link's task waits for something else, or will look here by itself.
+        if slots.phase == SyncPhase::Synced {
             self.changed.notify_one();
         }
     }
@@ -165,11 +168,14 @@ impl Outbox {
 }
 
 impl Slots {
-    /// Before the sync nothing is kept: it says everything itself. What changes until it leaves goes after it.
-    fn put(&mut self, revision: RevisionName, slot: Slot, urgency: Urgency, now: Timestamp) {
-        if self.phase == Phase::Silent {
+    /// Before the sync nothing is kept: it says everything itself. What changes until it leaves goes after
+    /// it.
+    fn put(&mut self, revision: RevisionName, slot: AssignmentSlot, urgency: Urgency, now: Timestamp) {
+        if self.phase == SyncPhase::Silent {
             return;
         }
+        // Only the latest matters: of a revision that changes a hundred times while a link is busy, one order
+        // is sent.
         let known = self.latest.remove(&revision);
         let (sent_at, due_before) = known.map_or((None, None), |entry| (entry.sent_at, entry.due));
         if let Some(due) = due_before {
@@ -182,36 +188,39 @@ impl Slots {
         // An urgent change that has not left yet makes whatever replaces it urgent.
         let due = due_before.map_or(due, |before| due.min(before));
         self.due.insert((due, revision.clone()));
-        self.latest.insert(revision, Entry { slot: Some(slot), sent_at, due: Some(due) });
+        self.latest.insert(revision, OutboxEntry { slot: Some(slot), sent_at, due: Some(due) });
     }
 
-    fn begin_sync(&mut self, now: Timestamp) -> Sync {
-        self.phase = Phase::Synced;
+    fn begin_sync(&mut self, now: Timestamp) -> BucketSync {
+        self.phase = SyncPhase::Synced;
         let sync = std::mem::take(&mut self.sync);
         for assignment in &sync.assignments {
             let entry = self.latest.entry(assignment.revision.clone());
-            entry.or_insert(Entry { slot: None, sent_at: None, due: None }).sent_at = Some(now);
+            // What changed since the sync was made is here already and stays due, behind the sync: it is
+            // newer.
+            entry.or_insert(OutboxEntry { slot: None, sent_at: None, due: None }).sent_at = Some(now);
         }
         sync
     }
 
-    fn pop_due(&mut self, now: Timestamp) -> Next {
+    fn pop_due(&mut self, now: Timestamp) -> NextStep {
+        // Before any assignment: an activator that is leaving waits for this word, and for no other.
         if !self.released.is_empty() {
-            return Next::Release(std::mem::take(&mut self.released));
+            return NextStep::Release(std::mem::take(&mut self.released));
         }
-        let Some((due, _)) = self.due.first() else { return Next::Wait(None) };
+        let Some((due, _)) = self.due.first() else { return NextStep::Wait(None) };
         if *due > now {
-            return Next::Wait(Some(*due));
+            return NextStep::Wait(Some(*due));
         }
         let (_, revision) = self.due.pop_first().expect("the first was just seen");
         let entry = self.latest.get_mut(&revision).expect("what is due has a slot");
         entry.due = None;
         entry.sent_at = Some(now);
         let slot = entry.slot.take().expect("what is due has not left");
-        if matches!(slot, Slot::Unassigned(..)) {
+        if matches!(slot, AssignmentSlot::Unassigned(..)) {
             self.latest.remove(&revision);
         }
-        Next::Send(slot)
+        NextStep::Send(slot)
     }
 }
 

@@ -1,18 +1,20 @@
 //! Who may dial now? At most 64 at once and 500 a second, the important ones first.
 //!
-//! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow listen queues and starve the
-//! few that matter most: activators first, then pods of revisions that somebody waits for, then the rest.
+//! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow
+//! listen queues and starve the few that matter most: activators first, then pods of revisions that somebody
+//! waits for, then the rest.
 //!
-//! Turns follow a schedule, one each 2 ms, and not "2 ms after the last": timers have a granularity of a millisecond and fire late on a busy machine,
-//! so a pause after each turn would be half as long again and more, and with it the time until everything is linked. What is late is caught up with,
-//! but only a few turns of it: a pacer that was idle must not owe a burst to the first who come.
+//! Turns follow a schedule, one each 2 ms, and not "2 ms after the last": timers have a granularity of a
+//! millisecond and fire late on a busy machine, so a pause after each turn would be half as long again and
+//! more, and with it the time until everything is linked. What is late is caught up with, but only a few
+//! turns of it: a pacer that was idle must not owe a burst to the first who come.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::Priority;
-use runtime::Clock;
+use runtime::{Clock, vital};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,7 +24,8 @@ use vocabulary::Timestamp;
 const DIALS_AT_ONCE_MAX: usize = 64;
 /// 500 dials a second.
 const DIAL_EVERY: Duration = Duration::from_millis(2);
-/// How far the schedule may lie in the past: eight turns, which no listen queue notices. It is longer than a timer is late while there are cores to spare.
+/// How far the schedule may lie in the past: eight turns, which no listen queue notices. It is longer than a
+/// timer is late while there are cores to spare.
 const CATCH_UP_MAX: Duration = Duration::from_millis(16);
 /// Requests on their way to the pacer; it takes them at once, so this only smooths a burst.
 const REQUESTS_MAX: usize = 1024;
@@ -39,12 +42,13 @@ impl Pacer {
         let (requests, receiver) = mpsc::channel(REQUESTS_MAX);
         let queue = Queue { clock, waiting: BTreeMap::new(), arrived: 0, free_at: Timestamp::ZERO };
         tasks.spawn(async move {
-            stop.run_until_cancelled(queue.run(receiver)).await;
+            stop.run_until_cancelled(vital("the pacer of the autoscaler's links", queue.run(receiver))).await;
         });
         Self { requests }
     }
 
-    /// Waits for a turn; it lasts until the permit is dropped. After the pacer has stopped no turn ever comes.
+    /// Waits for a turn; it lasts until the permit is dropped. After the pacer has stopped no turn ever
+    /// comes.
     pub(super) async fn turn(&self, priority: Priority) -> OwnedSemaphorePermit {
         let (grant, granted) = oneshot::channel();
         if self.requests.send((priority, grant)).await.is_ok()
@@ -123,7 +127,8 @@ mod tests {
         for _ in 0..501 {
             drop(pacer.turn(Priority::Rest).await);
         }
-        // Tokio's timers have a granularity of a millisecond; what they are late is caught up with. The first few come at once.
+        // Tokio's timers have a granularity of a millisecond; what they are late is caught up with. The first
+        // few come at once.
         let elapsed = clock.now().saturating_since(begin);
         assert!((1000 - 16..=1002).contains(&elapsed.as_millis()), "{elapsed:?}");
     }

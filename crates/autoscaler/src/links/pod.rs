@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use link::{LinkError, PodOrder, Reader, Writer};
-use orchestration::Event;
+use orchestration::ControlEvent;
 use runtime::Clock;
 use tokio::sync::watch;
 use vocabulary::{PodName, PodSettings, PodWord, Timestamp};
 
-use super::{Peer, Up, breach};
+use super::{LinkPeer, UpCount, breach};
 
-/// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that says more is read
-/// more slowly, so it cannot keep the event loop busy.
+/// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that
+/// says more is read more slowly, so it cannot keep the event loop busy.
 const REPORTS_PER_SECOND_MAX: u32 = 50;
 
 /// Dials and talks until the task is ended.
-pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Receiver<Arc<PodSettings>>) {
+pub(super) async fn keep(mut peer: LinkPeer, pod: PodName, mut settings: watch::Receiver<Arc<PodSettings>>) {
     loop {
         let (mut reader, mut writer) = peer.connect().await;
         let mut up = None;
@@ -33,10 +33,10 @@ pub(super) async fn keep(mut peer: Peer, pod: PodName, mut settings: watch::Rece
 
 /// Passes on what the queue-proxy says, until it closes the link or that breaks.
 async fn listen(
-    peer: &mut Peer,
+    peer: &mut LinkPeer,
     pod: &PodName,
     reader: &mut Reader<PodWord>,
-    up: &mut Option<Up>,
+    up: &mut Option<UpCount>,
 ) -> Result<(), LinkError> {
     // An address may have been given to another pod since.
     let hello = match reader.next().await? {
@@ -54,20 +54,24 @@ async fn listen(
     };
     *up = Some(peer.up());
     let link = peer.target.id;
-    peer.say(Event::PodSpoke { link, word: PodWord::Hello(hello) }).await;
+    peer.say(ControlEvent::PodSpoke { link, word: PodWord::Hello(hello) }).await;
     let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
     while let Some(report) = reader.next().await? {
         if matches!(report, PodWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }
+        // While it waits here, nothing is read, so a pod that says too much fills its own socket and not our
+        // channel.
         pace.take().await;
-        peer.say(Event::PodSpoke { link, word: report }).await;
+        peer.say(ControlEvent::PodSpoke { link, word: report }).await;
     }
     Ok(())
 }
 
 /// Sends the settings first and whenever they change, and a heartbeat when there is nothing to say.
 async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<Arc<PodSettings>>) -> LinkError {
+    // A new link is told the settings even if they are old: the pod may have lost what it was told, with its
+    // process.
     settings.mark_changed();
     loop {
         // Cancel-safe: settings stay changed until they are taken, and who was idle is so still.

@@ -34,21 +34,21 @@ pub(super) struct PrometheusServer {
 
 /// What a server answers, as far as it matters here.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct PrometheusAnswer {
     status: String,
     #[serde(default)]
     error: String,
-    data: Option<Data>,
+    data: Option<PrometheusData>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Data {
+struct PrometheusData {
     #[serde(default)]
-    result: Vec<Series>,
+    result: Vec<PrometheusSeries>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Series {
+struct PrometheusSeries {
     /// A time, and the number as text.
     value: (f64, String),
 }
@@ -132,12 +132,12 @@ impl PrometheusServer {
 
 /// The one number of an answer, or why there is none; `None` if it is no answer of Prometheus.
 fn number_of(body: &[u8]) -> Option<Result<MilliValue, String>> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
+    let answer: PrometheusAnswer = serde_json::from_slice(body).ok()?;
     if answer.status != "success" {
         return Some(Err(answer.error));
     }
     let series = answer.data?.result;
-    let Some(Series { value: (_, text) }) = series.first() else {
+    let Some(PrometheusSeries { value: (_, text) }) = series.first() else {
         return Some(Err("no series".to_owned()));
     };
     // As text, so that 0.07 stays 70 thousandths. NaN and infinities are no quantities.

@@ -62,7 +62,7 @@ fn an_object_is_known_by_its_kind_and_name() {
 
 #[tokio::test]
 async fn without_a_server_every_metric_fails_with_the_remedy() {
-    let source = Source {
+    let source = RevisionSource {
         server: None,
         namespace: "default".to_owned(),
         namespace_label: String::new(),

@@ -11,13 +11,15 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 /// Those whom the machine trusts, read once: they change with the machine.
 static OF_THE_MACHINE: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
-/// A connector that trusts the authorities of a file, or those of the machine. A file is read at each question, for authorities are renewed.
+/// A connector that trusts the authorities of a file, or those of the machine. A file is read at each
+/// question, for authorities are renewed.
 pub(super) async fn connector(ca_file: Option<&str>) -> Result<TlsConnector, String> {
     let config = match (ca_file, OF_THE_MACHINE.get()) {
         (Some(file), _) => Arc::new(config_of(roots_of_file(file).await?)),
         (None, Some(config)) => Arc::clone(config),
         (None, None) => {
             // It reads some hundred files.
+            // A panic in it is this question's failure.
             let read = tokio::task::spawn_blocking(roots_of_machine).await;
             let roots = read.map_err(|error| error.to_string())??;
             Arc::clone(OF_THE_MACHINE.get_or_init(|| Arc::new(config_of(roots))))

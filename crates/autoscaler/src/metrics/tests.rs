@@ -1,4 +1,4 @@
-use scaling::{Mode, Trigger};
+use scaling::Trigger;
 use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use super::*;
@@ -31,13 +31,13 @@ const PAGE: [&str; 21] = [
 #[test]
 fn the_page_is_pinned() {
     let registry = MetricsRegistry::default();
-    let metrics = Metrics::register(&registry);
+    let metrics = AutoscalerMetrics::register(&registry);
     let revision = RevisionName::parse("default/service/hello").unwrap();
     metrics.show(&revision, &status());
     metrics.decided(&revision, &decision());
     metrics.link_up(PeerKind::Pod);
     metrics.link_up(PeerKind::Activator);
-    metrics.link_down(PeerKind::Activator, LinkEnd::Lost);
+    metrics.link_down(PeerKind::Activator, LinkEnding::Lost);
     metrics.problems(2);
     metrics.released(orchestration::ReleaseProof::OutOfTime);
     metrics.owns(&vocabulary::ReplicaName::new("autoscaler-1"), 2);
@@ -91,16 +91,8 @@ fn status() -> RevisionStatus {
 
 fn decision() -> Decision {
     Decision {
-        at: Timestamp::ZERO,
-        trigger: Trigger::Surge,
-        inputs: None,
-        reasons: Vec::new(),
-        mode: Mode::Stable,
-        desired: None,
-        wanted: None,
         excess_burst_capacity: ExcessBurstCapacity::new(-5),
-        routing: Routing::Direct,
         activators: PodCount::ONE,
-        why_not_zero: None,
+        ..Decision::empty(Trigger::Surge, Timestamp::ZERO)
     }
 }

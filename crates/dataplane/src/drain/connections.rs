@@ -1,7 +1,8 @@
 //! Which connections are open, and which of them hold nothing: the one that has rested longest first.
 //!
-//! A connection begins and ends to rest with every request, so both must cost next to nothing: the resting ones are a list through the slots in which all
-//! connections are kept anyway. No timer belongs to a connection; who sweeps looks at the oldest.
+//! A connection begins and ends to rest with every request, so both must cost next to nothing: the resting
+//! ones are a list through the slots in which all connections are kept anyway. No timer belongs to a
+//! connection; who sweeps looks at the oldest.
 
 use std::rc::Rc;
 
@@ -12,21 +13,21 @@ use crate::connection::{Connection, Slot};
 /// All connections of a server.
 #[derive(Debug, Default)]
 pub(super) struct OpenConnections {
-    slots: Vec<Option<Kept>>,
+    slots: Vec<Option<KeptConnection>>,
     free: Vec<Slot>,
     oldest: Option<Slot>,
     newest: Option<Slot>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptConnection {
     connection: Rc<Connection>,
-    rest: Option<Rest>,
+    rest: Option<RestPlace>,
 }
 
 /// A place in the list.
 #[derive(Clone, Copy, Debug)]
-struct Rest {
+struct RestPlace {
     since: Timestamp,
     older: Option<Slot>,
     newer: Option<Slot>,
@@ -42,7 +43,7 @@ impl OpenConnections {
     }
 
     pub(super) fn insert(&mut self, connection: Rc<Connection>) -> Slot {
-        let kept = Some(Kept { connection, rest: None });
+        let kept = Some(KeptConnection { connection, rest: None });
         if let Some(slot) = self.free.pop() {
             self.slots[slot] = kept;
             return slot;
@@ -52,6 +53,7 @@ impl OpenConnections {
     }
 
     pub(super) fn remove(&mut self, slot: Slot) {
+        // It may go while it rests, and a slot that is used again must not be in the list.
         self.work(slot);
         if self.slots[slot].take().is_some() {
             self.free.push(slot);
@@ -60,12 +62,18 @@ impl OpenConnections {
 
     /// It begins to rest, the last of all; `since` is not before that of any other.
     pub(super) fn rest(&mut self, slot: Slot, since: Timestamp) {
+        // Those that rest are a list through the slots, in the order in which they began to:
+        //
+        //     oldest -> newer -> ... -> newest
+        //
+        // Each request makes its connection leave the list and come back at the end, so both must cost the
+        // same however many there are: a heap of ten thousand would be sorted for every request.
         let older = self.newest;
         let Some(kept) = &mut self.slots[slot] else { return };
         if kept.rest.is_some() {
             return;
         }
-        kept.rest = Some(Rest { since, older, newer: None });
+        kept.rest = Some(RestPlace { since, older, newer: None });
         self.newest = Some(slot);
         match older.and_then(|older| self.rest_of(older)) {
             Some(older) => older.newer = Some(slot),
@@ -103,7 +111,7 @@ impl OpenConnections {
         self.slots[self.oldest?].as_ref()?.rest.map(|rest| rest.since)
     }
 
-    fn rest_of(&mut self, slot: Slot) -> Option<&mut Rest> {
+    fn rest_of(&mut self, slot: Slot) -> Option<&mut RestPlace> {
         self.slots[slot].as_mut().and_then(|kept| kept.rest.as_mut())
     }
 }

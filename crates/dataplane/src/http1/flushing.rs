@@ -3,14 +3,14 @@
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
-use protocol::http1::Outgoing;
+use protocol::http1::OutgoingMessage;
 use tokio::io::AsyncWrite;
 
 use crate::small_writes::poll_write_pieces;
 
 /// Writes what is there.
 pub(crate) fn poll_flush(
-    outgoing: &mut Outgoing,
+    outgoing: &mut OutgoingMessage,
     stream: &mut (impl AsyncWrite + Unpin),
     context: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {

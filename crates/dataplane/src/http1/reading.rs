@@ -1,5 +1,5 @@
-//! What is read goes into one buffer that the whole thread shares: a small piece is copied out of it, a large one takes its part of the buffer along. So
-//! a connection that waits holds no buffer.
+//! What is read goes into one buffer that the whole thread shares: a small piece is copied out of it, a large
+//! one takes its part of the buffer along. So a connection that waits holds no buffer.
 
 use std::cell::RefCell;
 use std::io;

@@ -62,7 +62,7 @@ enum BodyEnd {
 
 /// Whether a body goes on after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+enum PiecePosition {
     Last,
     Other,
 }
@@ -100,11 +100,13 @@ impl Pump {
                 }
                 continue;
             }
+            // Looked at before the body: a source that has nothing to say for long would keep a stream that
+            // is over.
             if self.sender.poll_error(context).is_ready() {
                 return Poll::Ready(Err(SendFailure::Stream));
             }
-            // What is certainly there is not taken before there is room: meanwhile its sender is not told that it was read. What may be the end of the
-            // body, or its trailers, needs none.
+            // What is certainly there is not taken before there is room: meanwhile its sender is not told
+            // that it was read. What may be the end of the body, or its trailers, needs none.
             if body.size_hint().lower() > 0 {
                 ready!(self.sender.poll_room(1, context)).map_err(|_| SendFailure::Stream)?;
             }
@@ -112,7 +114,7 @@ impl Pump {
                 Poll::Ready(frame) => {
                     self.has_begun = true;
                     let is_end = body.is_end_stream();
-                    self.take(frame, if is_end { Piece::Last } else { Piece::Other })?;
+                    self.take(frame, if is_end { PiecePosition::Last } else { PiecePosition::Other })?;
                 }
                 Poll::Pending if self.poll_patience(context).is_ready() => self.end_joining(),
                 Poll::Pending => {
@@ -147,7 +149,7 @@ impl Pump {
     fn take(
         &mut self,
         frame: Option<Result<Frame<Bytes>, BodyError>>,
-        piece: Piece,
+        piece: PiecePosition,
     ) -> Result<(), SendFailure> {
         let end = match frame {
             Some(Ok(frame)) => match frame.into_data() {
@@ -168,16 +170,16 @@ impl Pump {
         Ok(())
     }
 
-    fn take_piece(&mut self, data: Bytes, piece: Piece) {
+    fn take_piece(&mut self, data: Bytes, piece: PiecePosition) {
         if let Some(joining) = &mut self.joining {
             joining.bytes.extend_from_slice(&data);
-            if piece == Piece::Last || joining.bytes.len() >= SMALL_BYTES {
+            if piece == PiecePosition::Last || joining.bytes.len() >= SMALL_BYTES {
                 self.end_joining();
             }
             return;
         }
         match self.sender.patience_with(data.len(), &|| self.clock.now()) {
-            Some(patience) if piece == Piece::Other => {
+            Some(patience) if piece == PiecePosition::Other => {
                 self.joining = Some(Box::new(JoinedPieces::new(&data, patience)));
             }
             Some(_) | None => self.rest = data,

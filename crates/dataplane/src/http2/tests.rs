@@ -16,9 +16,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use protocol::http2::frame::{
-    ACK, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, Kind, write_frame, write_setting,
+    ACK, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, FrameKind, write_frame, write_setting,
 };
-use protocol::http2::hpack::{Decoder, Field, encode_field, encode_response};
+use protocol::http2::hpack::{Field, HpackDecoder, encode_field, encode_response};
 use protocol::http2::{ErrorCode, PREFACE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -64,10 +64,10 @@ fn line(field: &Field) -> String {
 }
 
 /// One end of a connection, frame by frame.
-struct Peer {
+struct PeerRole {
     socket: TcpStream,
     read: BytesMut,
-    decoder: Decoder,
+    decoder: HpackDecoder,
 }
 
 /// What it got.
@@ -99,7 +99,7 @@ enum Got {
     Ping {
         is_ack: bool,
     },
-    /// The answer to [`Peer::settle`].
+    /// The answer to [`PeerRole::settle`].
     Settled,
     Settings {
         is_ack: bool,
@@ -107,17 +107,17 @@ enum Got {
     Closed,
 }
 
-impl Peer {
+impl PeerRole {
     fn new(socket: TcpStream) -> Self {
         socket.set_nodelay(true).expect("open");
-        Self { socket, read: BytesMut::new(), decoder: Decoder::default() }
+        Self { socket, read: BytesMut::new(), decoder: HpackDecoder::default() }
     }
 
     async fn write(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).await.expect("open");
     }
 
-    async fn frame(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
+    async fn frame(&mut self, kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) {
         self.write(&frame(kind, flags, stream, payload)).await;
     }
 
@@ -149,8 +149,8 @@ impl Peer {
         let number = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
         let (stream, is_end) = (head.stream, head.has(END_STREAM));
         match head.kind {
-            Kind::Data => Got::Data { stream, data: payload, is_end },
-            Kind::Headers => {
+            FrameKind::Data => Got::Data { stream, data: payload, is_end },
+            FrameKind::Headers => {
                 assert!(head.has(END_HEADERS), "the heads here are short");
                 let mut lines = Vec::new();
                 self.decoder
@@ -161,13 +161,13 @@ impl Peer {
                     .expect("legal");
                 Got::Head { stream, lines, is_end }
             }
-            Kind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },
-            Kind::GoAway => Got::GoAway { last: number(0), code: ErrorCode(number(4)) },
-            Kind::WindowUpdate => Got::WindowUpdate { stream, more: number(0) },
-            Kind::Ping if &payload[..] == SETTLED => Got::Settled,
-            Kind::Ping => Got::Ping { is_ack: head.has(ACK) },
-            Kind::Settings => Got::Settings { is_ack: head.has(ACK) },
-            Kind::Priority | Kind::PushPromise | Kind::Continuation | Kind::Unknown => {
+            FrameKind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },
+            FrameKind::GoAway => Got::GoAway { last: number(0), code: ErrorCode(number(4)) },
+            FrameKind::WindowUpdate => Got::WindowUpdate { stream, more: number(0) },
+            FrameKind::Ping if &payload[..] == SETTLED => Got::Settled,
+            FrameKind::Ping => Got::Ping { is_ack: head.has(ACK) },
+            FrameKind::Settings => Got::Settings { is_ack: head.has(ACK) },
+            FrameKind::Priority | FrameKind::PushPromise | FrameKind::Continuation | FrameKind::Unknown => {
                 panic!("we never write {:?}", head.kind)
             }
         }
@@ -196,7 +196,7 @@ impl Peer {
 
     /// Waits until everything that was written has been looked at.
     async fn settle(&mut self) -> Vec<Got> {
-        self.frame(Kind::Ping, 0, 0, SETTLED).await;
+        self.frame(FrameKind::Ping, 0, 0, SETTLED).await;
         let mut before = Vec::new();
         loop {
             let got = self.next().await;
@@ -208,7 +208,7 @@ impl Peer {
     }
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_frame(kind, flags, stream, payload, &mut out);
     out
@@ -217,7 +217,7 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 fn setting(id: u16, value: u32) -> Vec<u8> {
     let mut payload = Vec::new();
     write_setting(id, value, &mut payload);
-    frame(Kind::Settings, 0, 0, &payload)
+    frame(FrameKind::Settings, 0, 0, &payload)
 }
 
 /// Fields as literals with new names, so that nothing is checked before it is sent.
@@ -238,7 +238,7 @@ const REQUEST: [(&str, &str); 4] =
 
 /// A request with these fields beside the usual ones.
 fn request(stream: u32, flags: u8, more: &[(&str, &str)]) -> Vec<u8> {
-    frame(Kind::Headers, END_HEADERS | flags, stream, &block(&[&REQUEST[..], more].concat()))
+    frame(FrameKind::Headers, END_HEADERS | flags, stream, &block(&[&REQUEST[..], more].concat()))
 }
 
 fn response(stream: u32, flags: u8, status: u16, headers: &[(&'static str, &'static str)]) -> Vec<u8> {
@@ -248,11 +248,11 @@ fn response(stream: u32, flags: u8, status: u16, headers: &[(&'static str, &'sta
         .collect();
     let mut block = Vec::new();
     encode_response(status.try_into().expect("legal"), &headers, &mut block);
-    frame(Kind::Headers, END_HEADERS | flags, stream, &block)
+    frame(FrameKind::Headers, END_HEADERS | flags, stream, &block)
 }
 
 fn trailers(stream: u32, name: &'static str, value: &'static str) -> Vec<u8> {
     let mut block = Vec::new();
     encode_field(&HeaderName::from_static(name), &HeaderValue::from_static(value), &mut block);
-    frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block)
+    frame(FrameKind::Headers, END_HEADERS | END_STREAM, stream, &block)
 }

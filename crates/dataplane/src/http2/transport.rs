@@ -1,7 +1,8 @@
 //! Moves the bytes of one connection.
 //!
-//! In turns, so that nobody waits for long behind a connection that has much to say: a turn ends after so many reads, or so many frames, whichever comes
-//! first, and the rest waits for the next one. And a peer that does not take what it made us write is not listened to until it does.
+//! In turns, so that nobody waits for long behind a connection that has much to say: a turn ends after so
+//! many reads, or so many frames, whichever comes first, and the rest waits for the next one. And a peer that
+//! does not take what it made us write is not listened to until it does.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use protocol::http2::{Arrived, ErrorCode, Received, Session};
+use protocol::http2::{ArrivedRequest, ErrorCode, Session, SessionEvent};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -43,7 +44,8 @@ pub(crate) enum ConnectionEnd {
 #[derive(Debug)]
 pub(crate) struct Transport {
     socket: Socket,
-    /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was over.
+    /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was
+    /// over.
     ahead: BytesMut,
     session: Rc<Session>,
     clock: Clock,
@@ -63,13 +65,16 @@ impl Transport {
     pub(crate) fn poll_turn(
         &mut self,
         context: &mut Context<'_>,
-        arrived: impl FnMut(Arrived),
+        arrived: impl FnMut(ArrivedRequest),
         control: impl FnOnce(&Session),
     ) -> Poll<ConnectionEnd> {
+        // From here to `end_turn` nobody needs to wake this task: whatever a stream writes goes out at the
+        // end.
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
         let was_crowded = self.is_crowded();
         control(&self.session);
+        // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
         if was_crowded && !self.is_crowded() {
             // Reading stopped for what is gone now, and nobody else would go on with it.
@@ -85,7 +90,7 @@ impl Transport {
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
-        mut arrived: impl FnMut(Arrived),
+        mut arrived: impl FnMut(ArrivedRequest),
     ) -> Poll<ConnectionEnd> {
         for _ in 0..READS_PER_TURN {
             if self.is_crowded() {
@@ -99,17 +104,19 @@ impl Transport {
             self.has_heard = true;
             loop {
                 match self.session.receive(&mut read, &|| self.clock.now()) {
-                    Ok(Received::Request(request)) => arrived(request),
-                    Ok(Received::Farewell { code, why }) => {
+                    Ok(SessionEvent::Request(request)) => arrived(request),
+                    Ok(SessionEvent::Farewell { code, why }) => {
                         tracing::debug!(%code, why = %why.escape_debug(), "a peer goes away");
                     }
-                    Ok(Received::All) => break,
-                    Ok(Received::TurnOver) => {
+                    Ok(SessionEvent::All) => break,
+                    Ok(SessionEvent::TurnOver) => {
                         self.ahead = read;
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
                     Err((code, what)) => {
+                        // What was read behind the fault is not looked at: nothing that a peer says after one
+                        // can be relied on.
                         self.session.refuse(code);
                         return Poll::Ready(ConnectionEnd::Fault(code, what));
                     }

@@ -10,18 +10,19 @@ use tokio::time::Sleep;
 use vocabulary::Timestamp;
 
 /// Notices a peer that is gone without a word.
-pub(crate) struct Watchdog {
+pub(crate) struct PeerWatchdog {
     /// How long a silent peer is left alone, and how long it has to answer.
     patience: Duration,
     clock: Clock,
     last_heard: Timestamp,
-    /// Runs while streams are open, and is looked at only when it has fired: what is heard costs no timer operation.
+    /// Runs while streams are open, and is looked at only when it has fired: what is heard costs no timer
+    /// operation.
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the peer was asked and has not been heard since.
     is_asked: bool,
 }
 
-impl Watchdog {
+impl PeerWatchdog {
     pub(crate) fn new(patience: Duration, clock: Clock) -> Self {
         Self { patience, clock, last_heard: clock.now(), timer: None, is_asked: false }
     }
@@ -38,6 +39,9 @@ impl Watchdog {
             self.is_asked = false;
         }
         let is_idle = session.streams() == 0;
+        // A timer that runs is not moved when something is heard, which would cost more than the piece that
+        // was heard. It fires, finds that it is too early, and is set again: once in a patience, whatever the
+        // traffic.
         let mut timer = match self.timer.take() {
             Some(timer) if !timer.is_elapsed() => {
                 self.timer = Some(timer);

@@ -58,8 +58,8 @@ impl Prober {
         Err(not_connected(port, &first.expect("there are loopback addresses")))
     }
 
-    /// Asks on a connection of its own, as the kubelet does: that the app still accepts one is part of the answer. Without a connection the request comes back,
-    /// and goes to the other address.
+    /// Asks on a connection of its own, as the kubelet does: that the app still accepts one is part of the
+    /// answer. Without a connection the request comes back, and goes to the other address.
     async fn send(
         self,
         port: u16,
@@ -116,7 +116,8 @@ impl Prober {
         })
     }
 
-    /// Asks `grpc.health.v1.Health/Check`. Its two messages have one field each, so they are written and read by hand.
+    /// Asks `grpc.health.v1.Health/Check`. Its two messages have one field each, so they are written and read
+    /// by hand.
     async fn ask_grpc(self, port: u16, service: &str) -> Result<(), ProbeFailure> {
         let answered = self.send(port, Protocol::Http2, grpc_question(port, service)).await;
         let response = answered.map_err(|kind| {

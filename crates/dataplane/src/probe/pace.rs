@@ -13,8 +13,8 @@ const COSTLY_AT_LEAST: Duration = Duration::from_millis(100);
 /// For probes without a period of their own.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The waits between questions. While the app is not ready it is asked after 1 ms, doubling to 10 ms until it was ready once or 5 s
-/// have passed, and to 100 ms from then on; while it is ready, once per period.
+/// The waits between questions. While the app is not ready it is asked after 1 ms, doubling to 10 ms until it
+/// was ready once or 5 s have passed, and to 100 ms from then on; while it is ready, once per period.
 #[derive(Clone, Debug)]
 pub struct ProbePace {
     period: Duration,
@@ -46,7 +46,8 @@ impl ProbePace {
         wait
     }
 
-    /// The wait after a question to a ready app. An app that fails later is in no hurry: nobody waits for a pod that has others beside it.
+    /// The wait after a question to a ready app. An app that fails later is in no hurry: nobody waits for a
+    /// pod that has others beside it.
     pub fn while_ready(&mut self) -> Duration {
         self.was_ready = true;
         self.next = FAST_AT_MOST;

@@ -14,8 +14,8 @@ use crate::upstream::Protocol;
 pub struct UnreadableProbe(#[from] serde_json::Error);
 
 impl Probe {
-    /// Reads one Kubernetes probe object. A port that is missing or 0 means the app's. A `periodSeconds` of 0 is Knative's "as fast as is
-    /// sensible"; a missing one is Kubernetes' 10 s.
+    /// Reads one Kubernetes probe object. A port that is missing or 0 means the app's. A `periodSeconds` of 0
+    /// is Knative's "as fast as is sensible"; a missing one is Kubernetes' 10 s.
     pub fn parse(text: &str, app_port: u16) -> Result<Self, UnreadableProbe> {
         let spec: ProbeSpec = serde_json::from_str(text)?;
         let timing = spec.timing;

@@ -137,7 +137,8 @@ async fn answer_of_http2(
     Ok(Response::builder().status(status).body(UnsyncBoxBody::new(body)).expect("legal"))
 }
 
-/// An app that speaks HTTP/2: its health service says `serving` of each service whose name ends so, and `/` is there.
+/// An app that speaks HTTP/2: its health service says `serving` of each service whose name ends so, and `/`
+/// is there.
 async fn app_of_http2() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();

@@ -1,7 +1,8 @@
-//! Serves HTTP/1.1: a connection is one task that reads a head, has it answered, writes the answer, and begins again.
+//! Serves HTTP/1.1: a connection is one task that reads a head, has it answered, writes the answer, and
+//! begins again.
 //!
-//! Nothing lies between the service and the socket. What waits for its next request holds a socket and no buffer; a body is read from the socket by whoever
-//! wants it, when they want it.
+//! Nothing lies between the service and the socket. What waits for its next request holds a socket and no
+//! buffer; a body is read from the socket by whoever wants it, when they want it.
 
 mod heads;
 mod wire;
@@ -13,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use http::{Response, StatusCode};
 use protocol::http1::{
-    AnnouncedResponse, Framing, Outgoing, RequestHead, ResponseForm, WrongLength, spare_buffer,
+    AnnouncedResponse, BodyFraming, OutgoingMessage, RequestHead, ResponseForm, WrongLength, spare_buffer,
     write_response,
 };
 use thiserror::Error;
@@ -28,11 +29,11 @@ use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
 use crate::refusal::Refusal;
 use crate::socket::Socket;
-use crate::stream::Stream;
+use crate::stream::ReadAheadStream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
 use heads::{HeadReader, Next};
 use wire::body::RequestBody;
-use wire::{BegunBody, Wire};
+use wire::{BegunBody, ServerWire};
 
 /// Anything that ends a connection early.
 pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
@@ -40,7 +41,8 @@ pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 /// As much is as good as sent: the kernel takes it from us, whatever the client does.
 const SMALL_REST: usize = 16 * 1024;
 
-/// How many pieces of a body are written before others get their turn: responses that are sent at the same time end at about the same time.
+/// How many pieces of a body are written before others get their turn: responses that are sent at the same
+/// time end at about the same time.
 const PIECES_PER_TURN: u32 = 4;
 
 /// The form of an answer to what is no request.
@@ -48,14 +50,14 @@ const PLAIN_ANSWER: ResponseForm = ResponseForm { is_http10: false, is_head: fal
 
 /// Why an exchange ended before its response did.
 #[derive(Debug, Error)]
-enum Broken {
+enum BrokenResponse {
     #[error("the client has gone")]
     ClientGone,
     #[error("the body of a response is not as long as its head says")]
     Length,
 }
 
-impl From<WrongLength> for Broken {
+impl From<WrongLength> for BrokenResponse {
     fn from(_: WrongLength) -> Self {
         Self::Length
     }
@@ -69,34 +71,34 @@ enum After {
 }
 
 /// What a service says.
-type Answered<S> = Result<Response<<S as Service>::Body>, Abort>;
+type ServiceAnswer<S> = Result<Response<<S as Service>::Body>, Abort>;
 
 /// One connection.
-struct Served<'d, S> {
-    wire: Rc<Wire>,
+struct ServedConnection<'d, S> {
+    wire: Rc<ServerWire>,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &'d Drain,
 }
 
-impl<S> Drop for Served<'_, S> {
+impl<S> Drop for ServedConnection<'_, S> {
     fn drop(&mut self) {
         // A body in another task may outlive us, and must not keep the socket open.
         self.wire.close();
     }
 }
 
-/// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned. A block and not an async function, which would
-/// hold its arguments twice.
+/// Serves a connection to its end, or until it turns out that HTTP/2 is spoken on it: then it is returned. A
+/// block and not an async function, which would hold its arguments twice.
 pub(super) fn serve<S: Service>(
     stream: Socket,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
     limits: ServerLimits,
-) -> impl Future<Output = Result<Option<Stream>, ConnectionError>> {
-    let wire = Rc::new(Wire::new(stream, Rc::clone(&connection), limits.memory));
-    let served = Served { wire, connection, service, drain };
+) -> impl Future<Output = Result<Option<ReadAheadStream>, ConnectionError>> {
+    let wire = Rc::new(ServerWire::new(stream, Rc::clone(&connection), limits.memory));
+    let served = ServedConnection { wire, connection, service, drain };
     let mut heads = HeadReader::new(limits);
     async move {
         loop {
@@ -132,15 +134,16 @@ pub(super) fn serve<S: Service>(
     }
 }
 
-impl<S> Served<'_, S> {
+impl<S> ServedConnection<'_, S> {
     /// Nothing has come, or the beginning of a head, which has a time limit of its own.
     fn rest(&self, heads: &HeadReader) {
         if heads.has_begun() { self.drain.work(&self.connection) } else { self.drain.rest(&self.connection) }
     }
 }
 
-impl<S: Service> Served<'_, S> {
-    /// Has the request that was read answered. What is large is moved as seldom as can be: neither request nor response is handed to another future.
+impl<S: Service> ServedConnection<'_, S> {
+    /// Has the request that was read answered. What is large is moved as seldom as can be: neither request
+    /// nor response is handed to another future.
     async fn exchange(&self, heads: &mut HeadReader) -> Result<After, ConnectionError> {
         let Some((answer, asked, switched_to)) = self.begin(heads) else { return Ok(After::Over) };
         let mut sending = None;
@@ -152,6 +155,8 @@ impl<S: Service> Served<'_, S> {
                     Poll::Ready(())
                 }
                 Poll::Ready(Err(Abort)) => Poll::Ready(()),
+                // Only while the service has nothing to say. An answer that is ready goes out even if the
+                // client looks gone, since one that closes its side only may still read it.
                 Poll::Pending => self.wire.poll_gone(context),
             })
             .await;
@@ -175,11 +180,12 @@ impl<S: Service> Served<'_, S> {
         if !is_last && self.wire.is_body_over() { Ok(After::Kept) } else { Ok(self.settle(is_last).await) }
     }
 
-    /// Hands the request that was read to the service, and says where its connection goes if it switches protocols.
+    /// Hands the request that was read to the service, and says where its connection goes if it switches
+    /// protocols.
     fn begin(
         &self,
         heads: &mut HeadReader,
-    ) -> Option<(impl Future<Output = Answered<S>> + use<S>, ResponseForm, Option<SwitchedTo>)> {
+    ) -> Option<(impl Future<Output = ServiceAnswer<S>> + use<S>, ResponseForm, Option<SwitchedTo>)> {
         let head = heads.take_head()?;
         let (asked, (body, switched_to)) = (head.asked, self.body_of(&head));
         let request = head.request.map(|()| body);
@@ -200,16 +206,18 @@ impl<S: Service> Served<'_, S> {
     }
 
     /// Writes the head of a response, and says what remains to be done.
-    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: ResponseForm) -> Sending<'_, B> {
+    fn respond<B: ResponseBody>(&self, response: Response<B>, asked: ResponseForm) -> SendingResponse<'_, B> {
         let (parts, body) = response.into_parts();
+        // Decided when the head is written and not before: a drain that began while the service worked
+        // counts.
         let is_ending = self.connection.is_retired() || self.drain.is_draining();
         let asked =
             ResponseForm { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
         let mut head = spare_buffer();
         let announced = write_response(&parts, body.size_hint().exact(), asked, date::now, &mut head);
-        Sending {
+        SendingResponse {
             wire: &self.wire,
-            outgoing: Outgoing::new(head, announced.framing),
+            outgoing: OutgoingMessage::new(head, announced.framing),
             body: Some(body),
             announced,
             is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
@@ -217,8 +225,11 @@ impl<S: Service> Served<'_, S> {
         }
     }
 
-    /// The response is out. What becomes of the connection depends on the rest of the request, which somebody may still be reading.
+    /// The response is out. What becomes of the connection depends on the rest of the request, which somebody
+    /// may still be reading.
     async fn settle(&self, is_last: bool) -> After {
+        // The client may wait for the end of the connection to know that the response is whole. It gets that
+        // before the rest of its own request is waited for.
         if is_last {
             self.wire.shut_down();
         }
@@ -234,12 +245,15 @@ impl<S: Service> Served<'_, S> {
 
     /// Lets a client that still sends read its answer.
     async fn linger(&self) {
+        // Closing now would reset the connection as soon as more of the request arrives, and a reset can
+        // overtake the response that the client has not read yet.
         self.wire.shut_down();
         // Whether it closes in time or not, nothing is left to do.
         let _ = tokio::time::timeout(LINGER_LIMIT, poll_fn(|context| self.wire.poll_discard(context))).await;
     }
 
-    /// Says what is wrong with what came, which may have no head that can be read. It is the last on its connection.
+    /// Says what is wrong with what came, which may have no head that can be read. It is the last on its
+    /// connection.
     async fn refuse(&self, refusal: Refusal, head: Option<RequestHead>) -> Result<(), ConnectionError> {
         let request = head.as_ref().map(|head| &head.request);
         let response = unserved::refuse(&*self.service, &self.connection, request, refusal);
@@ -252,10 +266,11 @@ impl<S: Service> Served<'_, S> {
 }
 
 /// A response on its way out.
-struct Sending<'w, B> {
-    wire: &'w Wire,
-    outgoing: Outgoing,
-    /// `None` once it is not needed any more. What it holds is free before a client can know that the response is over, and act on that.
+struct SendingResponse<'w, B> {
+    wire: &'w ServerWire,
+    outgoing: OutgoingMessage,
+    /// `None` once it is not needed any more. What it holds is free before a client can know that the
+    /// response is over, and act on that.
     body: Option<B>,
     announced: AnnouncedResponse,
     is_switched: bool,
@@ -263,10 +278,10 @@ struct Sending<'w, B> {
     failure: Option<ConnectionError>,
 }
 
-impl<B: ResponseBody> Sending<'_, B> {
+impl<B: ResponseBody> SendingResponse<'_, B> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
         let sent = ready!(self.poll_send(context));
-        if sent.is_err() && self.announced.framing == Framing::UntilClose {
+        if sent.is_err() && self.announced.framing == BodyFraming::UntilClose {
             self.wire.reset();
         }
         Poll::Ready(sent)
@@ -312,7 +327,7 @@ impl<B: ResponseBody> Sending<'_, B> {
             let Some(body) = &mut self.body else { break };
             let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
             let taken = match frame.transpose() {
-                Ok(frame) => self.outgoing.take(frame).map_err(|wrong| Broken::from(wrong).into()),
+                Ok(frame) => self.outgoing.take(frame).map_err(|wrong| BrokenResponse::from(wrong).into()),
                 Err(error) => Err(error.into()),
             };
             self.failure = taken.err();
@@ -321,7 +336,7 @@ impl<B: ResponseBody> Sending<'_, B> {
     }
 
     fn poll_gone(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.wire.poll_gone(context).map(|()| Err(Broken::ClientGone.into()))
+        self.wire.poll_gone(context).map(|()| Err(BrokenResponse::ClientGone.into()))
     }
 }
 

@@ -12,7 +12,9 @@ use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
 use protocol::ambiguity;
 use protocol::http2::hpack::{encode_field, encode_text};
-use protocol::http2::{Arrived, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits};
+use protocol::http2::{
+    ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits,
+};
 use runtime::Clock;
 
 use super::service::{Abort, Service};
@@ -22,17 +24,18 @@ use crate::connection::Connection;
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
-use crate::http2::{ConnectionEnd, Pump, Transport, Watchdog};
-use crate::refusal::{Reason, Refusal};
-use crate::stream::Stream;
+use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport};
+use crate::refusal::{Refusal, RefusalReason};
+use crate::stream::ReadAheadStream;
 
-/// How often a client that is silent while it waits for answers is asked whether it is still there, and how long it has to answer: one that is gone is noticed
-/// within two minutes, and what was begun for it is stopped. Longer than for an app, since clients sleep and their networks stall.
+/// How often a client that is silent while it waits for answers is asked whether it is still there, and how
+/// long it has to answer: one that is gone is noticed within two minutes, and what was begun for it is
+/// stopped. Longer than for an app, since clients sleep and their networks stall.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection that begins with the preface to its end.
 pub(super) async fn serve<S: Service>(
-    stream: Stream,
+    stream: ReadAheadStream,
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
@@ -45,7 +48,7 @@ pub(super) async fn serve<S: Service>(
     let mut transport = Transport::new(socket, ahead, Rc::clone(&session), clock);
     let answerer =
         Answerer { service, connection: Rc::clone(&connection), session: Rc::clone(&session), limits, clock };
-    let mut watch = Watchdog::new(PING_INTERVAL, clock);
+    let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
         connection.register(context);
@@ -53,6 +56,7 @@ pub(super) async fn serve<S: Service>(
             context,
             |arrived| answerer.answer(arrived),
             |session| {
+                // Known only once a request has proved it, so it is looked at in each turn.
                 if connection.is_from_hop() {
                     session.share();
                 }
@@ -61,7 +65,8 @@ pub(super) async fn serve<S: Service>(
                 } else {
                     drain.rest(&connection);
                 }
-                // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it again.
+                // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it
+                // again.
                 if drain.phase() == Phase::Closing || connection.is_dismissed() {
                     session.leave_now();
                 } else if connection.is_retired() || drain.is_draining() {
@@ -106,16 +111,16 @@ struct Answerer<S> {
 }
 
 impl<S: Service> Answerer<S> {
-    fn answer(&self, Arrived { stream, request }: Arrived) {
+    fn answer(&self, ArrivedRequest { stream, request }: ArrivedRequest) {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
         let speaker = Speaker { sender, clock: self.clock };
         let Some(request) = request else {
             let answer =
                 unserved::refuse(&*self.service, &self.connection, None, too_large_head(self.limits));
-            return speaker.answer(answer, Asked { is_head: false });
+            return speaker.answer(answer, AnswerForm { is_head: false });
         };
-        let asked = Asked { is_head: request.method() == Method::HEAD };
+        let asked = AnswerForm { is_head: request.method() == Method::HEAD };
         if let Some(ambiguity) = ambiguity(&request) {
             self.connection.retire();
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), ambiguity.into());
@@ -123,14 +128,15 @@ impl<S: Service> Answerer<S> {
         }
         let request = request.map(|()| Body::from(receiver));
         let call = Rc::clone(&self.service).call(request, Rc::clone(&self.connection));
-        tokio::task::spawn_local(Answering::new(call, speaker, asked));
+        // A panic drops the speaker, and so the stream is reset: its client hears, and others go on.
+        tokio::task::spawn_local(AnsweredStream::new(call, speaker, asked));
     }
 }
 
 /// Why a request is not served whose head was not kept.
 fn too_large_head(limits: SessionLimits) -> Refusal {
     let detail = format!("the head of the request is larger than {} bytes", limits.head_bytes);
-    Refusal::new(Reason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+    Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
 }
 
 /// Who says the answer, and when.
@@ -142,48 +148,50 @@ struct Speaker {
 
 impl Speaker {
     /// Says what the server itself answers.
-    fn answer(self, answer: Response<Body>, asked: Asked) {
-        tokio::task::spawn_local(Answering::new(std::future::ready(Ok(answer)), self, asked));
+    fn answer(self, answer: Response<Body>, asked: AnswerForm) {
+        // The same as for a service's answer if it should panic.
+        tokio::task::spawn_local(AnsweredStream::new(std::future::ready(Ok(answer)), self, asked));
     }
 }
 
 /// What of a request decides over the form of its answer.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct AnswerForm {
     /// Its answer has no body (RFC 9110 §9.3.2).
     is_head: bool,
 }
 
 pin_project! {
-    /// One stream, from its request to the end of its response. Ends early when the stream does, and with it whatever works on the answer.
-    struct Answering<Call, B> {
+    /// One stream, from its request to the end of its response. Ends early when the stream does, and with it
+    /// whatever works on the answer.
+    struct AnsweredStream<Call, B> {
         #[pin]
-        stage: Stage<Call, B>,
+        stage: AnswerStage<Call, B>,
         // Taken by the pump once there is something to send.
         speaker: Option<Speaker>,
-        asked: Asked,
+        asked: AnswerForm,
     }
 }
 
 pin_project! {
     #[project = StageProjected]
-    enum Stage<Call, B> {
+    enum AnswerStage<Call, B> {
         Calling { #[pin] call: Call },
         Sending { body: B, pump: Pump },
     }
 }
 
-impl<Call, B> Answering<Call, B>
+impl<Call, B> AnsweredStream<Call, B>
 where
     Call: Future<Output = Result<Response<B>, Abort>>,
     B: ResponseBody,
 {
-    fn new(call: Call, speaker: Speaker, asked: Asked) -> Self {
-        Self { stage: Stage::Calling { call }, speaker: Some(speaker), asked }
+    fn new(call: Call, speaker: Speaker, asked: AnswerForm) -> Self {
+        Self { stage: AnswerStage::Calling { call }, speaker: Some(speaker), asked }
     }
 }
 
-impl<Call, B> Future for Answering<Call, B>
+impl<Call, B> Future for AnsweredStream<Call, B>
 where
     Call: Future<Output = Result<Response<B>, Abort>>,
     B: ResponseBody,
@@ -196,6 +204,8 @@ where
             match this.stage.as_mut().project() {
                 StageProjected::Calling { call } => {
                     let Some(speaker) = this.speaker.as_ref() else { return Poll::Ready(()) };
+                    // Before the service is asked again: its client has broken the stream off, and dropping
+                    // the call stops all that works on it.
                     if speaker.sender.poll_error(context).is_ready() {
                         return Poll::Ready(());
                     }
@@ -214,6 +224,8 @@ where
                     if pump.poll(body, context).is_ready() {
                         return Poll::Ready(());
                     }
+                    // A client that takes nothing keeps the pump waiting for room, so the body itself is
+                    // never asked and cannot say that its time is over.
                     return body.poll_expired(context).map(drop);
                 }
             }
@@ -222,7 +234,7 @@ where
 }
 
 /// Sends the head of a response. `None` if that was all.
-fn begin<Call, B>(response: Response<B>, speaker: Speaker, asked: Asked) -> Option<Stage<Call, B>>
+fn begin<Call, B>(response: Response<B>, speaker: Speaker, asked: AnswerForm) -> Option<AnswerStage<Call, B>>
 where
     B: ResponseBody,
 {
@@ -231,6 +243,7 @@ where
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
     let head = Response::from_parts(parts, ());
+    // Both headers are written behind those of the service and not put among them: its map need not grow.
     speaker.sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {
             encode_text(&DATE, &date::now(), out);
@@ -242,5 +255,5 @@ where
         }
     });
     (has_body == HasBody::Yes)
-        .then(|| Stage::Sending { body, pump: Pump::new(speaker.sender, speaker.clock) })
+        .then(|| AnswerStage::Sending { body, pump: Pump::new(speaker.sender, speaker.clock) })
 }

@@ -10,13 +10,15 @@ use protocol::http2::MemoryBudget;
 pub struct ServerLimits {
     /// How large the head of a request may be; more is answered 431.
     pub head: HeadLimits,
-    /// How long the head of an HTTP/1.1 request may take from its first byte to its end; more is answered 408. Waiting for the first byte is not limited.
+    /// How long the head of an HTTP/1.1 request may take, from its first byte to its end; more is answered
+    /// with 408. Waiting for the first byte is not limited.
     pub head_time: Duration,
     /// How many streams one HTTP/2 connection may have open.
     pub streams_per_connection: u32,
     /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
     pub stream_window: u32,
-    /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a stream of HTTP/2.
+    /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a
+    /// stream of HTTP/2.
     pub idle_time: Duration,
     /// What connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
@@ -24,16 +26,17 @@ pub struct ServerLimits {
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        // 250 streams are Knative's. A stream's window is small, so that a request that waits for its turn costs its sender's memory and not ours; the
-        // connection's does not limit anything.
+        // 250 streams are Knative's. A stream's window is small, so that a request that waits for its turn
+        // costs its sender's memory and not ours; the connection's does not limit anything.
         Self {
             head: HeadLimits::OUTER,
-            // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a few.
+            // Knative gives 60 s, which count from the end of the request before. A head is one packet, or a
+            // few.
             head_time: Duration::from_secs(30),
             streams_per_connection: 250,
             stream_window: 64 * 1024,
-            // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so that they close first and write nothing to a
-            // connection that we are closing.
+            // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so
+            // that they close first and write nothing to a connection that we are closing.
             idle_time: Duration::from_mins(15),
             memory: <&MemoryBudget>::default(),
         }

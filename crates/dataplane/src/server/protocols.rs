@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::drain::Drain;
 use crate::socket::Socket;
 use crate::socket_options::set_options;
-use crate::stream::Stream;
+use crate::stream::ReadAheadStream;
 
 /// Serves a connection to its end.
 pub(super) async fn run<S: Service>(
@@ -32,7 +32,7 @@ pub(super) async fn run<S: Service>(
 }
 
 async fn run_http2<S: Service>(
-    stream: Stream,
+    stream: ReadAheadStream,
     connection: Rc<Connection>,
     service: Rc<S>,
     (drain, limits): (&Drain, ServerLimits),

@@ -8,15 +8,15 @@ use thiserror::Error;
 
 use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
-use crate::refusal::Reason;
+use crate::refusal::RefusalReason;
 
 /// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
     /// What its responses carry.
     type Body: ResponseBody;
 
-    /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a future, also while it waits for a request: one
-    /// that is large is better boxed.
+    /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a
+    /// future, also while it waits for a request: one that is large is better boxed.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
@@ -46,7 +46,7 @@ pub struct UnservedRequest<'a> {
     /// Its head. `None` if that could not be read.
     pub request: Option<&'a Request<()>>,
     /// Why, for metrics.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The answer.
     pub answer: &'a Response<Body>,
     /// Where it came from.

@@ -1,7 +1,8 @@
 //! What does the server answer itself, before any service sees it?
 //!
-//! What cannot be read as a request, what two readers could read as two different ones, and what is larger than it may be. Every port of every program asks
-//! here, because no service is called before: a service that forgot to ask would be a way in for smuggled requests.
+//! What cannot be read as a request, what two readers could read as two different ones, and what is larger
+//! than it may be. Every port of every program asks here, because no service is called before: a service that
+//! forgot to ask would be a way in for smuggled requests.
 
 use http::{Request, Response};
 

@@ -1,4 +1,5 @@
-//! A connection after its handshake. What was encrypted and the kernel did not take yet lies in here, so a writer has to flush before it counts anything as sent.
+//! A connection after its handshake. What was encrypted and the kernel did not take yet lies in here, so a
+//! writer has to flush before it counts anything as sent.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,13 +19,15 @@ impl TlsSocket {
         self.0.get_ref().0
     }
 
-    /// An end that the peer can tell from a connection that was cut. It is a few bytes, for which the kernel has room or nobody listens.
+    /// An end that the peer can tell from a connection that was cut. It is a few bytes, for which the kernel
+    /// has room or nobody listens.
     pub(crate) fn say_goodbye(&mut self) {
         self.0.get_mut().1.send_close_notify();
         let _ = Pin::new(&mut self.0).poll_flush(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Nothing is encrypted behind what the kernel has not taken yet, so that a peer that does not read makes us keep little.
+    /// Nothing is encrypted behind what the kernel has not taken yet, so that a peer that does not read makes
+    /// us keep little.
     fn poll_make_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.0.get_ref().1.wants_write() {
             return Pin::new(&mut self.0).poll_flush(context);
@@ -39,7 +42,8 @@ impl AsyncRead for TlsSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What the kernel had no room for goes on its way by whoever looks at the connection next, and that is who reads. A failure shows in the read.
+        // What the kernel had no room for goes on its way by whoever looks at the connection next, and that
+        // is who reads. A failure shows in the read.
         let _ = self.poll_make_room(context);
         Pin::new(&mut self.0).poll_read(context, buffer)
     }

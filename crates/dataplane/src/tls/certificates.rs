@@ -1,7 +1,8 @@
 //! Who we say we are: pairs of a certificate chain and its key, read from files.
 //!
-//! A pair is checked when it is read, not when a client asks for it: a chain that has expired, or a key of another certificate, would be noticed by clients
-//! alone, and all they could say is that the connection failed.
+//! A pair is checked when it is read, not when a client asks for it: a chain that has expired, or a key of
+//! another certificate, would be noticed by clients alone, and all they could say is that the connection
+//! failed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,27 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its private key (PKCS #8, PKCS #1 or SEC 1).
     pub key: PathBuf,
+}
+
+/// When a certificate is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateValidity {
+    /// Not before that.
+    pub from: SystemTime,
+    /// Nor then and later.
+    pub until: SystemTime,
+}
+
+impl CertificateValidity {
+    /// Of the first certificate in PEM; `None` if none can be read there.
+    pub fn of_pem(text: &[u8]) -> Option<Self> {
+        Self::of(&CertificateDer::pem_slice_iter(text).next()?.ok()?)
+    }
+
+    fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let validity = x509_cert::Certificate::from_der(certificate).ok()?.tbs_certificate.validity;
+        Some(Self { from: validity.not_before.to_system_time(), until: validity.not_after.to_system_time() })
+    }
 }
 
 /// Why a pair cannot be used.
@@ -70,7 +92,8 @@ pub enum CertificateProblem {
     },
 }
 
-/// The pairs that are presented now. Who asks for a name gets the first pair that is valid for it, or the first of all.
+/// The pairs that are presented now. Who asks for a name gets the first pair that is valid for it, or the
+/// first of all.
 #[derive(Debug)]
 pub struct Certificates(ArcSwap<Vec<Pair>>);
 
@@ -146,10 +169,9 @@ fn read_pair(files: &CertificateFiles, now: SystemTime) -> Result<Pair, Certific
         .collect::<Result<Vec<_>, pem::Error>>();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain = chain.ok_or_else(|| CertificateProblem::NoCertificate(certificate()))?;
-    let own = x509_cert::Certificate::from_der(&chain[0]);
-    let own = own.map_err(|_| CertificateProblem::NoCertificate(certificate()))?;
-    let validity = own.tbs_certificate.validity;
-    let (from, at) = (validity.not_before.to_system_time(), validity.not_after.to_system_time());
+    let validity = CertificateValidity::of(&chain[0]);
+    let CertificateValidity { from, until: at } =
+        validity.ok_or_else(|| CertificateProblem::NoCertificate(certificate()))?;
     if now < from {
         return Err(CertificateProblem::NotYetValid { file: certificate(), from });
     }

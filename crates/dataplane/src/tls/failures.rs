@@ -20,14 +20,14 @@ pub(crate) enum HandshakeError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
+struct HandshakeReasonLabel {
     reason: &'static str,
 }
 
 /// Counts the handshakes that came to nothing. Cheap to clone; register once per process.
 #[derive(Clone, Debug)]
 pub struct FailedHandshakes {
-    by_reason: Family<ReasonLabel, Counter>,
+    by_reason: Family<HandshakeReasonLabel, Counter>,
     too_slow: Counter,
     gone: Counter,
     protocol: Counter,
@@ -35,8 +35,8 @@ pub struct FailedHandshakes {
 
 impl Default for FailedHandshakes {
     fn default() -> Self {
-        let by_reason = Family::<ReasonLabel, Counter>::default();
-        let counter = |reason| by_reason.get_or_create_owned(&ReasonLabel { reason });
+        let by_reason = Family::<HandshakeReasonLabel, Counter>::default();
+        let counter = |reason| by_reason.get_or_create_owned(&HandshakeReasonLabel { reason });
         Self { too_slow: counter("timeout"), gone: counter("gone"), protocol: counter("protocol"), by_reason }
     }
 }

@@ -1,6 +1,7 @@
 //! What does a request say of the trace that it is part of? W3C's `traceparent`, version 00.
 //!
-//! Whoever sends one decides whether its requests have traces. One that is malformed counts as none, and its `tracestate` ends with it, as the standard wants.
+//! Whoever sends one decides whether its requests have traces. One that is malformed counts as none, and its
+//! `tracestate` ends with it, as the standard wants.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 

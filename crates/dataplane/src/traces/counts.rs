@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
+struct LostSpanReasonLabel {
     reason: &'static str,
 }
 
@@ -14,15 +14,15 @@ struct ReasonLabel {
 #[derive(Clone, Debug)]
 pub struct SpanCounts {
     delivered: Counter,
-    dropped: Family<ReasonLabel, Counter>,
+    dropped: Family<LostSpanReasonLabel, Counter>,
     without_room: Counter,
     undelivered: Counter,
 }
 
 impl Default for SpanCounts {
     fn default() -> Self {
-        let dropped = Family::<ReasonLabel, Counter>::default();
-        let counter = |reason| dropped.get_or_create_owned(&ReasonLabel { reason });
+        let dropped = Family::<LostSpanReasonLabel, Counter>::default();
+        let counter = |reason| dropped.get_or_create_owned(&LostSpanReasonLabel { reason });
         Self {
             delivered: Counter::default(),
             without_room: counter("queue_full"),

@@ -1,4 +1,5 @@
-//! How do spans get to a collector? In batches over connections of our own, beside the requests and never in their way.
+//! How do spans get to a collector? In batches over connections of our own, beside the requests and never in
+//! their way.
 //!
 //! ```text
 //! a span ends ─► queue (at most SPANS_MAX, else dropped) ─► batch (BATCH_MAX, or what came within BATCH_PATIENCE) ─► POST
@@ -19,11 +20,13 @@ use super::otlp::{self, SpanRecord};
 use crate::body::Body;
 use crate::upstream::Protocol;
 
-/// How many spans wait at most; OpenTelemetry's number. With the texts that a span keeps they take a few megabytes.
+/// How many spans wait at most; OpenTelemetry's number. With the texts that a span keeps they take a few
+/// megabytes.
 pub(super) const SPANS_MAX: usize = 2048;
 /// How many are sent together; OpenTelemetry's number.
 pub(super) const BATCH_MAX: usize = 512;
-/// How long a span waits for others to be sent with it: a fifth of what OpenTelemetry waits, as people look at what they have just done.
+/// How long a span waits for others to be sent with it: a fifth of what OpenTelemetry waits, as people look
+/// at what they have just done.
 const BATCH_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a collector may take for one batch; OpenTelemetry's number.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -35,13 +38,13 @@ const BACKOFF: Duration = Duration::from_secs(1);
 const ANSWER_LENGTH_MAX: usize = 64 * 1024;
 
 /// Why a batch did not arrive.
-struct Failure {
+struct DeliveryFailure {
     what: String,
     /// Whether it would arrive if it were sent again.
     is_passing: bool,
 }
 
-impl Failure {
+impl DeliveryFailure {
     fn passing(what: impl std::fmt::Display) -> Self {
         Self { what: what.to_string(), is_passing: true }
     }
@@ -86,7 +89,7 @@ impl Tracer {
         let message = bytes::Bytes::from(otlp::written(&self.0.program, batch));
         for attempt in 1..=ATTEMPTS {
             let sent = timeout(ANSWER_MAX, self.post(&endpoint, message.clone())).await;
-            let failure = match sent.unwrap_or_else(|_| Err(Failure::passing("no answer in 10 s"))) {
+            let failure = match sent.unwrap_or_else(|_| Err(DeliveryFailure::passing("no answer in 10 s"))) {
                 Ok(()) => {
                     self.0.counts.delivered(count);
                     if self.0.is_failing.replace(false) {
@@ -111,7 +114,7 @@ impl Tracer {
         self.0.counts.undelivered(count);
     }
 
-    async fn post(&self, endpoint: &TraceEndpoint, message: bytes::Bytes) -> Result<(), Failure> {
+    async fn post(&self, endpoint: &TraceEndpoint, message: bytes::Bytes) -> Result<(), DeliveryFailure> {
         let request = Request::post(&endpoint.path)
             .header(HOST, endpoint.authority())
             .header(CONTENT_TYPE, "application/x-protobuf")
@@ -119,8 +122,8 @@ impl Tracer {
             .body(Body::full(message));
         let mut unsent = Some(Box::new(request.expect("what is read from a URL is legal")));
         let addresses = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port)).await;
-        let mut failure = Failure::passing("the host has no address");
-        for address in addresses.map_err(Failure::passing)? {
+        let mut failure = DeliveryFailure::passing("the host has no address");
+        for address in addresses.map_err(DeliveryFailure::passing)? {
             let Some(request) = unsent.take() else { break };
             match self.0.upstreams.send(address, Protocol::Http1, request).await {
                 Ok(response) => {
@@ -130,7 +133,7 @@ impl Tracer {
                     return judge(head.status);
                 }
                 Err(error) => {
-                    failure = Failure::passing(&error);
+                    failure = DeliveryFailure::passing(&error);
                     // Without a connection it comes back, and goes to the next address of the same host.
                     unsent = error.request.filter(|_| error.kind.is_without_connection());
                 }
@@ -141,10 +144,10 @@ impl Tracer {
 }
 
 /// OTLP's rules: these four may be tried again, nothing else.
-fn judge(status: StatusCode) -> Result<(), Failure> {
+fn judge(status: StatusCode) -> Result<(), DeliveryFailure> {
     match status.as_u16() {
         200..=299 => Ok(()),
-        429 | 502..=504 => Err(Failure::passing(format_args!("status {status}"))),
-        _ => Err(Failure { what: format!("status {status}"), is_passing: false }),
+        429 | 502..=504 => Err(DeliveryFailure::passing(format_args!("status {status}"))),
+        _ => Err(DeliveryFailure { what: format!("status {status}"), is_passing: false }),
     }
 }

@@ -1,6 +1,7 @@
 //! How is a span written? OpenTelemetry's protocol, the part of it that we say.
 //!
-//! Field for field and number for number as `opentelemetry/proto/trace/v1/trace.proto` has them; what a collector makes of it is tried with the field's own decoder.
+//! Field for field and number for number as `opentelemetry/proto/trace/v1/trace.proto` has them; what a
+//! collector makes of it is tried with the field's own decoder.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -64,7 +65,7 @@ pub(super) struct SpanRecord {
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<SpanEvent>,
     #[prost(uint32, tag = "12")]
     pub(super) dropped_events: u32,
     #[prost(message, optional, tag = "15")]
@@ -79,7 +80,7 @@ pub(super) enum SpanKind {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Event {
+pub(super) struct SpanEvent {
     #[prost(fixed64, tag = "1")]
     pub(super) at: u64,
     #[prost(string, tag = "2")]
@@ -113,13 +114,13 @@ pub(super) struct KeyValue {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
-    #[prost(oneof = "Value", tags = "1, 2, 3, 4")]
-    pub(super) value: Option<Value>,
+    #[prost(oneof = "AttributeValue", tags = "1, 2, 3, 4")]
+    pub(super) value: Option<AttributeValue>,
 }
 
 /// What an attribute may say.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     #[prost(string, tag = "1")]
     Text(String),
     #[prost(bool, tag = "2")]
@@ -131,7 +132,7 @@ pub(super) enum Value {
 }
 
 impl KeyValue {
-    pub(super) fn new(key: &str, value: Value) -> Self {
+    pub(super) fn new(key: &str, value: AttributeValue) -> Self {
         Self { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
     }
 }

@@ -9,12 +9,13 @@ use vocabulary::Timestamp;
 
 use super::Tracer;
 use super::context::{self, TraceContext};
-use super::otlp::{self, KeyValue, SpanKind, SpanRecord, Status, Value};
+use super::otlp::{self, AttributeValue, KeyValue, SpanKind, SpanRecord, Status};
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::refusal::Refusal;
 
-/// How many bytes of a text a span keeps: clients write some of them, and a queue full of spans must stay small.
+/// How many bytes of a text a span keeps: clients write some of them, and a queue full of spans must stay
+/// small.
 const TEXT_MAX: usize = 512;
 /// How many events a span keeps. A request that no pod starts may be tried for minutes.
 const EVENTS_MAX: usize = 16;
@@ -29,29 +30,29 @@ pub struct Span {
 }
 
 /// What an attribute says.
-pub struct Attribute(Value);
+pub struct Attribute(AttributeValue);
 
 impl From<&str> for Attribute {
     fn from(text: &str) -> Self {
-        Self(Value::Text(cut(text).to_owned()))
+        Self(AttributeValue::Text(cut(text).to_owned()))
     }
 }
 
 impl From<bool> for Attribute {
     fn from(truth: bool) -> Self {
-        Self(Value::Truth(truth))
+        Self(AttributeValue::Truth(truth))
     }
 }
 
 impl From<u16> for Attribute {
     fn from(number: u16) -> Self {
-        Self(Value::Whole(number.into()))
+        Self(AttributeValue::Whole(number.into()))
     }
 }
 
 impl From<Duration> for Attribute {
     fn from(duration: Duration) -> Self {
-        Self(Value::Number(duration.as_secs_f64()))
+        Self(AttributeValue::Number(duration.as_secs_f64()))
     }
 }
 
@@ -107,7 +108,7 @@ impl Span {
         if self.record.events.len() < EVENTS_MAX {
             let about = about.map(|about| KeyValue::new("ebb.detail", Attribute::from(about).0));
             let (at, attributes) = (self.at(now), about.into_iter().collect());
-            self.record.events.push(otlp::Event { at, name: name.to_owned(), attributes });
+            self.record.events.push(otlp::SpanEvent { at, name: name.to_owned(), attributes });
         } else {
             self.record.dropped_events += 1;
         }

@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 
 use super::otlp::{AnyValue, ExportRequest};
 use super::*;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const FLUSH: Duration = Duration::from_secs(60);
@@ -110,7 +110,7 @@ fn spans(batch: &ExportRequest) -> &[SpanRecord] {
     &batch.resources[0].scopes[0].spans
 }
 
-fn attribute<'s>(span: &'s SpanRecord, key: &str) -> Option<&'s Value> {
+fn attribute<'s>(span: &'s SpanRecord, key: &str) -> Option<&'s AttributeValue> {
     let attribute = span.attributes.iter().find(|attribute| attribute.key == key)?;
     attribute.value.as_ref().and_then(|AnyValue { value }| value.as_ref())
 }
@@ -128,16 +128,19 @@ fn a_span_arrives_with_what_was_told_behind_its_parent() {
         drop(span);
         let batch = batches.recv().await.expect("a batch");
         let program = batch.resources[0].resource.as_ref().expect("a resource");
-        assert_eq!(program.attributes, [KeyValue::new("service.name", Value::Text("test".to_owned()))]);
+        assert_eq!(
+            program.attributes,
+            [KeyValue::new("service.name", AttributeValue::Text("test".to_owned()))]
+        );
         let [span] = spans(&batch) else { panic!("{batch:?}") };
         let said = request.headers()["traceparent"].to_str().expect("text");
         let id = u64::from_be_bytes(span.span.clone().try_into().expect("eight bytes"));
         assert_eq!(said, format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{id:016x}-01"));
         assert_eq!(span.parent, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
         assert_eq!((span.trace_state.as_str(), span.name.as_str(), span.kind), ("a=b", "GET", 2));
-        assert_eq!(attribute(span, "url.path"), Some(&Value::Text("/a".to_owned())));
-        assert_eq!(attribute(span, "client.address"), Some(&Value::Text("10.0.0.7".to_owned())));
-        assert_eq!(attribute(span, "http.response.status_code"), Some(&Value::Whole(404)));
+        assert_eq!(attribute(span, "url.path"), Some(&AttributeValue::Text("/a".to_owned())));
+        assert_eq!(attribute(span, "client.address"), Some(&AttributeValue::Text("10.0.0.7".to_owned())));
+        assert_eq!(attribute(span, "http.response.status_code"), Some(&AttributeValue::Whole(404)));
         assert_eq!((span.status.as_ref(), span.events[0].name.as_str()), (None, "waiting"));
         assert!(span.began <= span.events[0].at && span.events[0].at <= span.ended);
     });
@@ -187,18 +190,18 @@ fn a_refusal_is_an_error_and_a_client_that_leaves_a_cancelled_request() {
         let (address, mut batches) = collector(&[]).await;
         let world = tracer(address, 1.0);
         let mut span = world.begin(&mut request(None)).expect("all are kept");
-        span.refused(&Refusal::new(Reason::QueueFull, "x".repeat(10_000)));
+        span.refused(&Refusal::new(RefusalReason::QueueFull, "x".repeat(10_000)));
         drop(span);
         drop(world.begin(&mut request(None)));
         world.delivering();
         world.tracer.flush(FLUSH).await;
         let batch = batches.recv().await.expect("a batch");
         let [refused, cancelled] = spans(&batch) else { panic!("{batch:?}") };
-        assert_eq!(attribute(refused, "error.type"), Some(&Value::Text("queue-full".to_owned())));
-        assert_eq!(attribute(refused, "http.response.status_code"), Some(&Value::Whole(503)));
+        assert_eq!(attribute(refused, "error.type"), Some(&AttributeValue::Text("queue-full".to_owned())));
+        assert_eq!(attribute(refused, "http.response.status_code"), Some(&AttributeValue::Whole(503)));
         let status = refused.status.as_ref().expect("an error");
         assert_eq!((status.code, status.message.len()), (2, 512), "long texts are cut");
-        assert_eq!(attribute(cancelled, "error.type"), Some(&Value::Text("cancelled".to_owned())));
+        assert_eq!(attribute(cancelled, "error.type"), Some(&AttributeValue::Text("cancelled".to_owned())));
     });
 }
 

@@ -37,8 +37,9 @@ pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, S
 
 async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-    // On one machine a connection is established before the kernel returns, which says that it is under way nevertheless: so it is asked, because the
-    // runtime would not hear of it before the next news from the kernel.
+    // On one machine a connection is established before the kernel returns, which says that it is under way
+    // nevertheless: so it is asked, because the runtime would not hear of it before the next news from the
+    // kernel.
     let is_established = match socket.connect(&to.into()) {
         Ok(()) => true,
         Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => is_established(&socket)?,
@@ -54,8 +55,8 @@ async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether a connection within this machine leads to itself: the kernel may choose, as our end of it, the very port that nobody listens on. Who held it would
-/// keep the app from listening there.
+/// Whether a connection within this machine leads to itself: the kernel may choose, as our end of it, the
+/// very port that nobody listens on. Who held it would keep the app from listening there.
 fn is_own(stream: &TcpStream, to: SocketAddr) -> bool {
     to.ip().is_loopback() && stream.local_addr().is_ok_and(|own| own == to)
 }

@@ -1,14 +1,14 @@
 //! What went wrong with a request that was to be sent.
 
 use http::Request;
-use protocol::http1::Malformed;
+use protocol::http1::MalformedMessage;
 use thiserror::Error;
 
 use crate::body::Body;
 
 /// Whether the peer may have begun to work on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Started {
+pub enum PeerStart {
     /// It certainly has not: the request may go elsewhere.
     No,
     /// It may have.
@@ -22,7 +22,7 @@ pub struct SendError {
     /// What was seen.
     pub kind: SendErrorKind,
     /// Whether the peer may have begun.
-    pub started: Started,
+    pub started: PeerStart,
     /// The request itself, when it is still whole.
     pub request: Option<Box<Request<Body>>>,
 }
@@ -56,7 +56,7 @@ pub enum SendErrorKind {
     StreamReset(String),
     /// What came is not HTTP/1.1, or more of it than we read.
     #[error("malformed answer: {0}")]
-    MalformedAnswer(Malformed),
+    MalformedAnswer(MalformedMessage),
     /// Asked over HTTP/2, the peer said something else, or closed the connection without a word.
     #[error("no HTTP/2 is spoken")]
     NotHttp2,
@@ -65,7 +65,7 @@ pub enum SendErrorKind {
     Malformed,
     /// What the client sends is not the body that its head announced; nothing is wrong with the peer.
     #[error("the request's body is malformed: {0}")]
-    MalformedRequest(Malformed),
+    MalformedRequest(MalformedMessage),
     /// The request's own body failed; nothing is wrong with the peer.
     #[error("the request's body broke off")]
     RequestBody,
@@ -94,6 +94,6 @@ impl SendErrorKind {
 impl SendError {
     /// A failure before anything was written.
     pub(super) fn not_started(kind: SendErrorKind, request: Box<Request<Body>>) -> Self {
-        Self { kind, started: Started::No, request: Some(request) }
+        Self { kind, started: PeerStart::No, request: Some(request) }
     }
 }

@@ -1,7 +1,8 @@
 //! HTTP/1.1 connections: one request at a time, kept for the next one.
 //!
-//! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task only, and a connection that waits costs its
-//! socket and nothing else. Only a request body that outlasts the head of its response gets a task of its own.
+//! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task
+//! only, and a connection that waits costs its socket and nothing else. Only a request body that outlasts the
+//! head of its response gets a task of its own.
 
 mod exchange;
 mod incoming;
@@ -18,32 +19,34 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use protocol::http1::{BodilessResponse, Decoder, Framing};
+use protocol::http1::{BodilessResponse, BodyDecoder, BodyFraming};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{LateBodies, LostRequests, Pool, SendError, SendErrorKind, Started, dial, is_idempotent};
+use super::{LateBodies, LostRequests, PeerStart, Pool, SendError, SendErrorKind, dial, is_idempotent};
 use crate::body::Body;
-use crate::stream::Stream;
-use exchange::{Answered, Failed, exchange};
-use incoming::Incoming;
+use crate::stream::ReadAheadStream;
+use exchange::{FailedExchange, UnreadResponse, exchange};
+use incoming::IncomingBody;
 use manners::{Afterwards, note_body, watch};
-use upload::{Progress, Rest};
-use wire::Wire;
+use upload::{Progress, UploadRest};
+use wire::UpstreamWire;
 
 pub(super) use manners::Manners;
 
-/// A connection that was idle for longer than this is looked at once more before it is used: the peer may have closed it while this thread was
-/// busy elsewhere and had not asked the kernel. An app is not trusted for a moment with a request that cannot be repeated: one that answers without reading
-/// the body of a request often closes its connection then, and has not said so.
+/// A connection that was idle for longer than this is looked at once more before it is used: the peer may
+/// have closed it while this thread was busy elsewhere and had not asked the kernel. An app is not trusted
+/// for a moment with a request that cannot be repeated: one that answers without reading the body of a
+/// request often closes its connection then, and has not said so.
 const TRUSTED_IDLE: Duration = Duration::from_millis(5);
 
-/// How long the rest of an exchange (a request body that the app did not wait for) may take before its connection is given up.
+/// How long the rest of an exchange (a request body that the app did not wait for) may take before its
+/// connection is given up.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection that is not in use.
 pub(super) struct Http1Connection {
-    wire: Rc<Wire>,
+    wire: Rc<UpstreamWire>,
     pub(super) idle_since: Timestamp,
     /// See the host's.
     pub(super) generation: u64,
@@ -56,7 +59,8 @@ impl Http1Connection {
         self.wire.is_quiet()
     }
 
-    /// Closes a connection that is not used again, and remembers it if the app sent a body where there is none.
+    /// Closes a connection that is not used again, and remembers it if the app sent a body where there is
+    /// none.
     pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
         if self.is_after_bodiless && self.wire.has_unread_in_kernel() {
             note_body(pool, address);
@@ -94,7 +98,8 @@ impl Http1Lease {
         self.connection.wire.is_broken_off()
     }
 
-    /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used again.
+    /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used
+    /// again.
     fn end(self, rest: &Bytes) {
         if let Some(bodiless) = self.bodiless {
             return self.end_without_body(bodiless, rest);
@@ -120,6 +125,8 @@ impl Http1Lease {
         match pool.with_host(self.address, |host| host.manners.afterwards(bodiless)) {
             Afterwards::Kept => self.keep(),
             Afterwards::Watched => {
+                // After a panic it would count as watched for ever; further connections are closed then, as
+                // beyond the limit.
                 tokio::task::spawn_local(watch(self.pool, self.address, self.connection));
             }
             Afterwards::Closed => self.connection.discard(&pool, self.address),
@@ -129,6 +136,7 @@ impl Http1Lease {
     fn keep(self) {
         match self.upload {
             Some(upload) => {
+                // A panic drops the connection: it is not used again.
                 tokio::task::spawn_local(settle(self.pool, self.address, self.connection, upload));
             }
             None => put_idle(&self.pool, self.address, self.connection),
@@ -177,6 +185,8 @@ pub(super) async fn send(
             note_body(pool, to);
         }
         let is_lost = is_late_body || (failed.is_silent && failed.kind == SendErrorKind::Closed);
+        // Nothing of it left this process. Another idle connection is tried, as often as there are any, and
+        // then a new one.
         if failed.progress == Progress::Whole {
             request = failed.request;
         } else if is_lost && is_repeating && can_be_repeated {
@@ -189,15 +199,16 @@ pub(super) async fn send(
     Box::pin(send_on_new(pool, to, request)).await
 }
 
-/// Sends a request that a connection lost once more, on a connection that nobody can have been about to close. Whatever comes of it, the request may have
-/// been begun before, so it is never said to be unstarted: the next hop would repeat it in turn.
+/// Sends a request that a connection lost once more, on a connection that nobody can have been about to
+/// close. Whatever comes of it, the request may have been begun before, so it is never said to be unstarted:
+/// the next hop would repeat it in turn.
 async fn repeat(
     pool: &Rc<Pool>,
     to: SocketAddr,
     request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
     let sent = send_on_new(pool, to, request).await;
-    sent.map_err(|error| SendError { started: Started::Perhaps, request: None, ..error })
+    sent.map_err(|error| SendError { started: PeerStart::Perhaps, request: None, ..error })
 }
 
 async fn send_on_new(
@@ -215,22 +226,23 @@ async fn send_on_new(
     }
 }
 
-impl From<Failed> for SendError {
-    fn from(failed: Failed) -> Self {
-        let Failed { kind, progress, request, .. } = failed;
+impl From<FailedExchange> for SendError {
+    fn from(failed: FailedExchange) -> Self {
+        let FailedExchange { kind, progress, request, .. } = failed;
         if matches!(kind, SendErrorKind::RequestBody | SendErrorKind::MalformedRequest(_)) {
             // Nobody may send it again: what is left of its body would be taken for all of it.
-            return Self { kind, started: Started::Perhaps, request: None };
+            return Self { kind, started: PeerStart::Perhaps, request: None };
         }
         match progress {
             Progress::Whole => Self::not_started(kind, request),
-            Progress::Read => Self { kind, started: Started::No, request: None },
-            Progress::Written => Self { kind, started: Started::Perhaps, request: None },
+            Progress::Read => Self { kind, started: PeerStart::No, request: None },
+            Progress::Written => Self { kind, started: PeerStart::Perhaps, request: None },
         }
     }
 }
 
-/// An idle connection that the peer has not closed, as far as the kernel knows; for those who trust, as far as it knew a moment ago.
+/// An idle connection that the peer has not closed, as far as the kernel knows; for those who trust, as far
+/// as it knew a moment ago.
 async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
     let now = pool.clock.now();
     loop {
@@ -256,7 +268,7 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
     let stream = dial(to, pool.limits.connect).await?;
-    let wire = Rc::new(Wire::new(stream, opened));
+    let wire = Rc::new(UpstreamWire::new(stream, opened));
     Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false })
 }
 
@@ -265,17 +277,21 @@ fn respond(
     pool: &Rc<Pool>,
     address: SocketAddr,
     connection: Http1Connection,
-    answered: Answered,
+    answered: UnreadResponse,
 ) -> Response<Body> {
-    let Answered { head, rest, upload } = answered;
+    let UnreadResponse { head, rest, upload } = answered;
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         drop(upload);
-        let stream = Rc::into_inner(connection.wire).map(Wire::into_stream);
-        let body = stream.map_or_else(Body::empty, |stream| Body::switched(Stream::new(stream, rest)));
+        // Nobody else may hold the socket: a task that still sent the request's body would write into the
+        // other protocol.
+        let stream = Rc::into_inner(connection.wire).map(UpstreamWire::into_stream);
+        let body =
+            stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
-    let upload =
-        (!upload.is_done() || upload.is_deaf).then(|| UploadTask(tokio::task::spawn_local(Rest(upload))));
+    let upload = (!upload.is_done() || upload.is_deaf)
+        // After a panic in it the connection is not kept: whoever asks how the upload ended hears an error.
+        .then(|| UploadTask(tokio::task::spawn_local(UploadRest(upload))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,
@@ -285,14 +301,16 @@ fn respond(
         upload,
     };
     let body = match head.framing {
-        Framing::Length(length) if length <= rest.len() as u64 => {
+        // Most responses are here with their heads. Their connection is free before the client has got a
+        // byte, so that its next request finds it.
+        BodyFraming::Length(length) if length <= rest.len() as u64 => {
             let mut rest = rest;
             let body = rest.split_to(usize::try_from(length).unwrap_or(usize::MAX));
             lease.end(&rest);
             Body::full(body)
         }
-        framing @ (Framing::Length(_) | Framing::Chunked | Framing::UntilClose) => {
-            Body::from(Incoming::new(rest, Decoder::new(framing), lease))
+        framing @ (BodyFraming::Length(_) | BodyFraming::Chunked | BodyFraming::UntilClose) => {
+            Body::from(IncomingBody::new(rest, BodyDecoder::new(framing), lease))
         }
     };
     head.response.map(|()| body)

@@ -1,5 +1,5 @@
-//! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached, or when one has so many streams that they wait for
-//! one another.
+//! HTTP/2 connections: shared by their streams; another one is opened when a peer's limit is reached, or when
+//! one has so many streams that they wait for one another.
 
 mod connection;
 
@@ -11,31 +11,34 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
-use protocol::http2::{Greeting, HasBody, Session, SessionLimits, StreamError};
+use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
 use runtime::Clock;
 use tokio::sync::Notify;
 
-use super::{Opened, Pool, PriorKnowledge, SendError, SendErrorKind, Started, dial};
+use super::{CountedConnection, PeerStart, Pool, PriorKnowledge, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::http2::{Pump, SendFailure};
 
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// How many times it is sent to a peer that refuses it and stays. A second time at once may find what was in the way gone; more often is for those to decide
-/// who can wait.
+/// How many times it is sent to a peer that refuses it and stays. A second time at once may find what was in
+/// the way gone; more often is for those to decide who can wait.
 const REFUSALS_MAX: u32 = 2;
 
-/// From how many streams on a connection the next ones get another one. The frames of a connection wait for one another at both ends: with many streams on one
-/// connection an app idles while we read, and we while it does. Measured with the benchmark `hop` (1,000 streams, 12 B), against one connection for 250: with a
-/// concurrency limit of 100, two connections instead of one answer 15 % more requests, and 20 % sooner at the median; without a limit, 50 are as good as
-/// 250, and 334 and more answer 10 % later at p99. With 34 and fewer, system calls cost more than that brings.
+/// From how many streams on a connection the next ones get another one. The frames of a connection wait for
+/// one another at both ends: with many streams on one connection an app idles while we read, and we while it
+/// does. Measured with the benchmark `hop` (1,000 streams, 12 B), against one connection for 250: with a
+/// concurrency limit of 100, two connections instead of one answer 15 % more requests, and 20 % sooner at the
+/// median; without a limit, 50 are as good as 250, and 334 and more answer 10 % later at p99. With 34 and
+/// fewer, system calls cost more than that brings.
 const STREAMS_COMFORTABLE: usize = 50;
 
 /// How many connections are tried before a peer that says nothing on any is taken not to speak HTTP/2.
 const GREETINGS_AWAITED: u32 = 2;
 
-/// How long its first words may take once it has accepted a connection: as long as a silent peer may take for an answer to a ping.
+/// How long its first words may take once it has accepted a connection: as long as a silent peer may take for
+/// an answer to a ping.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is known of one address.
@@ -43,14 +46,14 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Http2Host {
     connections: Vec<Rc<Session>>,
     /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
-    dialing: Option<Rc<Dial>>,
+    dialing: Option<Rc<PendingDial>>,
     /// Whether it has said anything in HTTP/2. Known for as long as the pool lives.
     has_greeted: bool,
 }
 
 /// An attempt to connect.
 #[derive(Default)]
-struct Dial {
+struct PendingDial {
     is_over: Notify,
     /// Why it failed. Empty as well if whoever made it gave up.
     failure: OnceCell<SendErrorKind>,
@@ -68,8 +71,8 @@ impl Http2Host {
         }
     }
 
-    /// A connection with room for one more stream: the first that is comfortable, so that few are open, otherwise the one with the fewest streams; one that is
-    /// laden with small pieces only if all are.
+    /// A connection with room for one more stream: the first that is comfortable, so that few are open,
+    /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are.
     fn with_room(&mut self) -> Option<Rc<Session>> {
         self.connections.retain(|session| !session.is_closed());
         let have_room = || self.connections.iter().filter(|session| session.has_room());
@@ -141,23 +144,27 @@ async fn exchange(
         receiver.poll_response(context).map_err(SendError::from)
     })
     .await;
+    // Asked after the failure. A refused stream may have taken a part of the body before the refusal came,
+    // and that part is gone.
     let is_whole = !upload.as_ref().is_some_and(Pump::has_begun);
     match answered {
         Ok(response) => {
             if let Some(pump) = upload.filter(|pump| !pump.is_done()) {
+                // A panic drops the pump's sender, which breaks the stream off; who reads the answer sees it.
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
             Ok(response.map(|()| whole.map_or_else(|| Body::from(receiver), Body::full)))
         }
-        Err(error) if error.started == Started::No && is_whole => {
+        Err(error) if error.started == PeerStart::No && is_whole => {
             Err(SendError { request: Some(request), ..error })
         }
         Err(error) => Err(error),
     }
 }
 
-/// Sends what is left of a request whose answer has begun. Whatever goes wrong ends the stream, and who reads the answer sees it.
+/// Sends what is left of a request whose answer has begun. Whatever goes wrong ends the stream, and who reads
+/// the answer sees it.
 async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
     let sent = poll_fn(|context| pump.poll(request.body_mut(), context)).await;
     if let Err(error) = sent {
@@ -168,7 +175,7 @@ async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
 impl From<SendErrorKind> for SendError {
     /// A failure after which nobody may send the request again.
     fn from(kind: SendErrorKind) -> Self {
-        Self { kind, started: Started::Perhaps, request: None }
+        Self { kind, started: PeerStart::Perhaps, request: None }
     }
 }
 
@@ -176,11 +183,11 @@ impl From<StreamError> for SendError {
     fn from(error: StreamError) -> Self {
         let (kind, started) = match error {
             // A promise of HTTP/2 (RFC 9113 §8.7).
-            StreamError::Refused => (SendErrorKind::StreamRefused, Started::No),
-            StreamError::Unsent => (SendErrorKind::Closed, Started::No),
-            StreamError::Closed => (SendErrorKind::Closed, Started::Perhaps),
-            StreamError::Reset(code) => (SendErrorKind::StreamReset(code.to_string()), Started::Perhaps),
-            StreamError::Aborted(_) => (SendErrorKind::Malformed, Started::Perhaps),
+            StreamError::Refused => (SendErrorKind::StreamRefused, PeerStart::No),
+            StreamError::Unsent => (SendErrorKind::Closed, PeerStart::No),
+            StreamError::Closed => (SendErrorKind::Closed, PeerStart::Perhaps),
+            StreamError::Reset(code) => (SendErrorKind::StreamReset(code.to_string()), PeerStart::Perhaps),
+            StreamError::Aborted(_) => (SendErrorKind::Malformed, PeerStart::Perhaps),
         };
         Self { kind, started, request: None }
     }
@@ -195,37 +202,41 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
                 // For those that come later. If it fails, what there is does as well.
                 if !is_comfortable(&session)
                     && dialing.is_none()
-                    && let Ok(dialing) = Dialing::begin(pool, to)
+                    && let Ok(dialing) = DialAttempt::begin(pool, to)
                 {
+                    // A panic drops `dialing`, which lets others know that the attempt is over.
                     tokio::task::spawn_local(async { dialing.connect().await.map(drop) });
                 }
                 return Ok(session);
             }
-            (None, None) => return Dialing::begin(pool, to)?.connect().await,
+            (None, None) => return DialAttempt::begin(pool, to)?.connect().await,
             (None, Some(dialing)) => dialing,
         };
+        // Nothing between the look and this can end the attempt: all of it is on this thread, and nothing is
+        // awaited in between.
         dialing.is_over.notified().await;
         if let Some(failure) = dialing.failure.get() {
-            // The next attempt would fail no sooner than this one; who waited for this one has waited long enough.
+            // The next attempt would fail no sooner than this one; who waited for this one has waited long
+            // enough.
             return Err(failure.clone());
         }
     }
 }
 
 /// An attempt to connect, and who makes it. Lets others know that it is over, however it ended.
-struct Dialing {
+struct DialAttempt {
     pool: Rc<Pool>,
     to: SocketAddr,
-    dial: Rc<Dial>,
+    dial: Rc<PendingDial>,
     /// Passed on to the connection.
-    opened: Option<Opened>,
+    opened: Option<CountedConnection>,
 }
 
-impl Dialing {
+impl DialAttempt {
     /// Others know of the attempt from now on. Fails if there are too many connections.
     fn begin(pool: &Rc<Pool>, to: SocketAddr) -> Result<Self, SendErrorKind> {
         let (opened, _) = pool.open(to)?;
-        let dial = Rc::new(Dial::default());
+        let dial = Rc::new(PendingDial::default());
         pool.with_host(to, |host| host.http2.dialing = Some(Rc::clone(&dial)));
         Ok(Self { pool: Rc::clone(pool), to, dial, opened: Some(opened) })
     }
@@ -237,27 +248,31 @@ impl Dialing {
             let first = self.dial.failure.set(kind.clone());
             debug_assert!(first.is_ok(), "an attempt fails once");
         })?;
+        // Before the attempt counts as over, which is when it is dropped: those that wait for it then look
+        // here.
         self.pool.with_host(self.to, |host| host.http2.connections.push(Rc::clone(&session)));
         Ok(session)
     }
 
     /// A connection to somebody who speaks HTTP/2, as far as that is known.
     async fn session(&mut self) -> Result<Rc<Session>, SendErrorKind> {
+        // What an app once spoke it goes on speaking, behind the same address, for as long as its pool lives.
         let is_known = self.pool.limits.prior_knowledge == PriorKnowledge::Certain
             || self.pool.with_host(self.to, |host| host.http2.has_greeted);
         if is_known {
             return self.dial().await;
         }
-        // One that was just going to end may have closed the first connection; who closes two without a word of HTTP/2 does not know it.
+        // One that was just going to end may have closed the first connection; who closes two without a word
+        // of HTTP/2 does not know it.
         for _ in 0..GREETINGS_AWAITED {
             let session = self.dial().await?;
             let greeting = poll_fn(|context| session.poll_greeting(context));
             match tokio::time::timeout(GREETING_PATIENCE, greeting).await {
-                Ok(Greeting::Http2) => {
+                Ok(PeerPreface::Http2) => {
                     self.pool.with_host(self.to, |host| host.http2.has_greeted = true);
                     return Ok(session);
                 }
-                Ok(Greeting::Other) => {}
+                Ok(PeerPreface::Other) => {}
                 Err(_elapsed) => {
                     session.leave_now();
                     return Err(SendErrorKind::NotHttp2);
@@ -283,6 +298,7 @@ impl Dialing {
             memory: self.pool.limits.memory,
         };
         let (session, running) = connection::connect(socket, limits, self.pool.clock);
+        // A panic drops the transport, and with it the session ends for all its streams.
         tokio::task::spawn_local(async move {
             let _opened = opened;
             running.await;
@@ -291,7 +307,7 @@ impl Dialing {
     }
 }
 
-impl Drop for Dialing {
+impl Drop for DialAttempt {
     fn drop(&mut self) {
         self.pool.with_host(self.to, |host| host.http2.dialing = None);
         self.dial.is_over.notify_waiters();

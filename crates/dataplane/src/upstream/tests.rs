@@ -141,7 +141,8 @@ fn more_streams_than_one_http2_connection_serves_well_are_spread() {
                 let exchanges = (0..STREAMS).map(|_| exchange(&upstreams, app.address, Protocol::Http2));
                 futures_util::future::join_all(exchanges)
             };
-            // All of a wave are sent at once: it finds too few connections and has one more opened, for those to come.
+            // All of a wave are sent at once: it finds too few connections and has one more opened, for those
+            // to come.
             for connections in 1..=needed {
                 while upstreams.connections(app.address) < connections {
                     wave().await;
@@ -188,14 +189,14 @@ fn a_limit_on_connections_is_kept_and_a_refused_connection_returns_the_request()
         let error = second.expect_err("one is the limit");
         assert_eq!(
             (error.kind, error.started),
-            (SendErrorKind::TooManyConnections { limit: 1 }, Started::No)
+            (SendErrorKind::TooManyConnections { limit: 1 }, PeerStart::No)
         );
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let nobody = socket.local_addr().expect("bound");
         for protocol in [Protocol::Http1, Protocol::Http2] {
             let error = upstreams.send(nobody, protocol, request(protocol)).await.expect_err("refused");
-            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectRefused, Started::No));
+            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectRefused, PeerStart::No));
             assert!(error.request.is_some(), "it may go elsewhere");
         }
     });
@@ -221,7 +222,7 @@ fn requests_that_wait_for_one_connection_fail_with_it() {
         let sends = (0..10).map(|_| upstreams.send(address, Protocol::Http2, request(Protocol::Http2)));
         for failed in futures_util::future::join_all(sends).await {
             let error = failed.expect_err("no connection");
-            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectTimedOut, Started::No));
+            assert_eq!((error.kind, error.started), (SendErrorKind::ConnectTimedOut, PeerStart::No));
             assert!(error.request.is_some(), "it may go elsewhere");
         }
         // The time is the runtime's: one attempt, not ten.
@@ -243,7 +244,8 @@ fn a_dropped_exchange_is_closed_at_the_peer() {
     });
 }
 
-/// An app that dies of `/die`, as far as a connection can tell, and answers everything else; counts how often it was asked to die.
+/// An app that dies of `/die`, as far as a connection can tell, and answers everything else; counts how often
+/// it was asked to die.
 async fn mortal_app() -> (SocketAddr, Rc<Cell<u32>>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -279,7 +281,7 @@ fn a_lost_request_is_repeated_at_most_once_and_never_said_to_be_unstarted() {
             let mut deadly = request(Protocol::Http1);
             *deadly.uri_mut() = "/die".parse().expect("a path");
             let error = upstreams.send(address, Protocol::Http1, deadly).await.expect_err("no answer");
-            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, PeerStart::Perhaps));
             assert!(error.request.is_none(), "nobody may send it again");
             assert_eq!(deaths.get(), executed, "{lost_requests:?}");
         }
@@ -300,14 +302,15 @@ fn a_lost_request_that_had_a_body_is_never_repeated_without_it() {
             exchange(&upstreams, address, Protocol::Http1).await;
             let deadly = Request::put("/die").header("host", "h").body(body).expect("legal");
             let error = upstreams.send(address, Protocol::Http1, deadly).await.expect_err("no answer");
-            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+            assert_eq!((error.kind, error.started), (SendErrorKind::Closed, PeerStart::Perhaps));
             assert!(error.request.is_none(), "nobody may send it again");
             assert_eq!(deaths.get(), 1);
         }
     });
 }
 
-/// An app that answers the first request of its first connection and closes that, without having said so. Who serves the next ones is up to the caller.
+/// An app that answers the first request of its first connection and closes that, without having said so. Who
+/// serves the next ones is up to the caller.
 fn forgetful_app() -> (SocketAddr, std::thread::JoinHandle<std::net::TcpListener>) {
     use std::io::Write;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -331,7 +334,8 @@ fn a_request_that_cannot_be_repeated_meets_no_connection_that_was_just_closed() 
             let upstreams =
                 pool(UpstreamLimits { lost_requests: LostRequests::Repeat, ..UpstreamLimits::default() });
             exchange(&upstreams, address, Protocol::Http1).await;
-            // The kernel knows that the connection is closed; the runtime, which has no turn until the next request, does not.
+            // The kernel knows that the connection is closed; the runtime, which has no turn until the next
+            // request, does not.
             let listener = answering.join().expect("no panic");
             listener.set_nonblocking(true).expect("the kernel can");
             let listener = TcpListener::from_std(listener).expect("a socket");
@@ -363,7 +367,7 @@ fn a_request_whose_body_breaks_off_is_never_sent_again() {
                 *request.body_mut() = Body::custom(body);
                 let error =
                     upstreams.send(app.address, Protocol::Http1, request).await.expect_err("no answer");
-                assert_eq!((error.kind, error.started), (SendErrorKind::RequestBody, Started::Perhaps));
+                assert_eq!((error.kind, error.started), (SendErrorKind::RequestBody, PeerStart::Perhaps));
                 assert!(error.request.is_none());
                 exchange(&upstreams, app.address, Protocol::Http1).await;
             }

@@ -1,7 +1,7 @@
 //! Which columns fit?
 //!
-//! Whoever looks at a table wants one line for each revision. Where a terminal is too narrow for everything, the columns that matter least go first, and only
-//! then is the last one, in words, cut short.
+//! Whoever looks at a table wants one line for each revision. Where a terminal is too narrow for everything,
+//! the columns that matter least go first, and only then is the last one, in words, cut short.
 
 use autoscaler::api_types::RevisionSummary;
 

@@ -5,7 +5,9 @@ use vocabulary::PodCount;
 
 /// About the present, never about how it came to be.
 pub(super) fn reason(now: &RevisionSummary) -> String {
-    if let Some(why) = &now.why_not_ready {
+    // Of a workload in shadow that nobody adopted no pod is seen, which is no reason to wait for one.
+    let why_not_ready = now.why_not_ready.as_ref().filter(|_| now.shadow.is_none() || has_pods(now));
+    if let Some(why) = why_not_ready {
         return why.clone();
     }
     if let Some(shadow) = &now.shadow {
@@ -34,6 +36,10 @@ pub(super) fn reason(now: &RevisionSummary) -> String {
         (Some(desired), _) => format!("{ready} ready, {desired} needed: {}", now.last_reason),
         (None, _) => format!("{ready} ready, no load measured yet"),
     }
+}
+
+fn has_pods(now: &RevisionSummary) -> bool {
+    [now.ready_pods, now.not_ready_pods, now.pending_pods].iter().any(|pods| *pods != PodCount::ZERO)
 }
 
 /// Nothing is done, so there is nothing to explain but what would be.
@@ -73,20 +79,20 @@ mod tests {
 
     #[test]
     fn the_reason_is_about_now() {
-        let said = |change: fn(&mut RevisionSummary)| {
+        let said = |change: &dyn Fn(&mut RevisionSummary)| {
             let mut now = summary("default/service/hello");
             now.last_reason = "two minutes ago".to_owned();
             change(&mut now);
             reason(&now)
         };
-        assert_eq!(said(|_| {}), "8 ready, as needed");
-        assert_eq!(said(|now| now.ready_pods = PodCount::new(5)), "5 ready, 3 starting");
-        assert_eq!(said(|now| now.wanted = PodCount::new(7)), "7 wanted, 1 ends");
+        assert_eq!(said(&|_| {}), "8 ready, as needed");
+        assert_eq!(said(&|now| now.ready_pods = PodCount::new(5)), "5 ready, 3 starting");
+        assert_eq!(said(&|now| now.wanted = PodCount::new(7)), "7 wanted, 1 ends");
         assert_eq!(
-            said(|now| now.desired = Some(PodCount::new(9))),
+            said(&|now| now.desired = Some(PodCount::new(9))),
             "8 ready, 9 needed: max-scale allows no more"
         );
-        assert_eq!(said(|now| now.desired = None), "8 ready, no load measured yet");
+        assert_eq!(said(&|now| now.desired = None), "8 ready, no load measured yet");
         let shadowed = |now: &mut RevisionSummary| {
             now.shadow = Some(ShadowView {
                 compared_ms: 1000,
@@ -104,10 +110,22 @@ mod tests {
             });
         };
         assert_eq!(
-            said(shadowed),
+            said(&shadowed),
             "in shadow: as many as would be wanted; hello-hpa wants 3 (cpu 120%/80%)",
             "both are seen"
         );
+        let unseen = said(&|now| {
+            shadowed(now);
+            now.ready_pods = PodCount::ZERO;
+            now.why_not_ready = Some("waits for the platform to start a pod".to_owned());
+        });
+        assert!(unseen.starts_with("in shadow: as many as would be wanted"), "{unseen}");
+        let failing = said(&|now| {
+            shadowed(now);
+            (now.ready_pods, now.not_ready_pods) = (PodCount::ZERO, PodCount::new(1));
+            now.why_not_ready = Some("pod hello-1: it has failed".to_owned());
+        });
+        assert_eq!(failing, "pod hello-1: it has failed");
         let asleep = |waiting, ending| {
             let mut now = summary("default/service/hello");
             (now.wanted, now.ready_pods) = (PodCount::ZERO, PodCount::ZERO);

@@ -5,10 +5,10 @@
 //! once, a document of class hpa. The add-on fills a pod up to its target, and Knative to 70 % of it, unless
 //! told otherwise: it is.
 
-use scaling::hpa::reading::{self, Node};
+use scaling::hpa::reading::{self, DocumentNode};
 
-use super::scaled_object::{COOLDOWN_DEFAULT, MAX_DEFAULT, map, text};
-use super::{Imported, at, document_annotations, fields, messages, text_at};
+use super::scaled_object::{COOLDOWN_DEFAULT, MAX_DEFAULT};
+use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
 
 /// `targetValue` where an `HTTPScaledObject` has none; an `InterceptorRoute` must have one.
 const TARGET_DEFAULT: i64 = 100;
@@ -17,38 +17,38 @@ const WINDOW_DEFAULT: &str = "1m";
 
 /// What the add-on measures of the requests.
 #[derive(Clone, Copy)]
-struct Metric {
+struct AddOnMetric {
     field: &'static str,
     knative: &'static str,
     own: &'static str,
 }
 
-const METRICS: [Metric; 2] = [
-    Metric { field: "concurrency", knative: "concurrency", own: "ebb.concurrency" },
-    Metric { field: "requestRate", knative: "rps", own: "ebb.rps" },
+const METRICS: [AddOnMetric; 2] = [
+    AddOnMetric { field: "concurrency", knative: "concurrency", own: "ebb.concurrency" },
+    AddOnMetric { field: "requestRate", knative: "rps", own: "ebb.rps" },
 ];
 
 /// The add-on's object until 0.13: it names the workload, and its `ScaledObject` is made from it.
-pub(super) fn scaled_object(document: &Node) -> Result<Imported, Vec<String>> {
+pub(super) fn scaled_object(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     let spec = at(document, &["spec"]).ok_or_else(|| vec!["spec is missing".to_owned()])?;
     let name = text_at(spec, &["scaleTargetRef", "name"])
         .ok_or_else(|| vec!["spec.scaleTargetRef.name is missing".to_owned()])?;
     let kind = text_at(spec, &["scaleTargetRef", "kind"]).unwrap_or("Deployment");
-    let mut imported = Imported { target: format!("{kind} {name}"), ..Imported::default() };
+    let mut imported = ImportResult { target: format!("{kind} {name}"), ..ImportResult::default() };
     let mut targets = targets(spec, Some(TARGET_DEFAULT))?;
     if targets.is_empty() {
         targets.push((METRICS[0], TARGET_DEFAULT));
     }
-    let min = number(spec, &["replicas", "min"]).unwrap_or(0);
-    let max = number(spec, &["replicas", "max"]).unwrap_or(MAX_DEFAULT);
+    let min = number_at(spec, &["replicas", "min"]).unwrap_or(0);
+    let max = number_at(spec, &["replicas", "max"]).unwrap_or(MAX_DEFAULT);
     imported.scale_by(&targets, spec, (min, max))?;
     if targets.len() == 1 {
-        imported.say("min-scale", min.to_string());
-        imported.say("max-scale", max.to_string());
+        imported.annotate("min-scale", min.to_string());
+        imported.annotate("max-scale", max.to_string());
     }
     if min == 0 {
-        let cooldown = number(spec, &["scaledownPeriod"]).unwrap_or(COOLDOWN_DEFAULT);
-        imported.say("scale-to-zero-pod-retention-period", format!("{cooldown}s"));
+        let cooldown = number_at(spec, &["scaledownPeriod"]).unwrap_or(COOLDOWN_DEFAULT);
+        imported.annotate("scale-to-zero-pod-retention-period", format!("{cooldown}s"));
     }
     if let Some(service) = text_at(spec, &["scaleTargetRef", "service"]) {
         imported.note_service(service, &format!("{}/{name}", kind.to_lowercase()));
@@ -72,7 +72,7 @@ pub(super) fn scaled_object(document: &Node) -> Result<Imported, Vec<String>> {
 }
 
 /// The add-on's object from 0.14 on: it names a Service, and the `ScaledObject` stands beside it.
-pub(super) fn route(document: &Node) -> Result<Imported, Vec<String>> {
+pub(super) fn route(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     let spec = at(document, &["spec"]).ok_or_else(|| vec!["spec is missing".to_owned()])?;
     let service = text_at(spec, &["target", "service"])
         .ok_or_else(|| vec!["spec.target.service is missing".to_owned()])?;
@@ -83,7 +83,7 @@ pub(super) fn route(document: &Node) -> Result<Imported, Vec<String>> {
         ]);
     }
     let mut imported =
-        Imported { target: format!("the workload of Service {service}"), ..Imported::default() };
+        ImportResult { target: format!("the workload of Service {service}"), ..ImportResult::default() };
     imported.scale_by(&targets, spec, (0, MAX_DEFAULT))?;
     let bounds = if targets.len() == 1 {
         "annotations min-scale, max-scale (KEDA's default is 100) and scale-to-zero-pod-retention-period (300s)"
@@ -107,13 +107,13 @@ pub(super) fn route(document: &Node) -> Result<Imported, Vec<String>> {
 }
 
 /// Which metrics there are, and their targets.
-fn targets(spec: &Node, default: Option<i64>) -> Result<Vec<(Metric, i64)>, Vec<String>> {
+fn targets(spec: &DocumentNode, default: Option<i64>) -> Result<Vec<(AddOnMetric, i64)>, Vec<String>> {
     let (mut targets, mut problems) = (Vec::new(), Vec::new());
     for metric in METRICS {
         if at(spec, &["scalingMetric", metric.field]).is_none() {
             continue;
         }
-        match number(spec, &["scalingMetric", metric.field, "targetValue"]).or(default) {
+        match number_at(spec, &["scalingMetric", metric.field, "targetValue"]).or(default) {
             Some(target @ 1..) => targets.push((metric, target)),
             Some(target) => problems.push(format!(
                 "spec.scalingMetric.{}.targetValue is {target}; it must be at least 1",
@@ -125,24 +125,24 @@ fn targets(spec: &Node, default: Option<i64>) -> Result<Vec<(Metric, i64)>, Vec<
     if problems.is_empty() { Ok(targets) } else { Err(problems) }
 }
 
-impl Imported {
+impl ImportResult {
     /// One metric in the short form; both in a document, where the larger number of pods wins as in KEDA.
     fn scale_by(
         &mut self,
-        targets: &[(Metric, i64)],
-        spec: &Node,
+        targets: &[(AddOnMetric, i64)],
+        spec: &DocumentNode,
         (min, max): (i64, i64),
     ) -> Result<(), Vec<String>> {
         if let [(metric, target)] = targets {
-            self.say("metric", metric.knative.to_owned());
-            self.say("target", target.to_string());
-            self.say("target-utilization-percentage", "100".to_owned());
+            self.annotate("metric", metric.knative.to_owned());
+            self.annotate("target", target.to_string());
+            self.annotate("target-utilization-percentage", "100".to_owned());
         } else {
             let metrics = targets.iter().map(|(metric, target)| own_metric(*metric, *target)).collect();
             let written = map(&[
-                ("minReplicas", Node::Integer(min)),
-                ("maxReplicas", Node::Integer(max)),
-                ("metrics", Node::List(metrics)),
+                ("minReplicas", DocumentNode::Integer(min)),
+                ("maxReplicas", DocumentNode::Integer(max)),
+                ("metrics", DocumentNode::List(metrics)),
             ]);
             let checked = reading::read_spec(&written, "spec").map_err(messages)?;
             self.annotations.extend(document_annotations(&checked.value));
@@ -150,7 +150,7 @@ impl Imported {
         let rate = ["scalingMetric", "requestRate"];
         let window = text_at(spec, &[rate[0], rate[1], "window"]).filter(|window| *window != WINDOW_DEFAULT);
         match window {
-            Some(window) if targets.len() == 1 => self.say("window", window.to_owned()),
+            Some(window) if targets.len() == 1 => self.annotate("window", window.to_owned()),
             Some(window) => {
                 self.notes.push(format!("spec.scalingMetric.requestRate.window {window} has no equivalent beside a second metric: our own metrics are the mean of stable-window"));
             }
@@ -164,7 +164,7 @@ impl Imported {
         Ok(())
     }
 
-    fn say(&mut self, key: &str, value: String) {
+    fn annotate(&mut self, key: &str, value: String) {
         self.annotations.push((format!("autoscaling.knative.dev/{key}"), value));
     }
 
@@ -174,16 +174,16 @@ impl Imported {
         ));
     }
 
-    fn note_if_there(&mut self, spec: &Node, field: &str, why: &str) {
+    fn note_if_there(&mut self, spec: &DocumentNode, field: &str, why: &str) {
         if at(spec, &[field]).is_some() {
             self.notes.push(format!("spec.{field} is not needed: {why}"));
         }
     }
 
     /// Limits belong to a pod, so they are no annotations of the workload.
-    fn note_timeouts(&mut self, spec: &Node, known: &[(&str, &str)]) {
+    fn note_timeouts(&mut self, spec: &DocumentNode, known: &[(&str, &str)]) {
         for (field, value) in fields(at(spec, &["timeouts"])) {
-            let Node::Text(value) = value else { continue };
+            let DocumentNode::Text(value) = value else { continue };
             self.notes.push(match known.iter().find(|(known, _)| known == field) {
                 Some((_, limit)) => format!(
                     "spec.timeouts.{field} is the annotation ebb.dev/{limit}: {value} on the pod template (on one machine the Service's field)"
@@ -196,7 +196,7 @@ impl Imported {
     }
 }
 
-fn own_metric(metric: Metric, target: i64) -> Node {
+fn own_metric(metric: AddOnMetric, target: i64) -> DocumentNode {
     let target = map(&[("type", text("AverageValue")), ("averageValue", text(&target.to_string()))]);
     map(&[
         ("type", text("Pods")),
@@ -204,11 +204,7 @@ fn own_metric(metric: Metric, target: i64) -> Node {
     ])
 }
 
-fn number(node: &Node, path: &[&str]) -> Option<i64> {
-    if let Some(Node::Integer(number)) = at(node, path) { Some(*number) } else { None }
-}
-
-fn annotation<'n>(document: &'n Node, key: &str) -> Option<&'n str> {
+fn annotation<'n>(document: &'n DocumentNode, key: &str) -> Option<&'n str> {
     text_at(document, &["metadata", "annotations", key])
 }
 
@@ -244,12 +240,12 @@ spec:
   timeouts: {request: 60s}
 ";
 
-    fn pairs(imported: &Imported) -> Vec<(&str, &str)> {
+    fn pairs(imported: &ImportResult) -> Vec<(&str, &str)> {
         imported.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
     }
 
     /// What is printed is what the autoscaler takes.
-    fn assert_valid(imported: &Imported) {
+    fn assert_valid(imported: &ImportResult) {
         let annotations: BTreeMap<String, String> = imported.annotations.iter().cloned().collect();
         RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("valid annotations");
     }

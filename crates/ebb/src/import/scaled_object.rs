@@ -4,9 +4,9 @@
 //! does both. A trigger that asks a system of its own has no equivalent: its number has to be recorded by
 //! Prometheus, and is then a metric of type External.
 
-use scaling::hpa::reading::{self, Node};
+use scaling::hpa::reading::{self, DocumentNode};
 
-use super::{Imported, at, document_annotations, messages, text_at};
+use super::{ImportResult, at, document_annotations, map, messages, number_at, text, text_at};
 
 /// What is kept after the last activity where nobody says, in seconds (KEDA's `cooldownPeriod`).
 pub(super) const COOLDOWN_DEFAULT: i64 = 300;
@@ -15,7 +15,7 @@ const POLLING_DEFAULT: i64 = 30;
 /// The most pods where nobody says (`maxReplicaCount`).
 pub(super) const MAX_DEFAULT: i64 = 100;
 
-pub(super) fn import(document: &Node) -> Result<Imported, Vec<String>> {
+pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     let spec = at(document, &["spec"]).ok_or_else(|| vec!["spec is missing".to_owned()])?;
     let name = text_at(spec, &["scaleTargetRef", "name"])
         .ok_or_else(|| vec!["spec.scaleTargetRef.name is missing".to_owned()])?;
@@ -27,38 +27,37 @@ pub(super) fn import(document: &Node) -> Result<Imported, Vec<String>> {
         return Err(notes);
     }
     let wakes = metrics.iter().any(|metric| text_at(metric, &["type"]) == Some("External"));
-    let mut min = number(spec, "minReplicaCount").unwrap_or(0);
+    let mut min = number_at(spec, &["minReplicaCount"]).unwrap_or(0);
     if min == 0 && !wakes {
         notes.push("minReplicaCount 0 became 1: cpu and memory say nothing without pods; add ebb.concurrency to reach zero".to_owned());
         min = 1;
     }
     note_what_is_left(spec, &mut notes);
     let mut written = vec![
-        ("minReplicas".to_owned(), Node::Integer(min)),
-        ("maxReplicas".to_owned(), Node::Integer(number(spec, "maxReplicaCount").unwrap_or(MAX_DEFAULT))),
-        ("metrics".to_owned(), Node::List(metrics)),
+        ("minReplicas".to_owned(), DocumentNode::Integer(min)),
+        (
+            "maxReplicas".to_owned(),
+            DocumentNode::Integer(number_at(spec, &["maxReplicaCount"]).unwrap_or(MAX_DEFAULT)),
+        ),
+        ("metrics".to_owned(), DocumentNode::List(metrics)),
     ];
     if let Some(behavior) = at(spec, &["advanced", "horizontalPodAutoscalerConfig", "behavior"]) {
         written.push(("behavior".to_owned(), behavior.clone()));
     }
-    let checked = reading::read_spec(&Node::Map(written), "spec").map_err(messages)?;
+    let checked = reading::read_spec(&DocumentNode::Map(written), "spec").map_err(messages)?;
     notes.extend(checked.warnings.into_iter().map(|warning| warning.message));
     let mut annotations = document_annotations(&checked.value);
-    let polling = number(spec, "pollingInterval").unwrap_or(POLLING_DEFAULT);
+    let polling = number_at(spec, &["pollingInterval"]).unwrap_or(POLLING_DEFAULT);
     annotations.push(("ebb.dev/hpa-sync-period".to_owned(), format!("{polling}s")));
     if min == 0 {
-        let cooldown = number(spec, "cooldownPeriod").unwrap_or(COOLDOWN_DEFAULT);
+        let cooldown = number_at(spec, &["cooldownPeriod"]).unwrap_or(COOLDOWN_DEFAULT);
         let retention = "autoscaling.knative.dev/scale-to-zero-pod-retention-period";
         annotations.push((retention.to_owned(), format!("{cooldown}s")));
     }
-    Ok(Imported { target: format!("{kind} {name}"), annotations, notes })
+    Ok(ImportResult { target: format!("{kind} {name}"), annotations, notes })
 }
 
-fn number(spec: &Node, field: &str) -> Option<i64> {
-    if let Some(Node::Integer(number)) = at(spec, &[field]) { Some(*number) } else { None }
-}
-
-fn note_what_is_left(spec: &Node, notes: &mut Vec<String>) {
+fn note_what_is_left(spec: &DocumentNode, notes: &mut Vec<String>) {
     for (field, why) in [
         ("fallback", "a metric that fails never takes pods away; there is no other count for that time"),
         ("idleReplicaCount", "without work there are minReplicas"),
@@ -74,8 +73,8 @@ fn note_what_is_left(spec: &Node, notes: &mut Vec<String>) {
     }
 }
 
-fn metrics(spec: &Node, notes: &mut Vec<String>) -> Vec<Node> {
-    let Some(Node::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
+fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<DocumentNode> {
+    let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
     let mut metrics = Vec::new();
     for (index, trigger) in triggers.iter().enumerate() {
         let kind = text_at(trigger, &["type"]).unwrap_or_default();
@@ -96,21 +95,21 @@ fn metrics(spec: &Node, notes: &mut Vec<String>) -> Vec<Node> {
 }
 
 /// The HTTP add-on is asked by a trigger that names its object.
-fn is_http_add_on(trigger: &Node) -> bool {
+fn is_http_add_on(trigger: &DocumentNode) -> bool {
     ["httpScaledObject", "interceptorRoute"]
         .iter()
         .any(|name| text_at(trigger, &["metadata", name]).is_some())
 }
 
-fn resource(name: &str, trigger: &Node) -> Result<Node, String> {
+fn resource(name: &str, trigger: &DocumentNode) -> Result<DocumentNode, String> {
     let value = text_at(trigger, &["metadata", "value"]).ok_or("it has no value")?;
     let kind = text_at(trigger, &["metricType"]).or_else(|| text_at(trigger, &["metadata", "type"]));
     let target = if kind == Some("AverageValue") {
-        ("averageValue", Node::Text(value.to_owned()))
+        ("averageValue", DocumentNode::Text(value.to_owned()))
     } else {
         let percent =
             value.parse().map_err(|_| format!("its value {value:?} is no whole number of percent"))?;
-        ("averageUtilization", Node::Integer(percent))
+        ("averageUtilization", DocumentNode::Integer(percent))
     };
     let target = map(&[("type", text(kind.unwrap_or("Utilization"))), target]);
     let mut body = vec![("name", text(name)), ("target", target)];
@@ -125,7 +124,7 @@ fn resource(name: &str, trigger: &Node) -> Result<Node, String> {
 }
 
 /// A query that only names a series and its labels, summed or not, is a metric of type External.
-fn prometheus(trigger: &Node) -> Result<Node, String> {
+fn prometheus(trigger: &DocumentNode) -> Result<DocumentNode, String> {
     let query = text_at(trigger, &["metadata", "query"]).ok_or("it has no query")?;
     let threshold = text_at(trigger, &["metadata", "threshold"]).ok_or("it has no threshold")?;
     let (name, labels) = series(query).ok_or_else(|| {
@@ -135,7 +134,8 @@ fn prometheus(trigger: &Node) -> Result<Node, String> {
     })?;
     let mut metric = vec![("name", text(name))];
     if !labels.is_empty() {
-        let labels: Vec<(&str, Node)> = labels.iter().map(|(label, value)| (*label, text(value))).collect();
+        let labels: Vec<(&str, DocumentNode)> =
+            labels.iter().map(|(label, value)| (*label, text(value))).collect();
         metric.push(("selector", map(&[("matchLabels", map(&labels))])));
     }
     let target = map(&[("type", text("AverageValue")), ("averageValue", text(threshold))]);
@@ -167,14 +167,6 @@ fn series(query: &str) -> Option<(&str, Labels<'_>)> {
         (is_name(label.trim()) && !value.contains(['"', '\\'])).then_some((label.trim(), value))
     });
     Some((name, labels.collect::<Option<Labels<'_>>>()?))
-}
-
-pub(super) fn text(value: &str) -> Node {
-    Node::Text(value.to_owned())
-}
-
-pub(super) fn map(entries: &[(&str, Node)]) -> Node {
-    Node::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
 #[cfg(test)]

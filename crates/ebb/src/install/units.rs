@@ -1,10 +1,14 @@
 //! What do the units say?
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use dataplane::CertificateFiles;
+
 use super::Manager;
+use crate::up::TLS_LISTEN_OPTION;
 
 /// With this a file of ours begins: any other is left alone.
 pub(super) const MARK: &str = "# Written by `ebb install`";
@@ -16,7 +20,7 @@ pub(super) const NAMES: [&str; 2] = [SOCKET, SERVICE];
 
 /// One file.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct UnitFile {
     pub(super) name: &'static str,
     pub(super) text: String,
 }
@@ -29,21 +33,31 @@ pub(super) struct UnitFacts {
     pub(super) files: Vec<PathBuf>,
     pub(super) listen: SocketAddr,
     pub(super) api: SocketAddr,
+    pub(super) tls: Option<TlsFacts>,
     pub(super) run_as: Option<String>,
-    pub(super) starts: Starts,
+    pub(super) starts: StartCondition,
+}
+
+/// TLS where requests are taken.
+#[derive(Debug)]
+pub(super) struct TlsFacts {
+    pub(super) listen: SocketAddr,
+    pub(super) certificates: Vec<CertificateFiles>,
+    /// The numbers of the groups that the service needs to be in to read them.
+    pub(super) groups: BTreeSet<u32>,
 }
 
 /// When the service can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Starts {
+pub(super) enum StartCondition {
     Always,
     /// `ebb up` refuses a directory without a manifest, which is what a package brings.
     OnceThereAreManifests,
 }
 
 /// Both units.
-pub(super) fn all(facts: &UnitFacts) -> [Unit; 2] {
-    [Unit { name: SOCKET, text: socket(facts) }, Unit { name: SERVICE, text: service(facts) }]
+pub(super) fn all(facts: &UnitFacts) -> [UnitFile; 2] {
+    [UnitFile { name: SOCKET, text: socket(facts) }, UnitFile { name: SERVICE, text: service(facts) }]
 }
 
 /// The links by which `systemctl enable` remembers them.
@@ -56,9 +70,11 @@ pub(super) fn enabled_in(directory: &Path) -> Vec<PathBuf> {
     links.iter().map(|link| directory.join(link)).collect()
 }
 
-/// The order matters: `ebb up` takes the first for requests, the second for its API.
+/// The order matters: `ebb up` takes the first for requests, the second for its API, the third for requests
+/// over TLS. They stand in one unit because systemd keeps the order within one, and only there.
 fn socket(facts: &UnitFacts) -> String {
-    let UnitFacts { listen, api, .. } = facts;
+    let UnitFacts { listen, api, tls, .. } = facts;
+    let tls = tls.as_ref().map_or_else(String::new, |tls| format!("ListenStream={}\n", tls.listen));
     format!(
         "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
 [Unit]
@@ -67,7 +83,7 @@ Description=Sockets of ebb: connections wait here while it restarts
 [Socket]
 ListenStream={listen}
 ListenStream={api}
-Backlog=4096
+{tls}Backlog=4096
 
 [Install]
 WantedBy=sockets.target
@@ -78,12 +94,17 @@ WantedBy=sockets.target
 fn service(facts: &UnitFacts) -> String {
     let mut start = quoted(&facts.executable);
     let _ = write!(start, " up --listen {} --api {}", facts.listen, facts.api);
+    let mut groups = String::new();
+    if let Some(tls) = &facts.tls {
+        start += &options_of(tls);
+        groups = groups_of(tls);
+    }
     for file in &facts.files {
         let _ = write!(start, " -f {}", quoted(file));
     }
     let conditions = match facts.starts {
-        Starts::Always => String::new(),
-        Starts::OnceThereAreManifests => conditions(&facts.files),
+        StartCondition::Always => String::new(),
+        StartCondition::OnceThereAreManifests => conditions(&facts.files),
     };
     let (rights, target) = match facts.manager {
         Manager::User => (String::new(), "default.target"),
@@ -123,11 +144,28 @@ NoNewPrivileges=yes
 RestrictSUIDSGID=yes
 RestrictRealtime=yes
 LockPersonality=yes
-{rights}
+{rights}{groups}
 [Install]
 WantedBy={target}
 "
     )
+}
+
+fn options_of(tls: &TlsFacts) -> String {
+    let mut options = format!(" {TLS_LISTEN_OPTION} {}", tls.listen);
+    for CertificateFiles { certificate, key } in &tls.certificates {
+        let _ = write!(options, " --tls-cert {} --tls-key {}", quoted(certificate), quoted(key));
+    }
+    if tls.certificates.is_empty() {
+        options += " --tls dev";
+    }
+    options
+}
+
+/// Whoever reads keys without being their owner.
+fn groups_of(tls: &TlsFacts) -> String {
+    let groups: Vec<String> = tls.groups.iter().map(u32::to_string).collect();
+    if groups.is_empty() { String::new() } else { format!("SupplementaryGroups={}\n", groups.join(" ")) }
 }
 
 /// One of them is enough.

@@ -13,7 +13,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use platform_local::{Deletion, LocalPlatform};
-use runtime::{MetricsFormat, TrustedHosts};
+use runtime::{MetricsFormat, TrustedHosts, vital};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
@@ -29,7 +29,7 @@ pub(super) struct RestartOrder {
 }
 
 /// What a person may order.
-pub(super) struct Orders {
+pub(super) struct PersonalOrders {
     pub(super) restarts: mpsc::Sender<RestartOrder>,
     pub(super) platform: Arc<LocalPlatform>,
 }
@@ -56,21 +56,21 @@ impl CurrentRouter {
 pub(super) fn serve(
     listener: TcpListener,
     current: CurrentRouter,
-    orders: Orders,
+    orders: PersonalOrders,
     trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
     let listener = tokio::net::TcpListener::from_std(listener).context("listening for the API")?;
     let router = router(current, orders, trusted);
-    Ok(tokio::spawn(async move {
+    Ok(tokio::spawn(vital("the API", async move {
         // Serving ends only by abort: accept errors are retried within.
         let _ = axum::serve(listener, router).await;
-    }))
+    })))
 }
 
 /// Browsers are kept out here, in front of everything, so that no page can be forgotten.
-fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Router {
+fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts) -> Router {
     let store = orders.platform.logs();
-    let front = Front { current, platform: orders.platform };
+    let front = FallbackPages { current, platform: orders.platform };
     let router = Router::new()
         .route("/", get(|| async { Html(include_str!("first_page.html")) }))
         .route(
@@ -90,13 +90,13 @@ fn router(current: CurrentRouter, orders: Orders, trusted: TrustedHosts) -> Rout
 
 /// What answers everything that has no route here.
 #[derive(Clone)]
-struct Front {
+struct FallbackPages {
     current: CurrentRouter,
     platform: Arc<LocalPlatform>,
 }
 
 /// What this process and all its pods count.
-async fn metrics(State(front): State<Front>, headers: HeaderMap) -> Response {
+async fn metrics(State(front): State<FallbackPages>, headers: HeaderMap) -> Response {
     let router = front.current.router();
     let Some(own) = scraping::text(&router, "/metrics").await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the autoscaler is being rebuilt\n").into_response();
@@ -107,12 +107,13 @@ async fn metrics(State(front): State<Front>, headers: HeaderMap) -> Response {
 }
 
 /// Where each pod's own page is, as Prometheus wants to be told.
-async fn http_sd(State(front): State<Front>) -> Response {
+async fn http_sd(State(front): State<FallbackPages>) -> Response {
     Json(scraping::targets(&scraping::pods(&front.current.router()).await)).into_response()
 }
 
-/// For the autoscaler, but the order to remove what it tells about. (Not a route with parameters: they would add up with those of its own routes.)
-async fn forward(State(front): State<Front>, request: Request) -> Response {
+/// For the autoscaler, but the order to remove what it tells about. (Not a route with parameters: they would
+/// add up with those of its own routes.)
+async fn forward(State(front): State<FallbackPages>, request: Request) -> Response {
     let name = request.uri().path().strip_prefix("/v1/revisions/");
     if let Some(name) = name.filter(|_| request.method() == Method::DELETE) {
         return delete_service(name, &front.platform).await.into_response();
@@ -192,7 +193,7 @@ mod tests {
             request = request.header(ORIGIN, origin);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let orders = Orders { restarts: orders, platform: nothing_to_run() };
+        let orders = PersonalOrders { restarts: orders, platform: nothing_to_run() };
         let asking = tokio::spawn(router(current, orders, trusted).oneshot(request));
         let is_ordered = match ordered.recv().await {
             Some(RestartOrder { done, .. }) => done.send(Ok(())).is_ok(),
@@ -208,7 +209,7 @@ mod tests {
         let config = platform_local::LocalConfig {
             manifests: platform_local::ManifestSource::default(),
             autoscalers: vec![vocabulary::ReplicaName::new("autoscaler-1")],
-            requests: ([127, 0, 0, 1], 8080).into(),
+            front_door: platform_local::FrontDoor::without_tls(([127, 0, 0, 1], 8080).into()),
             logs: platform_local::LogOptions::default(),
             max_pods: 1,
             ebb: "ebb".into(),
@@ -216,7 +217,8 @@ mod tests {
             app_descriptors: None,
             clock: runtime::Clock::start(),
         };
-        LocalPlatform::start(config, platform_local::Loaded::default()).expect("nothing was handed over")
+        LocalPlatform::start(config, platform_local::LoadedManifest::default())
+            .expect("nothing was handed over")
     }
 
     #[tokio::test]

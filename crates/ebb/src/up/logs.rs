@@ -16,7 +16,7 @@ use vocabulary::RevisionName;
 
 /// What is asked for, after the revision.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct LogSelection {
     #[serde(default)]
     follow: bool,
     #[serde(default)]
@@ -27,7 +27,7 @@ pub(super) struct Wanted {
 /// `GET /v1/logs/{namespace}/{kind}/{name}`.
 pub(super) fn read(
     Path((namespace, kind, name)): Path<(String, String, String)>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<LogSelection>,
     store: Arc<LogStore>,
 ) -> Response {
     let revision = match RevisionName::new(&namespace, &kind, &name) {
@@ -44,7 +44,8 @@ pub(super) fn read(
     ([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }
 
-/// Lines as they come, for as long as somebody reads them. A reader slower than the revision prints misses what is no longer kept.
+/// Lines as they come, for as long as somebody reads them. A reader slower than the revision prints misses
+/// what is no longer kept.
 fn follow(
     store: Arc<LogStore>,
     revision: RevisionName,

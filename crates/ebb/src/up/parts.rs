@@ -17,7 +17,7 @@ use link::TcpDialler;
 use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
 use platform::Platform;
-use platform_local::{Loaded, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
+use platform_local::{FrontDoor, LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
 use runtime::{Clock, DescriptorLimit, LogFormat, MetricsRegistry, RequestReporting};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -29,7 +29,7 @@ use super::shutdown;
 use super::watchdog::Vitals;
 use crate::StartAutoscaler;
 use crate::cli::UpOptions;
-pub(super) use succession::Handed;
+pub(super) use succession::HandOverEnd;
 
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
@@ -38,10 +38,10 @@ const WORKERS_MAX: usize = 8;
 pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
-    autoscaler_metrics: autoscaler::Metrics,
+    autoscaler_metrics: autoscaler::AutoscalerMetrics,
     start_autoscaler: StartAutoscaler,
     platform: Arc<LocalPlatform>,
-    activators: Arc<Activators>,
+    activators: Arc<AnnouncedActivators>,
     /// Those that accept requests, behind one listener.
     accepting: Vec<RunningActivator>,
     /// Activators that accept nothing more and finish what they hold.
@@ -63,6 +63,8 @@ pub(super) struct Foundations {
 
 /// The sockets at which clients come in. All activators accept there.
 pub(super) struct Entrances {
+    /// Where they are.
+    pub(super) front_door: FrontDoor,
     pub(super) requests: TcpListener,
     /// For those that speak TLS, if somewhere they do.
     pub(super) tls: Option<TlsListener>,
@@ -73,7 +75,7 @@ pub(super) struct Manifests {
     /// Where it stands.
     pub(super) source: ManifestSource,
     /// What it said at the start.
-    pub(super) loaded: Loaded,
+    pub(super) loaded: LoadedManifest,
 }
 
 struct RunningActivator {
@@ -83,14 +85,14 @@ struct RunningActivator {
 
 impl RunningActivator {
     /// Ends it once it has answered what it holds, or after so long.
-    async fn retire(self, activators: Arc<Activators>, at_most: Duration) {
+    async fn retire(self, activators: Arc<AnnouncedActivators>, at_most: Duration) {
         self.activator.drained(at_most).await;
         activators.remove(&self.facts.name);
     }
 }
 
 /// The activators that hold requests, as the platform is told.
-struct Activators {
+struct AnnouncedActivators {
     platform: Arc<LocalPlatform>,
     present: Mutex<Vec<PresentActivator>>,
 }
@@ -102,7 +104,7 @@ pub(super) struct PresentActivator {
     pub(super) own: Option<(Holdings, Pulse)>,
 }
 
-impl Activators {
+impl AnnouncedActivators {
     fn none(platform: &Arc<LocalPlatform>) -> Arc<Self> {
         Arc::new(Self { platform: Arc::clone(platform), present: Mutex::default() })
     }
@@ -178,14 +180,14 @@ impl Parts {
         };
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
-        let activator_metrics = activator::Metrics::register(&metrics);
-        let autoscaler_metrics = autoscaler::Metrics::register(&metrics);
+        let activator_metrics = activator::ActivatorMetrics::register(&metrics);
+        let autoscaler_metrics = autoscaler::AutoscalerMetrics::register(&metrics);
         let ebb = std::env::current_exe().context("finding this executable")?;
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
             manifests: manifests.source,
             autoscalers: (0..options.autoscalers).map(autoscaler_name).collect(),
-            requests: entrances.requests.local_addr()?,
+            front_door: entrances.front_door,
             logs: log_options(options),
             max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
             ebb,
@@ -206,7 +208,7 @@ impl Parts {
             at_once: options.activators,
             started: names_given,
         };
-        let activators = Activators::none(&platform);
+        let activators = AnnouncedActivators::none(&platform);
         let mut retiring = JoinSet::new();
         if let Some(predecessor) = predecessor {
             retiring.spawn(succession::outlive(predecessor, Arc::clone(&activators))?);
@@ -258,8 +260,8 @@ impl Parts {
         }
     }
 
-    /// Replaces the autoscalers one by one, each by one that knows nothing but what the platform and the links tell it. Others decide meanwhile about what
-    /// is its own, if there are any.
+    /// Replaces the autoscalers one by one, each by one that knows nothing but what the platform and the
+    /// links tell it. Others decide meanwhile about what is its own, if there are any.
     pub(super) async fn restart_autoscalers(&mut self) {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
@@ -280,8 +282,9 @@ impl Parts {
         (self.start_autoscaler)(config, platform_of(&self.platform))
     }
 
-    /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From then on the old one accepts nothing more and
-    /// finishes what it holds, which may take as long as its requests do; nobody waits for that.
+    /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From
+    /// then on the old one accepts nothing more and finishes what it holds, which may take as long as its
+    /// requests do; nobody waits for that.
     pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
         for running in &mut self.accepting {
             let new = self.starter.start()?;
@@ -318,6 +321,7 @@ impl Parts {
         drop(self.starter);
         let at_most = self.platform.longest_drain();
         for running in self.accepting {
+            // A panic in its threads ends the process; one here only ends the wait for them.
             self.retiring.spawn(async move { running.activator.drained(at_most).await });
         }
         let activators = Arc::clone(&self.activators);
@@ -335,7 +339,7 @@ impl Parts {
 struct ActivatorStarter {
     entrances: Entrances,
     clock: Clock,
-    metrics: activator::Metrics,
+    metrics: activator::ActivatorMetrics,
     /// Shared by all of them: their clients take descriptors of one process.
     connections: Arc<ConnectionBudget>,
     /// Of each; what connections hold unread is bounded for all of them together.
@@ -368,7 +372,7 @@ impl ActivatorStarter {
             reporting: self.reporting.clone(),
             log_format: self.log_format,
         };
-        let Entrances { requests, tls } = &self.entrances;
+        let Entrances { requests, tls, front_door: _ } = &self.entrances;
         let requests = requests.try_clone().context("lending the listening socket")?;
         let tls =
             tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
@@ -399,7 +403,11 @@ fn autoscaler_name(index: usize) -> ReplicaName {
 }
 
 /// All activators accept from one listening socket, so each must know every revision.
-fn autoscaler_config(index: usize, clock: Clock, metrics: &autoscaler::Metrics) -> AutoscalerConfig {
+fn autoscaler_config(
+    index: usize,
+    clock: Clock,
+    metrics: &autoscaler::AutoscalerMetrics,
+) -> AutoscalerConfig {
     AutoscalerConfig {
         name: autoscaler_name(index),
         clock,

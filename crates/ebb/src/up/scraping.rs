@@ -1,7 +1,8 @@
-//! The metrics of every pod of this machine, for a Prometheus that knows of one address: as a part of our own page, and as a list of where to ask
-//! (`http_sd_configs`).
+//! The metrics of every pod of this machine, for a Prometheus that knows of one address: as a part of our own
+//! page, and as a list of where to ask (`http_sd_configs`).
 //!
-//! A queue-proxy's port is another at each start, and a pod's page does not name the pod. Here both are known.
+//! A queue-proxy's port is another at each start, and a pod's page does not name the pod. Here both are
+//! known.
 
 mod merging;
 
@@ -19,7 +20,7 @@ use tower::ServiceExt as _;
 use vocabulary::{PodName, RevisionName};
 
 use crate::client;
-use merging::Merged;
+use merging::MergedMetrics;
 
 /// How many pods are asked for one page: each has about a hundred series.
 const PODS_MAX: usize = 200;
@@ -92,7 +93,7 @@ pub(super) async fn page(own: String, pods: Vec<ScrapedPod>) -> String {
         (pod, page)
     });
     let mut answers = stream::iter(asked).buffered(AT_ONCE);
-    let mut merged = Merged::default();
+    let mut merged = MergedMetrics::default();
     while let Some((pod, page)) = answers.next().await {
         match page {
             Some(page) => merged.add(&pod, &page),

@@ -1,5 +1,6 @@
-//! What does a service manager give to `ebb up`, and what is it told? Systemd's two protocols: listening sockets that it keeps open while nobody runs, so that
-//! connections wait instead of being refused, and a socket for a few words about how far we are.
+//! What does a service manager give to `ebb up`, and what is it told? Systemd's two protocols: listening
+//! sockets that it keeps open while nobody runs, so that connections wait instead of being refused, and a
+//! socket for a few words about how far we are.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -92,7 +93,8 @@ impl Replacements {
     }
 }
 
-/// Starts another one with the same arguments, which takes over from the one whose API is there. If it cannot, everything goes on here, and the reload is over.
+/// Starts another one with the same arguments, which takes over from the one whose API is there. If it
+/// cannot, everything goes on here, and the reload is over.
 pub(super) fn replace_this(api: SocketAddr) {
     if let Ok(time) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, time]);
@@ -100,6 +102,7 @@ pub(super) fn replace_this(api: SocketAddr) {
     match successor(api) {
         Ok(mut child) => {
             info!(pid = child.id(), "SIGUSR2: another one is started, to take over");
+            // After a panic nobody says how that one ended; whether it has taken over is seen elsewhere.
             tokio::spawn(async move {
                 let status = child.wait().await;
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());

@@ -9,8 +9,9 @@
 //! ◄─ Yours ──────────────────────  closes its copies; from here on it only serves what its activators hold
 //! ```
 //!
-//! Until the last message the running one owns everything: if the new one ends, or does not understand what it reads, the old one goes on. The
-//! connection stays open for as long as the old one serves, which its activators are told to the new autoscaler for.
+//! Until the last message the running one owns everything: if the new one ends, or does not understand what
+//! it reads, the old one goes on. The connection stays open for as long as the old one serves, which its
+//! activators are told to the new autoscaler for.
 
 mod giving;
 mod place;
@@ -20,9 +21,9 @@ mod wire;
 use serde::{Deserialize, Serialize};
 use vocabulary::{LinkAddress, LinkToken, ReplicaName};
 
-pub(super) use giving::{HandOverOrder, Offering, listen};
-pub(super) use place::Place;
-pub(super) use taking::{Predecessor, Taken, take};
+pub(super) use giving::{HandOverOffer, HandOverOrder, listen};
+pub(super) use place::TakeOverSocket;
+pub(super) use taking::{Predecessor, TakenParts, take};
 
 use orchestration::{ActivatorFacts, ActivatorLife};
 
@@ -32,11 +33,12 @@ const VERSION: u32 = 1;
 /// What the two say.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Message {
+enum TakeOverMessage {
     /// The first word of whoever wants to take over.
     Ask { version: u32 },
-    /// What there is. Descriptors come with it: the two listening sockets, the platform's, and the listening socket for TLS if there is one. That is the last,
-    /// so that whoever does not know of it finds one too many, and refuses.
+    /// What there is. Descriptors come with it: the two listening sockets, the platform's, and the listening
+    /// socket for TLS if there is one. That is the last, so that whoever does not know of it finds one too
+    /// many, and refuses.
     Offer(Box<Offer>),
     /// It cannot be now.
     Refused { reason: String },
@@ -52,7 +54,7 @@ pub(super) struct Offer {
     /// Whose it is; for people.
     pid: u32,
     /// Those that hold requests, now and for a while.
-    activators: Vec<ActivatorRecord>,
+    activators: Vec<PredecessorActivator>,
     /// How many there were: their names are numbers.
     activators_started: u64,
     /// Of `platform_local`.
@@ -64,7 +66,7 @@ pub(super) struct Offer {
 
 /// An activator of the running one.
 #[derive(Debug, Serialize, Deserialize)]
-struct ActivatorRecord {
+struct PredecessorActivator {
     name: ReplicaName,
     link: std::net::SocketAddr,
     token: Option<LinkToken>,
@@ -77,7 +79,7 @@ impl Offer {
         activators_started: u64,
         platform: serde_json::Value,
     ) -> Self {
-        let record = |facts: ActivatorFacts| ActivatorRecord {
+        let record = |facts: ActivatorFacts| PredecessorActivator {
             name: facts.name,
             link: facts.link.socket,
             token: facts.link.token,
@@ -92,7 +94,7 @@ impl Offer {
     }
 }
 
-impl ActivatorRecord {
+impl PredecessorActivator {
     /// It accepts nothing more as soon as it is somebody else's.
     fn facts(self) -> ActivatorFacts {
         let link = LinkAddress { token: self.token, ..self.link.into() };

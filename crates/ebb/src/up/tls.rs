@@ -1,4 +1,5 @@
-//! TLS where requests are taken: where, with which certificates, and what becomes of them while they are used.
+//! TLS where requests are taken: where, with which certificates, and what becomes of them while they are
+//! used.
 
 mod development;
 
@@ -12,11 +13,11 @@ use std::time::Duration;
 use activator::TlsListener;
 use anyhow::anyhow;
 use dataplane::{CertificateFiles, Certificates};
-use platform_local::Loaded;
+use platform_local::{CertifiedNames, LoadedManifest};
 use tokio::time::MissedTickBehavior;
 use tracing::{info, warn};
 
-use crate::cli::{TlsMode, UpOptions};
+use crate::cli::{TlsMode, TlsOptions, UpOptions};
 
 /// How often the files are looked at, as the manifests are.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -25,13 +26,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const PORT_DEFAULT: u16 = 8443;
 
 /// The option that says otherwise.
-pub(super) const LISTEN_OPTION: &str = "--tls-listen";
+pub(crate) const LISTEN_OPTION: &str = "--tls-listen";
 
 /// Where TLS is to be spoken, if it is to be at all.
-pub(super) fn address(options: &UpOptions) -> Option<SocketAddr> {
-    let is_wanted = options.tls.tls.is_some() || !options.tls.tls_cert.is_empty();
-    is_wanted
-        .then(|| options.tls.tls_listen.unwrap_or_else(|| SocketAddr::new(options.listen.ip(), PORT_DEFAULT)))
+pub(crate) fn address(options: &TlsOptions, listen: SocketAddr) -> Option<SocketAddr> {
+    let is_wanted = options.tls.is_some() || !options.tls_cert.is_empty();
+    is_wanted.then(|| options.tls_listen.unwrap_or_else(|| SocketAddr::new(listen.ip(), PORT_DEFAULT)))
+}
+
+/// For which names there is a certificate.
+pub(super) fn names(options: &TlsOptions) -> CertifiedNames {
+    match options.tls {
+        Some(TlsMode::Dev) => CertifiedNames::All,
+        None => CertifiedNames::Hosts,
+    }
 }
 
 /// The certificates, and where they come from.
@@ -42,25 +50,28 @@ pub(super) struct FrontTls {
 
 impl FrontTls {
     /// What was asked for, if anything was. Every problem is told.
-    pub(super) fn prepare(options: &UpOptions, loaded: &Loaded) -> Result<Option<Self>, Vec<anyhow::Error>> {
-        let Some(address) = address(options) else {
-            return match options.tls.tls_listen {
-                None => Ok(None),
-                Some(_) => Err(vec![anyhow!(
-                    "{LISTEN_OPTION} needs a certificate; add --tls-cert and --tls-key, or --tls dev"
-                )]),
-            };
+    pub(super) fn prepare(
+        up: &UpOptions,
+        loaded: &LoadedManifest,
+    ) -> Result<Option<Self>, Vec<anyhow::Error>> {
+        let (options, listen) = (&up.tls, up.listen);
+        let Some(address) = address(options, listen) else {
+            return refuse_lone_address(options).map(|()| None);
         };
-        let files = match options.tls.tls {
+        let files = match options.tls {
             Some(TlsMode::Dev) => {
                 let names = development::names(address, loaded);
-                vec![development::certificate(&names).map_err(|error| vec![error])?]
+                let files = development::certificate(&names).map_err(|error| vec![error])?;
+                let trusted = files.certificate.display();
+                let warning =
+                    format!("--tls dev: clients must be told to trust {trusted}, such as with curl --cacert");
+                super::tell_warning(up.log_format, &warning);
+                vec![files]
             }
-            None => pairs(&options.tls.tls_cert, &options.tls.tls_key).map_err(|error| vec![error])?,
+            None => pairs(&options.tls_cert, &options.tls_key).map_err(|error| vec![error])?,
         };
-        let certificates = Certificates::read(&files, runtime::wall_time())
-            .map_err(|problems| problems.into_iter().map(anyhow::Error::from).collect::<Vec<_>>())?;
-        Ok(Some(Self { files, certificates: Arc::new(certificates) }))
+        let certificates = Arc::new(read(&files)?);
+        Ok(Some(Self { files, certificates }))
     }
 
     /// For whoever accepts connections there.
@@ -92,7 +103,8 @@ impl FrontTls {
                         Some((marks, looks)) if marks == found => looks + 1,
                         _ => 1,
                     };
-                    // A certificate and its key are seldom written in the same instant, so what is wrong is told once it has been so for two looks.
+                    // A certificate and its key are seldom written in the same instant, so what is wrong is
+                    // told once it has been so for two looks.
                     if looks == 2 {
                         for problem in problems {
                             warn!("{:#}; what was presented before still is", anyhow::Error::from(problem));
@@ -119,6 +131,32 @@ fn marks(files: &[CertificateFiles]) -> Vec<Mark> {
         Some((found.mtime(), found.mtime_nsec(), found.size(), found.ino()))
     };
     files.iter().flat_map(|pair| [mark(&pair.certificate), mark(&pair.key)]).collect()
+}
+
+/// The certificates that the options name, if `ebb up` could present them now. A development certificate is
+/// none of them: it is made when it is needed.
+pub(crate) fn named_certificates(options: &TlsOptions) -> Result<Vec<CertificateFiles>, Vec<anyhow::Error>> {
+    let files = pairs(&options.tls_cert, &options.tls_key).map_err(|error| vec![error])?;
+    if !files.is_empty() {
+        read(&files)?;
+    } else if options.tls.is_none() {
+        refuse_lone_address(options)?;
+    }
+    Ok(files)
+}
+
+fn refuse_lone_address(options: &TlsOptions) -> Result<(), Vec<anyhow::Error>> {
+    match options.tls_listen {
+        None => Ok(()),
+        Some(_) => Err(vec![anyhow!(
+            "{LISTEN_OPTION} needs a certificate; add --tls-cert and --tls-key, or --tls dev"
+        )]),
+    }
+}
+
+fn read(files: &[CertificateFiles]) -> Result<Certificates, Vec<anyhow::Error>> {
+    Certificates::read(files, runtime::wall_time())
+        .map_err(|problems| problems.into_iter().map(anyhow::Error::from).collect())
 }
 
 /// Each certificate with its key.

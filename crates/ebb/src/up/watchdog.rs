@@ -1,9 +1,10 @@
-//! Does everything move without which nothing works? A service manager with a watchdog hears so for as long as it does; one that hears nothing
-//! for too long ends the process and starts another.
+//! Does everything move without which nothing works? A service manager with a watchdog hears so for as long
+//! as it does; one that hears nothing for too long ends the process and starts another.
 //!
-//! A panic ends the process by itself, but a part that hangs (a deadlock, a loop without an end) would leave it half alive. So before each word
-//! the supervisor and the autoscaler are asked something, every thread of the activators must have moved since the last time, and whoever
-//! asks is a task on the thread that all others of this process share.
+//! A panic ends the process by itself, but a part that hangs (a deadlock, a loop without an end) would leave
+//! it half alive. So before each word the supervisor and the autoscaler are asked something, every thread of
+//! the activators must have moved since the last time, and whoever asks is a task on the thread that all
+//! others of this process share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,19 +36,20 @@ pub(super) struct Vitals {
 
 /// Tells the service manager, if it wants to be told. Ends when dropped.
 #[derive(Debug)]
-pub(super) struct Watchdog(Option<AbortHandle>);
+pub(super) struct ServiceWatchdog(Option<AbortHandle>);
 
-impl Watchdog {
+impl ServiceWatchdog {
     pub(super) fn start(vitals: Vitals) -> Self {
         let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else {
             return Self(None);
         };
         info!(patience = format_duration(patience), "the service manager hears while every part moves");
+        // Not vital: after a panic the service manager hears nothing, and does what it is there for.
         Self(Some(tokio::spawn(vitals.report(patience / WORDS_PER_PATIENCE)).abort_handle()))
     }
 }
 
-impl Drop for Watchdog {
+impl Drop for ServiceWatchdog {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();

@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::quality::Quality;
 
-fn settings() -> InjectorSettings {
-    let link_token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
-    InjectorSettings { image: "ebb-queue-proxy".to_owned(), link_token }
+/// What every cluster starts with.
+pub(crate) fn settings() -> InjectorSettings {
+    InjectorSettings {
+        image: "ebb-queue-proxy".to_owned(),
+        link_ca: "the authority's".to_owned(),
+        cluster: ClusterConfig::default(),
+        observability: None,
+    }
 }
 
 fn pod(annotations: &Value, spec: &Value) -> Value {
@@ -72,7 +77,7 @@ fn the_sidecar_comes_after_the_app_and_knows_its_port() {
         ("8080".into(), "8012".into())
     );
     assert_eq!(variable(&pod, "SERVING_POD"), "$(SERVING_NAMESPACE)/$(POD_NAME)");
-    assert_eq!(variable(&pod, "EBB_LINK_TOKEN").len(), 32);
+    assert_eq!(variable(&pod, "EBB_LINK_CA"), "the authority's");
 }
 
 #[test]
@@ -150,8 +155,11 @@ fn readiness_is_asked_by_the_queue_proxy_and_the_rest_by_kubelet() {
     let liveness = json!({"httpGet": {"path": "/live", "port": 8080}});
     let pod = injected(&one(&web(&json!({"readinessProbe": http, "livenessProbe": liveness})))).pod;
     let taken: Value = serde_json::from_str(&variable(&pod, "SERVING_READINESS_PROBE")).expect("JSON");
-    let expected = json!({"host": "127.0.0.1", "path": "/ready", "port": 8080, "scheme": "HTTP"});
-    assert_eq!(taken, json!({"httpGet": expected, "periodSeconds": 5}));
+    let expected = json!({
+        "httpGet": {"host": "127.0.0.1", "path": "/ready", "port": 8080, "scheme": "HTTP"},
+        "timeoutSeconds": 1, "periodSeconds": 5, "successThreshold": 1, "failureThreshold": 3,
+    });
+    assert_eq!(taken, expected);
     assert_eq!(containers(&pod)[0].get("readinessProbe"), None);
     assert_eq!(containers(&pod)[0]["livenessProbe"]["httpGet"]["port"], 8080);
     assert!(sidecar(&pod).get("readinessProbe").is_some());
@@ -168,14 +176,77 @@ fn readiness_is_asked_by_the_queue_proxy_and_the_rest_by_kubelet() {
         let pod = injected(&one(&web(&json!({"readinessProbe": probe})))).pod;
         assert_eq!(containers(&pod)[0]["readinessProbe"], probe);
         assert_eq!(variable(&pod, "SERVING_READINESS_PROBE"), "");
+        // The queue-proxy knows nothing of the app then, and must not say that it is ready.
+        assert_eq!(variable(&pod, "EBB_READINESS_JUDGE"), "platform");
     }
     let none = injected(&one(&web(&json!({})))).pod;
     assert!(variable(&none, "SERVING_READINESS_PROBE").contains("tcpSocket"), "whether it listens");
+    assert_eq!(variable(&none, "EBB_READINESS_JUDGE"), "");
+}
+
+/// As Kubernetes does it: nothing else is asked before the app has started, and every container must be
+/// ready.
+#[test]
+fn readiness_waits_for_the_startup_probe_and_for_what_only_kubelet_asks() {
+    let of = |containers: Value, more: Value| {
+        let mut spec = json!({"containers": containers});
+        let (Value::Object(map), Value::Object(more)) = (&mut spec, more) else { unreachable!() };
+        map.extend(more);
+        let pod = injected(&pod(&json!({}), &spec)).pod;
+        ["SERVING_READINESS_PROBE", "EBB_STARTUP_PROBE", "EBB_READINESS_JUDGE"]
+            .map(|name| variable(&pod, name))
+    };
+    let started = |probe: Value| web(&json!({"startupProbe": probe}));
+    let other = |probe: Value| json!({"name": "other", "image": "other", "readinessProbe": probe});
+    let exec = json!({"exec": {"command": ["true"]}});
+    let nothing = || json!({});
+
+    let [readiness, startup, judge] = of(
+        json!([started(json!({"httpGet": {"port": "http"}, "periodSeconds": 5, "failureThreshold": 3}))]),
+        nothing(),
+    );
+    let startup: Value = serde_json::from_str(&startup).expect("JSON");
+    // It is kubelet who gives up on an app.
+    assert_eq!(
+        (&startup["httpGet"]["port"], &startup["failureThreshold"]),
+        (&json!(8080), &json!(20_000_000))
+    );
+    assert!(readiness.contains("tcpSocket") && judge.is_empty());
+
+    for (what, containers, more) in [
+        ("a startup probe that runs a command", json!([started(exec.clone())]), nothing()),
+        ("another container", json!([web(&nothing()), other(exec.clone())]), nothing()),
+        (
+            "a gate",
+            json!([web(&nothing())]),
+            json!({"readinessGates": [{"conditionType": "example.com/ready"}]}),
+        ),
+        (
+            "a sidecar that starts before",
+            json!([web(&nothing())]),
+            json!({"initContainers": [{"name": "side", "restartPolicy": "Always", "readinessProbe": exec}]}),
+        ),
+    ] {
+        let [readiness, startup, judge] = of(containers, more);
+        assert_eq!((startup.as_str(), judge.as_str()), ("", "platform"), "{what}");
+        assert_eq!(readiness.is_empty(), what.starts_with("a startup probe"), "{what}");
+    }
+}
+
+#[test]
+fn the_name_of_the_queue_proxy_is_nobody_elses() {
+    let app = || web(&json!({}));
+    for spec in [
+        json!({"containers": [app(), {"name": QUEUE_PROXY, "image": "another"}]}),
+        json!({"containers": [app()], "initContainers": [{"name": QUEUE_PROXY, "image": "another"}]}),
+    ] {
+        assert!(refused(&pod(&json!({}), &spec)).contains("called \"queue-proxy\""), "{spec}");
+    }
 }
 
 #[test]
 fn a_hook_that_only_sleeps_is_replaced_and_any_other_is_kept() {
-    let ours = json!({"httpGet": {"path": "/wait-for-drain", "port": 8022}});
+    let ours = json!({"httpGet": {"path": "/wait-for-drain", "port": 8022, "scheme": "HTTP"}});
     let rows = [
         (json!({"sleep": {"seconds": 5}}), true),
         (json!({"exec": {"command": ["sleep", "15"]}}), true),
@@ -244,12 +315,127 @@ fn the_class_is_what_kubernetes_makes_of_it() {
     }
 }
 
+/// With these keys of the ConfigMap.
+fn settings_of(data: &[(&str, &str)]) -> InjectorSettings {
+    let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    InjectorSettings { cluster: ClusterConfig::parse(&data).expect("it is sound").value, ..settings() }
+}
+
+#[track_caller]
+fn injected_by(pod: &Value, settings: &InjectorSettings) -> Value {
+    match inject(pod, settings) {
+        Outcome::Injected(injection) => injection.pod,
+        other @ (Outcome::NotAsked | Outcome::Refused(_)) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_clusters_drain_limit_counts_where_the_template_says_nothing() {
+    let settings = settings_of(&[("drain-limit", "10s")]);
+    let grace = |annotations: Value| {
+        let pod = injected_by(&pod(&annotations, &json!({"containers": [web(&json!({}))]})), &settings);
+        (variable(&pod, "EBB_DRAIN_LIMIT"), pod["spec"]["terminationGracePeriodSeconds"].as_u64())
+    };
+    assert_eq!(grace(json!({})), ("10s".into(), Some(10 + 45 + 30)));
+    assert_eq!(grace(json!({"ebb.dev/drain-limit": "20s"})), ("20s".into(), Some(20 + 45 + 30)));
+    assert_eq!(grace(json!({"ebb.dev/timeout": "60s"})), ("10s".into(), Some(60 + 45 + 30)));
+}
+
+#[test]
+fn what_is_told_about_requests_stands_in_the_queue_proxy_and_nowhere_where_nothing_is() {
+    let plain = one(&web(&json!({})));
+    let without = injected(&plain).pod;
+    // Kubelet would take `$(POD_NAME)` for the pod's name, and `$$` for `$`.
+    let observability = r#"{"requestLogTemplate":"$(POD_NAME) $$ {{.Request.Method}}"}"#;
+    let settings = InjectorSettings { observability: Some(observability.to_owned()), ..settings() };
+    let mut with = injected_by(&plain, &settings);
+    assert_eq!(
+        variable(&with, "OBSERVABILITY_CONFIG"),
+        r#"{"requestLogTemplate":"$$(POD_NAME) $$$$ {{.Request.Method}}"}"#
+    );
+    let Outcome::Injected(again) = inject(&with, &settings) else { panic!("it is ours") };
+    assert_eq!(again.pod, with, "a second pass changes nothing");
+    // The rest is as it would be without.
+    let sidecar = with["spec"]["containers"].as_array_mut().and_then(|containers| containers.last_mut());
+    let variables = sidecar.and_then(|sidecar| sidecar["env"].as_array_mut()).expect("it has some");
+    let address = json!({"name": "SERVING_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}});
+    assert!(variables.contains(&address), "{variables:?}");
+    variables.retain(|variable| variable["name"] != "OBSERVABILITY_CONFIG" && *variable != address);
+    assert_eq!(with, without);
+}
+
+#[test]
+fn the_clusters_ignored_user_agents_count_where_the_template_says_nothing() {
+    const KEY: &str = "ebb.dev/ignore-user-agents";
+    let agents = |data: &[(&str, &str)], annotations: Value| {
+        let pod = pod(&annotations, &json!({"containers": [web(&json!({}))]}));
+        variable(&injected_by(&pod, &settings_of(data)), "EBB_IGNORE_USER_AGENTS")
+    };
+    assert_eq!(agents(&[], json!({})), "kube-probe/,GoogleHC/,ELB-HealthChecker/");
+    let ours = [("ignore-user-agents", "HAProxy, Prometheus/")];
+    assert_eq!(agents(&ours, json!({})), "HAProxy,Prometheus/");
+    assert_eq!(agents(&ours, json!({KEY: "kube-probe/"})), "kube-probe/");
+    assert_eq!(agents(&ours, json!({KEY: ""})), "", "none");
+    let wrong = pod(&json!({KEY: "a,,b"}), &json!({"containers": [web(&json!({}))]}));
+    let Outcome::Refused(reasons) = inject(&wrong, &settings()) else { panic!("it cannot be started") };
+    let expected = "annotation ebb.dev/ignore-user-agents is \"a,,b\", which has nothing between two commas";
+    assert!(reasons.len() == 1 && reasons[0].starts_with(expected), "{reasons:?}");
+}
+
+#[test]
+fn the_clusters_amounts_count_by_class_where_the_template_says_nothing() {
+    let settings = settings_of(&[
+        ("queue-proxy-cpu-request", "50m"),
+        ("queue-proxy-memory-limit", "512Mi"),
+        ("queue-proxy-guaranteed-cpu", "2"),
+    ]);
+    let both = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
+    let of = |annotations: &Value, resources: &Value| {
+        let container = web(&json!({"resources": resources}));
+        let pod = injected_by(&pod(annotations, &json!({"containers": [container]})), &settings);
+        sidecar(&pod)["resources"].clone()
+    };
+    let (none, requests) = (json!({}), json!({"requests": both("1", "1Gi")}));
+    let limited = json!({"requests": both("1", "1Gi"), "limits": both("2", "1Gi")});
+    let guaranteed = json!({"limits": both("2", "1Gi")});
+    let own =
+        json!({"ebb.dev/queue-proxy-cpu-request": "75m", "ebb.dev/queue-proxy-guaranteed-memory": "64Mi"});
+    for (what, annotations, resources, expected) in [
+        ("best effort", &own, &none, json!({})),
+        ("burstable", &none, &requests, json!({"requests": both("50m", "32Mi")})),
+        ("burstable, the template's", &own, &requests, json!({"requests": both("75m", "32Mi")})),
+        ("limited", &none, &limited, json!({"requests": both("50m", "32Mi"), "limits": both("1", "512Mi")})),
+        (
+            "guaranteed",
+            &none,
+            &guaranteed,
+            json!({"requests": both("2", "128Mi"), "limits": both("2", "128Mi")}),
+        ),
+        (
+            "guaranteed, the template's",
+            &own,
+            &guaranteed,
+            json!({"requests": both("2", "64Mi"), "limits": both("2", "64Mi")}),
+        ),
+    ] {
+        assert_eq!(of(annotations, resources), expected, "{what}");
+    }
+    let bad = pod(
+        &json!({"ebb.dev/queue-proxy-memory-request": "lots", "ebb.dev/queue-proxy-cpu-request": "2"}),
+        &json!({"containers": [web(&json!({}))]}),
+    );
+    let problems = refused(&bad);
+    assert!(
+        problems.contains("memory-request is \"lots\"") && problems.contains("cpu-limit 1"),
+        "{problems}"
+    );
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
     let mut other = one(&web(&json!({})));
     other["metadata"]["ownerReferences"] = json!([{"kind": "DaemonSet"}]);
-    other["metadata"]["annotations"] =
-        json!({"ebb.dev/container-concurrency": "many", "ebb.dev/timeout": "1.5s"});
+    other["metadata"]["annotations"] = json!({"ebb.dev/container-concurrency": "many", "ebb.dev/timeout": "1.5s", "ebb.dev/drain-limit": "25h"});
     other["spec"]["hostNetwork"] = json!(true);
     other["spec"]["os"] = json!({"name": "windows"});
     other["spec"]["containers"] = json!([web(&json!({})), {"name": QUEUE_PROXY, "image": "another"}]);
@@ -261,6 +447,7 @@ fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
         "called \"queue-proxy\"",
         "container-concurrency",
         "whole seconds",
+        "at most 24h",
     ] {
         assert!(problems.contains(word), "{word} is missing in:\n{problems}");
     }

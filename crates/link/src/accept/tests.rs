@@ -108,7 +108,8 @@ async fn who_does_not_know_the_token_is_nobodys_autoscaler() {
     assert_eq!(acceptor.refusals.unsaid(), 2, "the log spoke of the first and counts the others");
 }
 
-/// A message may be 64 MiB from the autoscaler; from somebody who has not said who it is nothing is collected.
+/// A message may be 64 MiB from the autoscaler; from somebody who has not said who it is nothing is
+/// collected.
 #[tokio::test]
 async fn strangers_are_read_one_small_frame() {
     let token = LinkToken::new([7; 16]);

@@ -67,7 +67,8 @@ async fn a_link_runs_over_any_stream_of_bytes() {
     assert_eq!(reader.next().await.unwrap(), None);
 }
 
-/// What a dialler of another kind brings: the token still comes first, and a connection that comes too late is given up.
+/// What a dialler of another kind brings: the token still comes first, and a connection that comes too late
+/// is given up.
 #[tokio::test(start_paused = true)]
 async fn a_link_is_dialled_by_whatever_dials() {
     #[derive(Debug)]

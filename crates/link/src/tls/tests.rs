@@ -4,7 +4,7 @@ use tokio::net::TcpListener;
 use vocabulary::{ActivatorWord, PodWord};
 
 use super::*;
-use crate::{Accepted, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, RefusedLinks};
+use crate::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, RefusedLinks};
 
 /// An authority, as the control plane makes them.
 struct Authority {
@@ -81,7 +81,7 @@ async fn pod(roots: &str) -> Listening<PodOrder, PodWord> {
 async fn call(
     dialler: &TlsDialler,
     pod: &mut Listening<PodOrder, PodWord>,
-) -> (crate::ToPod, Accepted<PodOrder, PodWord>) {
+) -> (crate::ToPod, AcceptedLink<PodOrder, PodWord>) {
     let dial = async {
         let mut ends = crate::dial_with::<PodWord, PodOrder>(dialler, pod.address).await.unwrap();
         ends.1.send(&PodOrder::Heartbeat).await.unwrap();
@@ -186,6 +186,17 @@ async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
     assert_eq!(reader.next().await.unwrap(), Some(word));
 }
 
+/// As it does over plain TCP: a process that ends closes its connections, and says no more.
+#[tokio::test]
+async fn a_peer_that_goes_away_between_frames_has_ended_the_link() {
+    let authority = Authority::new("one");
+    let dialler = TlsDialler::new(&authority.identity(LinkRole::Autoscaler)).unwrap();
+    let mut pod = pod(&authority.pem).await;
+    let ((reader, writer), mut accepted) = call(&dialler, &mut pod).await;
+    drop((reader, writer));
+    assert_eq!(accepted.reader.next().await.unwrap(), None);
+}
+
 #[tokio::test]
 async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
@@ -198,6 +209,12 @@ async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
     }
     let bare = TlsDialler::new(&identity(own).unwrap()).unwrap();
     is_refused(&bare, &mut pods[0]).await;
+    // And what the one after that signed.
+    let third = Authority::new("third");
+    let (own, key) = third.certificate(LinkRole::Autoscaler.name());
+    let chain = own + &new.vouch_for(&third) + &old.vouch_for(&new);
+    let twice = Identity::from_pem(chain.as_bytes(), key.as_bytes(), third.pem.as_bytes()).unwrap();
+    call(&TlsDialler::new(&twice).unwrap(), &mut pods[0]).await;
 }
 
 #[test]

@@ -96,6 +96,8 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
         if seconds > History::<()>::SECONDS_MAX {
             return Err(fields::bad("hello.history", format!("has {seconds} seconds, more than 60")));
         }
+        // A second that has not passed cannot have been measured, and would stand in the windows until its
+        // time has come.
         if hello.history.iter().any(|second| second.second > hello.current_second) {
             return Err(fields::bad("hello.history", "has seconds after the current one"));
         }
@@ -147,7 +149,7 @@ impl From<&ActivatorOrder> for proto::ActivatorOrder {
                 proto::ActivatorOrderBody::SyncBegin(sync_begin(owner, ownership))
             }
             ActivatorOrder::Assign(assignment) => {
-                proto::ActivatorOrderBody::Assign(assignment.as_ref().into())
+                proto::ActivatorOrderBody::Assign(Box::new(assignment.as_ref().into()))
             }
             ActivatorOrder::Remove { revision, version } => {
                 proto::ActivatorOrderBody::Remove(versioned(revision, *version))
@@ -174,7 +176,9 @@ impl TryFrom<proto::ActivatorOrder> for ActivatorOrder {
                 ownership: fields::ownership(&sync)?,
                 owner: fields::owner("sync_begin.owner", sync.owner)?,
             },
-            proto::ActivatorOrderBody::Assign(assignment) => Self::Assign(Box::new(assignment.try_into()?)),
+            proto::ActivatorOrderBody::Assign(assignment) => {
+                Self::Assign(Box::new((*assignment).try_into()?))
+            }
             proto::ActivatorOrderBody::Remove(removed) => Self::Remove {
                 revision: fields::revision("remove.revision", removed.revision)?,
                 version: fields::version("remove.version", removed.version)?,
@@ -237,6 +241,7 @@ impl From<&Assignment> for proto::Assignment {
             waiting_for: fields::cut_detail(&assignment.waiting_for),
             retired: assignment.standing == Standing::Retired,
             hold: assignment.hold.as_deref().map(fields::cut_detail),
+            ignored_user_agents: Some(fields::user_agents_out(&assignment.ignored_user_agents)),
         }
     }
 }
@@ -268,6 +273,10 @@ impl TryFrom<proto::Assignment> for Assignment {
             waiting_for: fields::detail("assign.waiting_for", assignment.waiting_for)?,
             standing: fields::standing(assignment.retired),
             hold: assignment.hold.map(|text| fields::detail("assign.hold", text)).transpose()?,
+            ignored_user_agents: fields::user_agents(
+                "assign.ignored_user_agents",
+                assignment.ignored_user_agents,
+            )?,
         })
     }
 }

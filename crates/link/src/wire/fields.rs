@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use vocabulary::{
-    BootId, Bucket, Concurrency, Epoch, HopKey, LinkVersion, Load, MilliValue, Ownership, PodName, PodState,
-    PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName,
-    Routing, Slice, Standing, Version,
+    BootId, Bucket, Concurrency, Epoch, HopKey, IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership,
+    PodName, PodState, PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage,
+    RevisionName, Routing, Slice, Standing, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -18,7 +18,8 @@ const HOP_KEY_BYTES_MAX: usize = 256;
 /// More requests at once, or in a second, than any one proxy can see; a greater number is a lie or a bug.
 const QUANTITY_MAX: f64 = 1e9;
 
-/// A reporter that has run for 35,000 years. Receivers add to second numbers, so they must be far from the end of 64 bits.
+/// A reporter that has run for 35,000 years. Receivers add to second numbers, so they must be far from the
+/// end of 64 bits.
 const SECOND_MAX: u64 = 1 << 40;
 
 pub(super) fn bad(field: &'static str, problem: impl Into<String>) -> WireError {
@@ -34,6 +35,8 @@ pub(super) fn quantity<Quantity>(
     value: f64,
     new: fn(f64) -> Result<Quantity, QuantityError>,
 ) -> Result<Quantity, WireError> {
+    // Finite and yet too large would pass the constructor, and one pod's nonsense would be summed up with the
+    // truth of all others.
     if value > QUANTITY_MAX {
         return Err(bad(field, format!("is {value}, more than {QUANTITY_MAX}")));
     }
@@ -44,6 +47,7 @@ fn name(field: &'static str, text: String) -> Result<String, WireError> {
     if text.is_empty() {
         return Err(WireError::Missing { field });
     }
+    // Names end in logs, metrics and messages for people, where a line break would write lines of its own.
     if text.len() > NAME_BYTES_MAX || text.chars().any(char::is_control) {
         return Err(bad(field, "is not a name"));
     }
@@ -144,6 +148,7 @@ pub(super) fn hop_keys_out(keys: &[HopKey]) -> Vec<String> {
 }
 
 pub(super) fn hop_keys(field: &'static str, keys: Vec<String>) -> Result<Vec<HopKey>, WireError> {
+    // It becomes the value of a header, at a place where a value that is none could not be refused any more.
     let is_key = |key: &String| {
         (1..=HOP_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -196,6 +201,19 @@ pub(super) fn speaks(number: u32) -> LinkVersion {
 
 pub(super) fn standing(is_retired: bool) -> Standing {
     if is_retired { Standing::Retired } else { Standing::Assigned }
+}
+
+pub(super) fn user_agents_out(agents: &IgnoredUserAgents) -> proto::UserAgents {
+    proto::UserAgents { prefixes: agents.prefixes().map(str::to_owned).collect() }
+}
+
+/// Absent as a whole: an owner from before they could be said, under which the default is in force.
+pub(super) fn user_agents(
+    field: &'static str,
+    agents: Option<proto::UserAgents>,
+) -> Result<IgnoredUserAgents, WireError> {
+    let Some(agents) = agents else { return Ok(IgnoredUserAgents::default()) };
+    IgnoredUserAgents::new(agents.prefixes).map_err(|error| bad(field, error.to_string()))
 }
 
 /// Zero is no port.

@@ -59,6 +59,7 @@ impl From<&PodHello> for proto::PodHello {
     fn from(hello: &PodHello) -> Self {
         let mut history = proto::PodHistory::default();
         for sample in &hello.history {
+            // Ages and not seconds: they are small numbers, which take one byte each on the wire.
             history.ages.push(hello.current_second.saturating_sub(sample.second));
             history.concurrency.push(sample.load.concurrency.value());
             history.proxied_concurrency.push(sample.load.proxied_concurrency.value());
@@ -109,6 +110,7 @@ fn samples(history: &proto::PodHistory, current_second: u64) -> Result<Vec<Sampl
         history.proxied_request_rate.len(),
         history.queued.len(),
     ];
+    // One length for all columns, checked once: below, each row is looked up in each column.
     if columns.iter().any(|&length| length != rows) {
         return Err(fields::bad("hello.history", "has columns of different lengths"));
     }
@@ -117,6 +119,7 @@ fn samples(history: &proto::PodHistory, current_second: u64) -> Result<Vec<Sampl
 
 fn sample(history: &proto::PodHistory, current_second: u64, row: usize) -> Result<Sample, WireError> {
     let second = current_second
+        // An age beyond the reporter's own start is no age; it would wrap into a second far in the future.
         .checked_sub(history.ages[row])
         .ok_or_else(|| fields::bad("hello.history.ages", "reaches to before the reporter's start"))?;
     let load = Load {

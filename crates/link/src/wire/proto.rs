@@ -1,5 +1,5 @@
-//! The protobuf messages, proto3. Field numbers are never reused. Of every outermost message field 14 is the dialler's token, in its first frame ([`Greeting`]),
-//! and field 15 a [`Fragment`].
+//! The protobuf messages, proto3. Field numbers are never reused. Of every outermost message field 14 is the
+//! dialler's token, in its first frame ([`Greeting`]), and field 15 a [`Fragment`].
 
 use std::collections::BTreeMap;
 
@@ -291,8 +291,8 @@ pub(crate) struct ActivatorOrder {
 pub(crate) enum ActivatorOrderBody {
     #[prost(message, tag = "1")]
     SyncBegin(SyncBegin),
-    #[prost(message, tag = "2")]
-    Assign(Assignment),
+    #[prost(message, boxed, tag = "2")]
+    Assign(Box<Assignment>),
     #[prost(message, tag = "3")]
     Remove(RevisionVersion),
     #[prost(message, tag = "4")]
@@ -357,6 +357,16 @@ pub(crate) struct Assignment {
     /// Absent where revisions are known by host, as before activators had ports for them.
     #[prost(uint32, repeated, tag = "12")]
     pub ports: Vec<u32>,
+    /// Absent from an owner that knows none: the default is in force then.
+    #[prost(message, optional, tag = "13")]
+    pub ignored_user_agents: Option<UserAgents>,
+}
+
+/// User agents by how they begin.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct UserAgents {
+    #[prost(string, repeated, tag = "1")]
+    pub prefixes: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -5,9 +5,9 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Departure, Epoch, HopKey,
-    LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodExits, PodHello, PodName, PodSettings,
-    PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
-    RevisionName, Routing, Sample, Slice, Standing, Version,
+    IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodExits, PodHello, PodName,
+    PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage,
+    RevisionLoad, RevisionName, Routing, Sample, Slice, Standing, Version,
 };
 
 use super::*;
@@ -57,7 +57,8 @@ fn the_bytes_of_what_an_app_used_are_pinned() {
     assert_eq!(bytes, expected);
 }
 
-/// What every later version must still understand, byte by byte (the second half of vector N8: our own bytes).
+/// What every later version must still understand, byte by byte (the second half of vector N8: our own
+/// bytes).
 #[test]
 fn bytes_on_the_wire_are_pinned() {
     let pins: Vec<(&str, Vec<u8>, Vec<u8>)> = vec![
@@ -181,8 +182,8 @@ fn bad_values_are_refused_by_name() {
     assert!(matches!(PodHello::try_from(ragged), Err(WireError::BadValue { field: "hello.history", .. })));
 }
 
-/// What a program of the first version wrote, from before there were numbers: owners without names or buckets, settings without versions,
-/// assignments without a standing.
+/// What a program of the first version wrote, from before there were numbers: owners without names or
+/// buckets, settings without versions, assignments without a standing.
 #[test]
 fn the_words_of_the_first_version_are_understood() {
     let sync = ActivatorOrder::decode(&[0x0a, 0]);
@@ -212,6 +213,38 @@ fn the_words_of_the_first_version_are_understood() {
         (assignment.hosts.as_slice(), assignment.waiting_for.as_str()),
         (&["h".to_owned()][..], "waiting")
     );
+    assert_eq!(assignment.ignored_user_agents, IgnoredUserAgents::default(), "nobody has said otherwise");
+}
+
+/// Since activators are told whose requests are not measured; those that do not know the field read the
+/// assignment without it.
+#[test]
+fn the_bytes_of_ignored_user_agents_are_pinned() {
+    let assign = |agents: IgnoredUserAgents| {
+        let bytes =
+            [&[0x12, 23, 0x0a, 11][..], b"a/service/b", &[0x12, 4, 0x08, 2, 0x10, 5, 0x20, 1, 0x32, 0]];
+        let Ok(ActivatorOrder::Assign(assignment)) = ActivatorOrder::decode(&bytes.concat()) else {
+            panic!("an assignment")
+        };
+        bytes_of(&ActivatorOrder::Assign(Box::new(Assignment { ignored_user_agents: agents, ..*assignment })))
+    };
+    let agents = |text: &str| text.parse::<IgnoredUserAgents>().unwrap();
+    assert!(assign(agents("x/,y")).ends_with(&[0x6a, 7, 0x0a, 2, b'x', b'/', 0x0a, 1, b'y']));
+    assert!(assign(IgnoredUserAgents::none()).ends_with(&[0x6a, 0]), "none is not the same as unsaid");
+    for text in ["x/,y", "", "kube-probe/"] {
+        let Ok(ActivatorOrder::Assign(read)) = ActivatorOrder::decode(&assign(agents(text))) else {
+            panic!("an assignment")
+        };
+        assert_eq!(read.ignored_user_agents, agents(text));
+    }
+    let empty = [
+        &[0x12, 27, 0x0a, 11][..],
+        b"a/service/b",
+        &[0x12, 4, 0x08, 2, 0x10, 5, 0x20, 1],
+        &[0x6a, 4, 0x0a, 2, b' ', b'x'],
+    ];
+    let error = ActivatorOrder::decode(&empty.concat()).unwrap_err().to_string();
+    assert!(error.starts_with("assign.ignored_user_agents "), "{error}");
 }
 
 /// What this version writes, recorded: every later one must understand it.
@@ -411,6 +444,11 @@ fn any_hosts_and_ports() -> impl Strategy<Value = (Vec<String>, BTreeSet<u16>)> 
     (proptest::collection::vec(any_name(), 0..3), proptest::collection::btree_set(1_u16.., 0..3))
 }
 
+fn any_user_agents() -> impl Strategy<Value = IgnoredUserAgents> {
+    let prefix = "[!-+\\--~]{1,64}";
+    proptest::collection::vec(prefix, 0..4).prop_map(|prefixes| IgnoredUserAgents::new(prefixes).unwrap())
+}
+
 fn any_assignment() -> impl Strategy<Value = Assignment> {
     let address = any::<(std::net::IpAddr, u16)>();
     let exits = proptest::collection::btree_map(1_u16.., 1_u16.., 0..3);
@@ -425,13 +463,13 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
         },
     );
     let identity = (any_revision(), any_version(), any_hosts_and_ports());
-    let limits = (any_routing(), any::<u32>(), any_timeouts());
+    let limits = (any_routing(), any::<u32>(), any_timeouts(), any_user_agents());
     let standing = prop_oneof![Just(Standing::Assigned), Just(Standing::Retired)];
     let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"));
     (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), texts).prop_map(
         |(
             (revision, version, (hosts, ports)),
-            (routing, container_concurrency, timeouts),
+            (routing, container_concurrency, timeouts, ignored_user_agents),
             pods,
             hop_keys,
             (waiting_for, standing, hold),
@@ -449,6 +487,7 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 waiting_for,
                 standing,
                 hold,
+                ignored_user_agents,
             }
         },
     )

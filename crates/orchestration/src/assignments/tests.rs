@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use vocabulary::{Assignment, PodExits, RequestTimeouts, RevisionName};
+use vocabulary::{Assignment, IgnoredUserAgents, PodExits, RequestTimeouts, RevisionName};
 
 use super::*;
 
@@ -29,6 +29,7 @@ fn with(pods: &[(&str, PodState)]) -> Assignment {
         waiting_for: String::new(),
         standing: Standing::Assigned,
         hold: None,
+        ignored_user_agents: IgnoredUserAgents::default(),
     }
 }
 

@@ -30,8 +30,9 @@ impl FactIntake<'_> {
                 self.count_found(id, found);
             }
             OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) => {
-                record.order_trouble = Some(text);
-                // Nobody tries that order again. Class hpa does at its next sync, from the count that there is; class kpa when its answer changes.
+                record.scale_trouble = Some(text);
+                // Nobody tries that order again. Class hpa does at its next sync, from the count that there
+                // is; class kpa when its answer changes.
                 let present = record.spec.hpa.is_some().then_some(record.facts.wanted);
                 self.state.tell(failed, self.now);
                 if let Some(present) = present {
@@ -39,11 +40,14 @@ impl FactIntake<'_> {
                 }
             }
             OrderOutcome::Retrying(text) => {
-                record.order_trouble = Some(text);
+                // The platform goes on trying. Until it succeeds the change has not happened, and policies
+                // must not count it.
+                record.scale_trouble = Some(text);
                 self.state.tell(failed, self.now);
             }
             OrderOutcome::Done => {
-                if record.order_trouble.take().is_some() {
+                // Only a change that was called failed has to be called written.
+                if record.scale_trouble.take().is_some() {
                     let ending = ScaleEnding::WrittenAfterAll;
                     self.state.tell(Event::ScaleEnded { revision: id, ending }, self.now);
                 }
@@ -65,15 +69,14 @@ impl FactIntake<'_> {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         match outcome {
             OrderOutcome::Done => {
-                if let Some((latest, route)) = &record.route.ordered
-                    && *latest == order
-                {
-                    record.route.written = Some(route.clone());
+                if record.route.note_written(order) {
+                    // Activators hear nothing new of it, but it may have been all that the path's
+                    // acknowledgement waited for.
                     self.state.proven.insert(id);
                 }
             }
             OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {
-                record.order_trouble = Some(text);
+                record.route.note_trouble(order, text);
             }
             OrderOutcome::Superseded
             | OrderOutcome::Conflict { .. }
@@ -84,6 +87,7 @@ impl FactIntake<'_> {
 
     fn release_ended(&mut self, id: RevisionId, pod: PodId, outcome: &OrderOutcome) {
         let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
+        // A pod that is to stay after all has been taken back meanwhile, and must not hear that it may go.
         if *outcome == OrderOutcome::Done && record.leave == LeaveTaking::Released {
             record.leave = LeaveTaking::Gone;
             self.state.tell_pod_its_departure(id, pod);

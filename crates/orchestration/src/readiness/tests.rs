@@ -22,7 +22,7 @@ pub(crate) fn pod(name: &str) -> PodFacts {
 }
 
 pub(crate) fn heard(state: PodState) -> HeardOfPod {
-    HeardOfPod { state: Some(state), connection: Connection::Up, ..HeardOfPod::default() }
+    HeardOfPod { state: Some(state), connection: LinkCondition::Up, ..HeardOfPod::default() }
 }
 
 /// Who decides whether a pod may take requests.
@@ -30,14 +30,16 @@ pub(crate) fn heard(state: PodState) -> HeardOfPod {
 fn a_pods_state_is_its_way_out_then_its_word_then_the_platforms() {
     let with = |platform_ready| PodFacts { platform_ready, ..pod("p") };
     let now = |connection, state| HeardOfPod { connection, ..heard(state) };
-    let lost = |state| now(Connection::Down, state);
-    let refused = || now(Connection::Refused, PodState::Ready);
-    let long = || now(Connection::RefusedLong, PodState::Ready);
+    let lost = |state| now(LinkCondition::Down, state);
+    let refused = || now(LinkCondition::Refused, PodState::Ready);
+    let long = || now(LinkCondition::RefusedLong, PodState::Ready);
     let pending = || PodFacts { phase: PodPhase::Pending, ..pod("p") };
     let rows = [
         ("says ready", pod("p"), heard(PodState::Ready), PodState::Ready),
         ("says ready, platform still calls it pending", pending(), heard(PodState::Ready), PodState::Ready),
         ("says unready, platform says ready", with(Some(true)), heard(PodState::Unready), PodState::Unready),
+        ("leaves it to the platform", with(Some(true)), heard(PodState::Unheard), PodState::Ready),
+        ("the same, which says unready", with(Some(false)), heard(PodState::Unheard), PodState::Unready),
         ("link lost, platform silent", pod("p"), lost(PodState::Ready), PodState::Ready),
         ("link lost, platform says unready", with(Some(false)), lost(PodState::Ready), PodState::Unready),
         ("never heard, platform says ready", with(Some(true)), HeardOfPod::default(), PodState::Ready),

@@ -58,6 +58,9 @@ pub(super) struct World {
     limit: u32,
     hosts: Vec<String>,
     pub(super) wanted: u32,
+    /// What the platform asks for, whatever the settings say.
+    pub(super) floor: u32,
+    pub(super) held: Option<String>,
     /// Whether the revision does.
     exists: bool,
     /// The first version of the present owner's since which all that was told routes through activators.
@@ -66,6 +69,8 @@ pub(super) struct World {
     pub(super) activators: BTreeMap<String, FakeActivator>,
     links: BTreeMap<LinkId, (String, bool)>,
     pub(super) written: Option<RouteInForce>,
+    /// What was written when the present owner came, as far as it has left that.
+    pub(super) inherited: Option<RouteInForce>,
     pub(super) settings: BTreeMap<String, Arc<PodSettings>>,
     pub(super) orders: usize,
     scale_outcome: OrderOutcome,
@@ -87,12 +92,15 @@ impl World {
             limit,
             hosts: vec!["one".to_owned()],
             wanted: 0,
+            floor: 0,
+            held: None,
             exists: true,
             through_since: None,
             pods: BTreeMap::new(),
             activators: BTreeMap::new(),
             links: BTreeMap::new(),
             written: None,
+            inherited: None,
             settings: BTreeMap::new(),
             orders: 0,
             scale_outcome: OrderOutcome::Done,
@@ -124,6 +132,24 @@ impl World {
         let route = RouteInForce { routing, activators };
         self.fact(PlatformFact::RouteFound { revision: name(), route });
         self.begin(names);
+    }
+
+    /// As a standby, which owns nothing yet, is linked to activators before there is a revision.
+    pub(super) fn stand_by(&mut self, names: &[&str], routing: vocabulary::Routing) {
+        self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
+        for name in names {
+            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+        }
+        self.state_activators();
+        self.fact(PlatformFact::Synced);
+        for name in names {
+            self.link(name);
+        }
+        self.state_revision();
+        self.state_pods();
+        let activators = names.iter().map(|name| ReplicaName::new(name)).collect();
+        let route = RouteInForce { routing, activators };
+        self.fact(PlatformFact::RouteFound { revision: name(), route });
     }
 
     /// With activators that are linked, chosen like that.
@@ -167,6 +193,8 @@ impl World {
             entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
             hop_keys: Vec::new(),
             wanted: PodCount::new(self.wanted),
+            floor: PodCount::new(self.floor),
+            hold: self.held.clone(),
             origin: scaling::RevisionOrigin::Found,
             template: "hello-00001".to_owned(),
             other_autoscaler: None,
@@ -192,10 +220,10 @@ impl World {
     }
 
     pub(super) fn fact(&mut self, fact: PlatformFact) {
-        self.event(Event::Platform(fact));
+        self.event(ControlEvent::Platform(fact));
     }
 
-    pub(super) fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: ControlEvent) {
         self.orchestrator.handle(event, self.now);
         self.obey();
         self.settle();
@@ -225,21 +253,21 @@ impl World {
     fn obey(&mut self) {
         while let Some(command) = self.orchestrator.next_command() {
             match command {
-                Command::OpenLink { link, peer, .. } => self.open(link, peer),
-                Command::CloseLink { link } => drop(self.links.remove(&link)),
-                Command::Sync { activator, assignments, .. } => {
+                ControlCommand::OpenLink { link, peer, .. } => self.open(link, peer),
+                ControlCommand::CloseLink { link } => drop(self.links.remove(&link)),
+                ControlCommand::Sync { activator, assignments, .. } => {
                     self.tell(activator, Told::Everything(assignments.first().cloned()));
                 }
-                Command::Assign { activator, assignment, .. } => {
+                ControlCommand::Assign { activator, assignment, .. } => {
                     self.tell(activator, Told::Assignment(assignment));
                 }
-                Command::Unassign { activator, version, how, .. } => {
+                ControlCommand::Unassign { activator, version, how, .. } => {
                     if how == Unassignment::Removed && self.exists {
                         self.breaches.push("what waits is refused although the revision exists".to_owned());
                     }
                     self.tell(activator, Told::Unassigned(version, how));
                 }
-                Command::TellPod { pod, settings } => {
+                ControlCommand::TellPod { pod, settings } => {
                     if let Some((name, _)) = self.links.get(&pod) {
                         let before = self.settings.insert(name.clone(), Arc::clone(&settings));
                         if before.is_some_and(|before| before.version >= settings.version) {
@@ -247,11 +275,11 @@ impl World {
                         }
                     }
                 }
-                Command::ReleaseActivator { activator, .. } => {
+                ControlCommand::ReleaseActivator { activator, .. } => {
                     self.released_activators.extend(self.links.get(&activator).map(|(name, _)| name.clone()));
                 }
-                Command::Order(order) => self.order(&order),
-                Command::Publish { .. } | Command::AskMetrics { .. } => {}
+                ControlCommand::Order(order) => self.order(&order),
+                ControlCommand::Publish { .. } | ControlCommand::AskMetrics { .. } => {}
             }
         }
     }
@@ -306,6 +334,10 @@ impl World {
                 self.scale_outcome.clone()
             }
             Order::Route { routing, activators, .. } => {
+                self.inherited = self.inherited.take().filter(|inherited| inherited.routing == *routing);
+                if let Some(inherited) = &mut self.inherited {
+                    inherited.activators.retain(|name| activators.contains(name));
+                }
                 self.written = Some(RouteInForce { routing: *routing, activators: activators.clone() });
                 OrderOutcome::Done
             }
@@ -325,7 +357,7 @@ impl World {
             }
         };
         let fact = PlatformFact::OrderEnded { order: order.id, outcome };
-        self.orchestrator.handle(Event::Platform(fact), self.now);
+        self.orchestrator.handle(ControlEvent::Platform(fact), self.now);
     }
 
     /// A pod may end when nobody acts upon an assignment that lets it be picked.
@@ -360,7 +392,7 @@ impl World {
             present: known.holds.map(|count| (self::name(), count)).into_iter().collect(),
             routings,
         };
-        self.event(Event::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
+        self.event(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
     }
 
     /// An activator is killed, with all that it holds, and comes back.
@@ -373,13 +405,13 @@ impl World {
 
     pub(super) fn activator(&mut self, name: &str, word: ActivatorWord) {
         if let Some(link) = self.link_id(name, false) {
-            self.event(Event::ActivatorSpoke { link, word });
+            self.event(ControlEvent::ActivatorSpoke { link, word });
         }
     }
 
     pub(super) fn pod(&mut self, name: &str, word: PodWord) {
         if let Some(link) = self.link_id(name, true) {
-            self.event(Event::PodSpoke { link, word });
+            self.event(ControlEvent::PodSpoke { link, word });
         }
     }
 
@@ -389,7 +421,7 @@ impl World {
 
     pub(super) fn link_of_pod(&mut self, name: &str, news: LinkNews) {
         if let Some(link) = self.link_id(name, true) {
-            self.event(Event::LinkChanged { link, news });
+            self.event(ControlEvent::LinkChanged { link, news });
         }
     }
 
@@ -398,7 +430,7 @@ impl World {
             known.is_linked = false;
         }
         if let Some(link) = self.link_id(name, false) {
-            self.event(Event::LinkChanged { link, news });
+            self.event(ControlEvent::LinkChanged { link, news });
         }
     }
 
@@ -431,6 +463,10 @@ impl World {
         self.fact(PlatformFact::RevisionRemoved(name()));
     }
 
+    pub(super) fn give_back(&mut self) {
+        self.fact(PlatformFact::RevisionGivenBack(name()));
+    }
+
     pub(super) fn stall(&mut self, name: &str) {
         self.activators.get_mut(name).expect("it is there").is_stalled = true;
     }
@@ -448,6 +484,11 @@ impl World {
         for name in self.activators.keys().cloned().collect::<Vec<_>>() {
             self.acknowledge(&name);
         }
+    }
+
+    /// Whom the route names that was written last.
+    pub(super) fn routed_to(&self) -> Vec<&str> {
+        self.written.iter().flat_map(|route| &route.activators).map(ReplicaName::as_str).collect()
     }
 
     pub(super) fn acknowledge(&mut self, name: &str) {
@@ -473,7 +514,8 @@ impl World {
         }
     }
 
-    /// Another owner, who knows nothing but what the platform states and the activators that are linked say. The former one is silent.
+    /// Another owner, who knows nothing but what the platform states and the activators that are linked say.
+    /// The former one is silent.
     pub(super) fn replace_owner(&mut self, epoch: Epoch) {
         let linked: Vec<String> = self
             .activators
@@ -501,6 +543,7 @@ impl World {
 
     /// Nobody has acknowledged anything to the present owner.
     pub(super) fn owner_changed(&mut self) {
+        self.inherited = self.written.clone();
         self.through_since = None;
         for known in self.activators.values_mut() {
             known.acknowledged = None;

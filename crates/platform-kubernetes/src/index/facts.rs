@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use orchestration::{PlatformFact, PodFacts, RevisionFacts};
+use orchestration::{PlatformFact, PodFacts, RevisionFacts, Subject};
 use vocabulary::{RevisionName, Timestamp};
 
+use super::restraint::WriteScope;
 use super::{Index, Pod, Topic, Workload};
-use crate::resources::activator::ActivatorRecord;
+use crate::notice::Notice;
+use crate::resources::activator::ActivatorObject;
 
 impl Index {
     /// The next thing to be told, if anything has changed.
@@ -23,7 +25,7 @@ impl Index {
     pub(crate) fn tell_everything(&mut self) {
         self.told.clear();
         self.topics.extend([Topic::Configuration, Topic::Activators]);
-        let problems = self.problems.keys().cloned().map(Topic::Problems);
+        let problems = self.notices.keys().cloned().map(Topic::Problems);
         self.topics.extend(problems);
         self.tell_what_others_change();
         let pods = self.workloads.keys().cloned().map(Topic::Pods);
@@ -41,16 +43,14 @@ impl Index {
         match topic {
             Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
             Topic::Problems(about) => {
-                let problems = self.problems.get(&about).cloned().unwrap_or_default();
+                let notices = self.notices.get(&about).into_iter().flatten();
+                let problems = notices.map(|notice| in_words(&about, notice)).collect();
                 Some(PlatformFact::ProblemsChanged { about, problems })
             }
             Topic::Revision(revision) => self.render_revision(revision),
             Topic::Pods(revision) => self.told.contains(&revision).then(|| self.render_pods(revision, now)),
             Topic::Activators => {
-                let facts = self
-                    .activators
-                    .values()
-                    .map(|activator: &ActivatorRecord| activator.facts(self.activator_token));
+                let facts = self.activators.values().map(ActivatorObject::facts);
                 Some(PlatformFact::ActivatorsChanged(facts.collect()))
             }
             Topic::Route(revision) => {
@@ -67,17 +67,23 @@ impl Index {
                 self.told.insert(revision);
                 Some(PlatformFact::RevisionChanged(Arc::new(facts)))
             }
-            None => self.told.remove(&revision).then_some(PlatformFact::RevisionRemoved(revision)),
+            None if !self.told.remove(&revision) => None,
+            // Its pods go on without us.
+            None if self.workloads.contains_key(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
+            None => Some(PlatformFact::RevisionRemoved(revision)),
         }
     }
 
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
-        let settings = workload.settings.clone()?;
+        let mut settings = workload.settings.clone()?;
         let record = &workload.record;
         // What is only watched need not be adopted: nothing of it is written.
-        let is_shadow = settings.scaling.shadow == Some(true);
-        if !is_shadow {
+        if settings.scaling.shadow != Some(true) {
             self.services_of(&record.revision).next()?;
+        }
+        let restraint = self.restraint(&record.revision, workload);
+        if restraint.reach == WriteScope::Nothing {
+            settings.scaling.shadow = Some(true);
         }
         let entrances = self.entrances(&record.revision)?;
         Some(RevisionFacts {
@@ -88,11 +94,13 @@ impl Index {
             progress_deadline: settings.progress_deadline,
             entrances,
             url: None,
-            hop_keys: vec![self.keys.of(&record.uid)],
+            hop_keys: self.keys.of(&record.uid, self.key_turn),
             wanted: record.wanted,
+            floor: restraint.floor,
+            hold: restraint.hold,
             origin: workload.origin,
             template: record.template.clone(),
-            other_autoscaler: self.other_autoscaler(&record.revision).cloned(),
+            other_autoscaler: self.other_autoscaler(&record.revision, workload).cloned(),
         })
     }
 
@@ -104,5 +112,17 @@ impl Index {
 
     fn pod_facts(&self, revision: &RevisionName, pod: &Pod, now: Timestamp) -> PodFacts {
         PodFacts { exits: self.exits(revision, pod), ..pod.record.facts(pod.seen_ending, now) }
+    }
+}
+
+/// A Service stands among revisions there, so it is said that it is one.
+fn in_words(about: &Subject, notice: &Notice) -> String {
+    match about {
+        Subject::Revision(name) if name.kind() == "service" => {
+            format!("Service {}/{}: {}", name.namespace(), name.name(), notice.text)
+        }
+        Subject::Configuration | Subject::Revision(_) | Subject::Pod(_) | Subject::Activator(_) => {
+            notice.text.clone()
+        }
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{Entrance, Subject};
+use orchestration::Entrance;
 use vocabulary::{PodExits, RevisionName, Timestamp};
 
-use super::{Index, Pod, adopted};
+use super::{Index, Pod};
+use crate::notice::{NOT_INJECTED, Notice, PORT_NOT_SERVED};
 use crate::port_book::{LeaseNotes, PortEntry, PortNotes, PortSeeker, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
 use crate::resources::ports::{PortKind, ServicePort, TargetPort};
-use crate::resources::service::{AdoptedService, ServiceRecord};
+use crate::resources::service::AdoptedService;
 use crate::slices;
 
 impl Index {
@@ -27,7 +28,7 @@ impl Index {
             self.revision_changed(&revision);
         }
         for key in std::mem::take(&mut self.unsettled) {
-            let Some(service) = self.services.get(&key).and_then(adopted) else { continue };
+            let Some(service) = self.adopted.get(&key) else { continue };
             // What its ports are, the workload's template says.
             let Some(workload) = self.workloads.get(&service.revision) else { continue };
             let kinds = &workload.record.ports;
@@ -36,7 +37,7 @@ impl Index {
             let seeker = PortSeeker { uid, revision, ports: served.collect() };
             let revision = revision.clone();
             if self.ports.settle(&seeker, now, wall) {
-                self.tell_problems_of_service(&key);
+                self.notice_service(&key);
                 self.revision_changed(&revision);
             }
         }
@@ -52,7 +53,7 @@ impl Index {
         if !self.ports.is_waiting() {
             return;
         }
-        let services = self.services.values().filter_map(adopted);
+        let services = self.adopted.values();
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
         if self.ports.recorded(&PortNotes::read(notes)) {
@@ -72,7 +73,8 @@ impl Index {
         self.ports.next_deadline()
     }
 
-    /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are not taken out of the path, nor away.
+    /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are
+    /// not taken out of the path, nor away.
     pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
         let mut services = self.services_of(revision);
         services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
@@ -87,11 +89,7 @@ impl Index {
 
     /// What a workload's template says of its Services' ports may be something else now.
     pub(super) fn unsettle(&mut self, revision: &RevisionName) {
-        let named = self
-            .services
-            .iter()
-            .filter(|(_, service)| adopted(service).is_some_and(|service| service.revision == *revision));
-        let named: Vec<ObjectKey> = named.map(|(key, _)| key.clone()).collect();
+        let named: Vec<ObjectKey> = self.served.get(revision).into_iter().flatten().cloned().collect();
         self.unsettled.extend(named);
     }
 
@@ -108,6 +106,7 @@ impl Index {
     pub(super) fn entrances(&self, revision: &RevisionName) -> Option<Vec<Entrance>> {
         let mut entrances = BTreeSet::new();
         for service in self.services_of(revision) {
+            // Less than all must not be told: what is missing would be taken for given up, and released.
             if !self.ports.is_settled(&service.uid) {
                 return None;
             }
@@ -150,7 +149,8 @@ impl Index {
         })
     }
 
-    /// Whether there are pods that nobody gave a queue-proxy, or not before each port that a Service leads to.
+    /// Whether there are pods that nobody gave a queue-proxy, or not before each port that a Service leads
+    /// to.
     fn has_bare_pods(&self, revision: &RevisionName) -> bool {
         let pods = self.pods_of(revision).map(|pod| &pod.record).chain(self.plain_pods_of(revision));
         let mut living = pods.filter(|pod| matches!(pod.life, PodLife::Pending | PodLife::Running));
@@ -160,29 +160,8 @@ impl Index {
         })
     }
 
-    pub(super) fn tell_problems_of_services(&mut self, revision: &RevisionName) {
-        let keys: Vec<ObjectKey> = self
-            .services_of(revision)
-            .map(|service| ObjectKey { namespace: service.namespace.clone(), name: service.name.clone() })
-            .collect();
-        for key in keys {
-            self.tell_problems_of_service(&key);
-        }
-    }
-
-    pub(super) fn tell_problems_of_service(&mut self, key: &ObjectKey) {
-        let Ok(name) = RevisionName::new(&key.namespace, "service", &key.name) else { return };
-        let problems = match self.services.get(key) {
-            None | Some(ServiceRecord::Foreign) => Vec::new(),
-            Some(ServiceRecord::Refused(problem)) => vec![problem.clone()],
-            Some(ServiceRecord::Adopted(service)) => self.port_problems(service),
-        };
-        let lines =
-            problems.into_iter().map(|problem| format!("Service {}/{}: {problem}", key.namespace, key.name));
-        self.put_problems(Subject::Revision(name), lines.collect());
-    }
-
-    fn port_problems(&self, service: &AdoptedService) -> Vec<String> {
+    /// What people should know of a Service's ports.
+    pub(super) fn port_problems(&self, service: &AdoptedService) -> Vec<Notice> {
         let revision = &service.revision;
         let unheld = self.unheld_ports(service).map(|(port, kind)| match kind {
             PortKind::Plain | PortKind::Served => format!(
@@ -203,11 +182,12 @@ impl Index {
                 )
             }
         });
-        let mut problems: Vec<String> = unheld.collect();
+        let mut problems: Vec<Notice> = unheld.map(|text| Notice::new(PORT_NOT_SERVED, text)).collect();
         if self.has_bare_pods(revision) {
-            problems.push(format!(
+            let text = format!(
                 "there are pods without a queue-proxy, or not before each port; until they are gone {revision} is served direct and its count not lowered (the label ebb.dev/inject: \"true\" on its template, or `ebb inject`, gives new pods one)"
-            ));
+            );
+            problems.push(Notice::new(NOT_INJECTED, text));
         }
         problems
     }

@@ -5,26 +5,42 @@ use orchestration::RouteInForce;
 use vocabulary::{PodState, RevisionName, Routing};
 
 use super::Index;
-use crate::resources::activator::ActivatorRecord;
-use crate::resources::pod::{PodLife, PodRecord};
+use crate::custody::Custody;
+use crate::resources::ObjectKey;
+use crate::resources::activator::ActivatorObject;
+use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::AdoptedService;
 use crate::slices::{self, PodReference, Servers, ServiceRoute, ServingAddress, SliceChange};
 
 impl Index {
-    /// What is to be written so that a revision's slices are as they should be. Without a route nothing is, nor for a Service whose ports have not got theirs.
+    /// What is to be written so that a revision's slices are as they should be. Without a route nothing is,
+    /// nor for a Service whose ports have not got theirs.
     pub(crate) fn slice_changes(&self, revision: &RevisionName) -> Vec<SliceChange> {
-        let Some(route) = self.routes.get(revision).filter(|_| self.workloads.contains_key(revision)) else {
-            return Vec::new();
+        let keys = self.served.get(revision).into_iter().flatten();
+        keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()
+    }
+
+    fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
+        let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
+        let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
+        let side = match custody {
+            Custody::Adopted(_) if self.stays_direct(revision) => Routing::Direct,
+            Custody::Adopted(_) => self.routes.get(revision)?.routing,
+            Custody::GivingBack(_) if self.is_served_by_kubernetes(key, revision) => {
+                return Some(slices::changes(Vec::new(), &present));
+            }
+            // What is ours no more is served directly while a pod is ready, like by those who are to serve it
+            // again.
+            Custody::GivingBack(_) | Custody::Abandoned(_) => Routing::Direct,
+            Custody::Foreign | Custody::Refused(_) | Custody::Prepared(_) | Custody::Lingering(_) => {
+                return None;
+            }
         };
-        let side = if self.stays_direct(revision) { Routing::Direct } else { route.routing };
-        let settled = self.services_of(revision).filter(|service| self.ports.is_settled(&service.uid));
-        let changes = settled.map(|service| {
-            let entrances = self.entrances_of_service(service);
-            let route = ServiceRoute { service, entrances, route, side };
-            let present: Vec<&EndpointSlice> = self.slices_of(service).collect();
-            slices::changes(slices::desired(&route, &self.servers(&route)), &present)
-        });
-        changes.flatten().collect()
+        let route = self.routes.get(revision).filter(|_| self.workloads.contains_key(revision))?;
+        let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
+        let entrances = self.entrances_of_service(service);
+        let route = ServiceRoute { service, entrances, route, side };
+        Some(slices::changes(slices::desired(&route, &self.servers(&route)), &present))
     }
 
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
@@ -34,13 +50,16 @@ impl Index {
         // Kubernetes' word is all there is of those.
         let plain = self.plain_pods_of(&service.revision).map(|pod| (pod, None));
         for (pod, said) in ours.chain(plain) {
-            let Some(address) = pod_address(pod, service) else { continue };
+            let Some(address) = self.pod_address(pod, service) else { continue };
             match (pod.life, said) {
                 (PodLife::Terminating(_), _) | (PodLife::Running, Some(PodState::Draining)) => {
                     servers.ending_pods.push(address);
                 }
                 (PodLife::Running, Some(PodState::Ready)) => servers.ready_pods.push(address),
                 (PodLife::Running, None | Some(PodState::Unheard)) if pod.is_ready => {
+                    servers.ready_pods.push(address);
+                }
+                (PodLife::Running | PodLife::Pending, _) if service.names_unready => {
                     servers.ready_pods.push(address);
                 }
                 (
@@ -50,35 +69,39 @@ impl Index {
                 | (PodLife::Pending | PodLife::Over, _) => {}
             }
         }
-        servers.activators = activator_addresses(self, route, entrances);
+        servers.activators = self.activator_addresses(route, entrances);
         servers
     }
-}
 
-fn pod_address(pod: &PodRecord, service: &AdoptedService) -> Option<ServingAddress> {
-    Some(ServingAddress {
-        address: pod.address?,
-        ports: service.ports.iter().map(|port| pod.port(port)).collect(),
-        node: pod.node.clone(),
-        pod: PodReference { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() },
-    })
-}
+    fn pod_address(&self, pod: &PodObject, service: &AdoptedService) -> Option<ServingAddress> {
+        let PodObject { namespace, name, uid, .. } = pod;
+        (!pod.addresses.is_empty()).then(|| ServingAddress {
+            addresses: pod.addresses.clone(),
+            ports: service.ports.iter().map(|port| pod.port(port)).collect(),
+            node: pod.node.clone(),
+            zone: self.zone(pod.node.as_deref()),
+            pod: PodReference { namespace: namespace.clone(), name: name.clone(), uid: uid.clone() },
+        })
+    }
 
-fn activator_addresses(
-    index: &Index,
-    route: &RouteInForce,
-    entrances: &[Option<u16>],
-) -> Vec<ServingAddress> {
-    let named = route.activators.iter().filter_map(|name| index.activators.get(name));
-    let address = |activator: &ActivatorRecord| ServingAddress {
-        address: activator.address,
-        ports: entrances.to_vec(),
-        node: activator.node.clone(),
-        pod: PodReference {
-            namespace: activator.namespace.clone(),
-            name: activator.name.as_str().to_owned(),
-            uid: activator.uid.clone(),
-        },
-    };
-    named.map(address).collect()
+    fn activator_addresses(&self, route: &RouteInForce, entrances: &[Option<u16>]) -> Vec<ServingAddress> {
+        let named = route.activators.iter().filter_map(|name| self.activators.get(name));
+        let address = |activator: &ActivatorObject| ServingAddress {
+            addresses: activator.addresses.clone(),
+            ports: entrances.to_vec(),
+            node: activator.node.clone(),
+            zone: self.zone(activator.node.as_deref()),
+            pod: PodReference {
+                namespace: activator.namespace.clone(),
+                name: activator.name.as_str().to_owned(),
+                uid: activator.uid.clone(),
+            },
+        };
+        named.map(address).collect()
+    }
+
+    /// A node's zone; `None` where nodes have none.
+    fn zone(&self, node: Option<&str>) -> Option<String> {
+        self.zones.get(node?).cloned()
+    }
 }

@@ -4,7 +4,7 @@ use scaling::config::Class;
 use vocabulary::RevisionName;
 
 use super::{Index, Workload};
-use crate::resources::pod::PodRecord;
+use crate::resources::pod::PodObject;
 use crate::target::TargetRecord;
 
 impl Index {
@@ -13,9 +13,9 @@ impl Index {
         let workload = self.workloads.get(revision)?;
         let selector = workload.record.selector.clone();
         let is_selected =
-            |pod: &&PodRecord| pod.namespace == revision.namespace() && selector.selects(&pod.labels);
+            |pod: &&PodObject| pod.namespace == revision.namespace() && selector.selects(&pod.labels);
         let ours = self.pods.values().map(|pod| &pod.record);
-        let pods: Vec<&PodRecord> = ours.chain(self.plain_pods.values()).filter(is_selected).collect();
+        let pods: Vec<&PodObject> = ours.chain(self.plain_pods.values()).filter(is_selected).collect();
         let others: Vec<&Workload> = self.others_of_class_hpa(revision).collect();
         let is_shared =
             pods.iter().any(|pod| others.iter().any(|other| other.record.selector.selects(&pod.labels)));

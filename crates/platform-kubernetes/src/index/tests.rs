@@ -4,8 +4,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::port_book::WallSeconds;
-use crate::resources::{service, workload};
+use crate::resources::workload::objects;
+use crate::resources::{other_slice, service};
 use crate::slices::SliceChange;
 use orchestration::{Entrance, PlatformFact};
 use vocabulary::{PodCount, PodExits, Routing};
@@ -14,8 +14,9 @@ const NOW: Timestamp = Timestamp::ZERO;
 const WALL: WallSeconds = WallSeconds(1_000_000);
 
 fn index() -> Index {
-    let token = "000102030405060708090a0b0c0d0e0f".parse().expect("a token");
-    Index::new(HopKeys::new(b"key"), token)
+    let mut index = Index::new(HopKeys::new(b"key"));
+    index.kind_listed(&WorkloadKind::Deployment);
+    index
 }
 
 fn name() -> RevisionName {
@@ -27,10 +28,14 @@ fn service_key() -> ObjectKey {
 }
 
 fn put_service(index: &mut Index, spec: Value) {
+    put_annotated(index, &json!({"ebb.dev/revision": "hello"}), spec);
+}
+
+fn put_annotated(index: &mut Index, annotations: &Value, spec: Value) {
     let mut whole = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ipFamilies": ["IPv4"], "ports": [{"name": "http", "port": 80, "targetPort": 8080}]});
     let (Value::Object(map), Value::Object(changes)) = (&mut whole, spec) else { unreachable!() };
     map.extend(changes);
-    let metadata = json!({"name": "hello", "namespace": "default", "uid": "s1", "annotations": {"ebb.dev/revision": "hello"}});
+    let metadata = json!({"name": "hello", "namespace": "default", "uid": "s1", "annotations": annotations});
     let service = serde_json::from_value(json!({"metadata": metadata, "spec": whole})).expect("a Service");
     index.put_service(&service_key(), service::read(&service));
     settle(index);
@@ -47,7 +52,7 @@ fn settle(index: &mut Index) {
 fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
     let ports = json!([{"name": "http", "containerPort": 8080}, {"name": "grpc", "containerPort": 9090}, {"name": "metrics", "containerPort": 9100}]);
     let template = json!({
-        "metadata": {"annotations": {"ebb.dev/plain-ports": "metrics"}},
+        "metadata": {"labels": {"app": "hello"}, "annotations": {"ebb.dev/plain-ports": "metrics"}},
         "spec": {"containers": [{"name": "app", "ports": ports}]},
     });
     let deployment = json!({
@@ -55,7 +60,7 @@ fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "hello"}}, "template": template},
     });
     let deployment = serde_json::from_value(deployment).expect("a Deployment");
-    index.put_workload(workload::read(&deployment).expect("it has a name"), RevisionOrigin::Found);
+    index.put_workload(*objects::deployment(&deployment).expect("it is scaled"), RevisionOrigin::Found);
     settle(index);
 }
 
@@ -84,6 +89,7 @@ fn told(index: &mut Index) -> Vec<String> {
         PlatformFact::ProblemsChanged { problems, .. } => format!("{} problems", problems.len()),
         PlatformFact::RevisionChanged(facts) => format!("revision at {}", facts.wanted),
         PlatformFact::RevisionRemoved(_) => "removed".to_owned(),
+        PlatformFact::RevisionGivenBack(_) => "given back".to_owned(),
         PlatformFact::PodsChanged { pods, .. } => format!("{} pods", pods.len()),
         PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
         PlatformFact::RouteFound { route, .. } => format!("route {:?}", route.routing),
@@ -108,6 +114,48 @@ fn addresses(index: &Index) -> Vec<String> {
 }
 
 #[test]
+fn a_nodes_zone_is_on_the_addresses_of_its_pods() {
+    let mut index = index();
+    put_service(&mut index, json!({"trafficDistribution": "PreferSameZone"}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    index.set_route(&name(), route(Routing::Direct));
+    let zones = |index: &Index| -> Vec<Option<String>> {
+        let slices = index.slice_changes(&name()).into_iter().filter_map(|change| {
+            let SliceChange::Create(slice) = change else { return None };
+            Some(slice)
+        });
+        slices.flat_map(|slice| slice.endpoints).map(|endpoint| endpoint.zone).collect()
+    };
+    assert_eq!(zones(&index), [None]);
+    index.take_unrouted();
+    index.put_node_zone("n1", Some("z1"));
+    assert_eq!(index.take_unrouted(), [name()].into(), "its slices are looked at");
+    assert_eq!(zones(&index), [Some("z1".to_owned())]);
+    index.put_node_zone("n1", Some("z1"));
+    assert_eq!(index.take_unrouted(), BTreeSet::new(), "nothing is new");
+    index.put_node_zone("n1", None);
+    assert_eq!(index.take_unrouted(), [name()].into());
+    assert_eq!(zones(&index), [None]);
+}
+
+#[test]
+fn pods_that_are_not_ready_are_named_where_the_service_wants_them() {
+    let mut index = index();
+    put_workload(&mut index, 2, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    put_pod(&mut index, "b", json!({}), "10.0.0.2", "False");
+    put_activator(&mut index);
+    index.set_route(&name(), route(Routing::Direct));
+    put_service(&mut index, json!({}));
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
+    put_service(&mut index, json!({"publishNotReadyAddresses": true}));
+    assert_eq!(addresses(&index), ["10.0.0.1", "10.0.0.2"]);
+    index.set_route(&name(), route(Routing::ThroughActivator));
+    assert_eq!(addresses(&index), ["10.1.0.1"], "activators know who is ready");
+}
+
+#[test]
 fn a_workload_is_a_revision_once_a_service_of_ours_names_it() {
     let mut index = index();
     put_workload(&mut index, 2, &json!({}));
@@ -115,8 +163,8 @@ fn a_workload_is_a_revision_once_a_service_of_ours_names_it() {
     assert_eq!(told(&mut index), Vec::<String>::new(), "nobody needs to hear of it");
     put_service(&mut index, json!({}));
     assert_eq!(told(&mut index), ["revision at 2", "1 pods"]);
-    put_service(&mut index, json!({"selector": {"app": "hello"}}));
-    assert_eq!(told(&mut index), ["1 problems", "removed"]);
+    index.remove_service(&service_key());
+    assert_eq!(told(&mut index), ["given back"]);
 }
 
 #[test]
@@ -180,7 +228,7 @@ fn each_port_of_a_service_is_an_entrance_and_leads_to_its_own_port_in_a_pod() {
     let facts = facts(&mut index);
     assert_eq!(entrances(&facts), [Entrance::Port(10_000), Entrance::Port(10_001)]);
     let PlatformFact::RevisionChanged(revision) = &facts[0] else { panic!("{facts:?}") };
-    assert_eq!(revision.hop_keys.len(), 1);
+    assert_eq!(revision.hop_keys.len(), 3, "of three days");
     let pods = facts.iter().find_map(|fact| {
         let PlatformFact::PodsChanged { pods, .. } = fact else { return None };
         Some(pods)
@@ -211,8 +259,7 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     put_workload(&mut index, 1, &json!({}));
     put_activator(&mut index);
     index.set_route(&name(), route(Routing::Direct));
-    let (mut unsettled, notes) =
-        (Index::new(HopKeys::new(b"key"), index.activator_token), index.port_notes());
+    let (mut unsettled, notes) = (Index::new(HopKeys::new(b"key")), index.port_notes());
     assert_eq!(notes, None, "they were asked for");
     unsettled.put_service(&service_key(), index.services[&service_key()].clone());
     unsettled.put_workload(index.workloads[&name()].record.clone(), RevisionOrigin::Found);
@@ -224,6 +271,35 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     unsettled.ports_noted(&notes);
     assert_eq!(told(&mut unsettled), ["revision at 1", "0 pods", "route Direct"]);
     assert_ne!(unsettled.slice_changes(&name()), []);
+}
+
+/// The hop keys of what is told, if it is told anew.
+fn told_keys(index: &mut Index) -> Option<Vec<String>> {
+    let keys = facts(index).into_iter().filter_map(|fact| {
+        let PlatformFact::RevisionChanged(facts) = fact else { return None };
+        Some(facts.hop_keys.iter().map(|key| key.expose().to_owned()).collect())
+    });
+    keys.last()
+}
+
+#[test]
+fn hop_keys_are_told_anew_once_a_day() {
+    let mut index = index();
+    index.turn_hop_keys(NOW, WALL);
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_activator(&mut index);
+    let first = told_keys(&mut index).expect("the revision is told");
+    let quarter = Duration::from_mins(15);
+    let changes: Vec<Vec<String>> = (1..=96)
+        .filter_map(|turn| {
+            index.turn_hop_keys(NOW, WALL.later(quarter * turn));
+            told_keys(&mut index)
+        })
+        .collect();
+    let [next] = &changes[..] else { panic!("once: {changes:?}") };
+    assert_eq!([&next[0], &next[2]], [&first[1], &first[0]], "all three days of each are known to the other");
+    assert_eq!(index.next_deadline(), Some(NOW + KeyTurn::rest_of(WALL.later(quarter * 96))));
 }
 
 /// The addresses of a slice, and its ports.
@@ -371,6 +447,36 @@ fn the_next_owner_finds_the_route_whatever_comes_first() {
 }
 
 #[test]
+fn who_stands_by_follows_the_route_that_the_owner_writes() {
+    let (mut owner, mut next) = (index(), index());
+    for index in [&mut owner, &mut next] {
+        put_service(index, json!({}));
+        put_workload(index, 1, &json!({}));
+        put_pod(index, "a", json!({}), "10.0.0.1", "True");
+        put_activator(index);
+    }
+    for (routing, version, expected) in [
+        (Routing::ThroughActivator, "3", "route ThroughActivator"),
+        (Routing::Direct, "4", "route Direct"),
+        (Routing::ThroughActivator, "5", "route ThroughActivator"),
+    ] {
+        owner.set_route(&name(), route(routing));
+        write(&mut owner, version);
+        told(&mut next);
+        owner.slices.values().cloned().for_each(|slice| next.put_slice(slice));
+        assert!(told(&mut next).contains(&expected.to_owned()), "{routing:?}");
+    }
+    // Who decides itself knows better than slices that it has yet to write, until somebody else decides.
+    next.set_route(&name(), route(Routing::Direct));
+    owner.set_route(&name(), route(Routing::ThroughActivator));
+    write(&mut owner, "6");
+    owner.slices.values().cloned().for_each(|slice| next.put_slice(slice));
+    assert!(!told(&mut next).contains(&"route ThroughActivator".to_owned()));
+    next.decider_changed();
+    assert!(told(&mut next).contains(&"route ThroughActivator".to_owned()));
+}
+
+#[test]
 fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
     let mut index = index();
     put_service(&mut index, json!({}));
@@ -387,6 +493,31 @@ fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
     );
     index.tell_what_others_change();
     assert_eq!(told(&mut index), ["revision at 1", "route Direct"]);
+}
+
+#[test]
+fn what_is_wrong_with_either_config_map_is_told_until_it_is_mended() {
+    let mut index = index();
+    let data = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let said = |index: &Index| -> Vec<String> {
+        let about = index.notices.get(&Subject::Configuration).into_iter().flatten();
+        about.map(|notice| notice.text.clone()).collect()
+    };
+    index.put_config(&data("stable-window", "soon"));
+    index.put_observability(&data("tracing-protocol", "grpc"));
+    let both = said(&index);
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(both[0].contains("key stable-window of ConfigMap config-autoscaler is \"soon\""), "{both:?}");
+    let grpc = "ConfigMap config-observability: tracing-protocol is \"grpc\"; write \"http/protobuf\"";
+    assert!(both[1].starts_with(grpc), "{both:?}");
+    index.put_config(&BTreeMap::new());
+    assert_eq!(said(&index), both[1..]);
+    // Accepted, and yet worth a word.
+    index.put_observability(&data("metrics-protocol", "grpc"));
+    let nothing = "metrics-protocol has no effect: every program serves its metrics itself";
+    assert_eq!(said(&index), [format!("ConfigMap config-observability: {nothing}")]);
+    index.put_observability(&BTreeMap::new());
+    assert_eq!(said(&index), [""; 0]);
 }
 
 /// As `target` has them: whether each pod counts is the algorithm's affair.
@@ -424,7 +555,8 @@ fn pods_that_two_workloads_of_class_hpa_select_are_ambiguous() {
             "metadata": {"name": "other", "namespace": "default", "uid": "d2", "annotations": annotations},
             "spec": {"replicas": 1, "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "template": {}},
         });
-        workload::read(&serde_json::from_value(deployment).expect("a Deployment")).expect("it has a name")
+        *objects::deployment(&serde_json::from_value(deployment).expect("a Deployment"))
+            .expect("it is scaled")
     };
     let is_shared = |index: &Index| index.target(&name()).map(|target| target.is_shared);
     index.put_workload(other(&json!({})), RevisionOrigin::Found);
@@ -459,3 +591,5 @@ fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler()
     index.set_route(&name(), route(Routing::Direct));
     assert_eq!(index.slice_changes(&name()).len(), 0);
 }
+mod handover;
+mod kinds;

@@ -1,5 +1,6 @@
-//! How often is one question asked? Once a period, whoever asks: the answer is shared, also while it is still under way. A question that failed is asked
-//! again after growing waits, and until then everybody has the same words.
+//! How often is one question asked? Once a period, whoever asks: the answer is shared, also while it is still
+//! under way. A question that failed is asked again after growing waits, and until then everybody has the
+//! same words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +27,11 @@ pub(crate) struct AnswerCache<Record> {
 }
 
 /// What is known, or why nothing is.
-pub(crate) type Shared<Record> = Result<Arc<Record>, Arc<str>>;
+pub(crate) type SharedAnswer<Record> = Result<Arc<Record>, Arc<str>>;
 
 #[derive(Debug)]
 struct Entry<Record> {
-    answer: Option<Shared<Record>>,
+    answer: Option<SharedAnswer<Record>>,
     answered: Timestamp,
     /// After a failure.
     not_before: Timestamp,
@@ -55,7 +56,7 @@ impl<Record> AnswerCache<Record> {
         path: &str,
         period: Duration,
         ask: impl Future<Output = Result<Record, Failure>>,
-    ) -> Shared<Record> {
+    ) -> SharedAnswer<Record> {
         let entry = self.entry(path);
         // Others wait here for the answer that is under way.
         let mut entry = entry.lock().await;

@@ -29,7 +29,8 @@ pub(crate) fn of_pods(
     with_query(path, &[("labelSelector", pods.to_string()), ("metricLabelSelector", selector.to_string())])
 }
 
-/// A number that one object has. `resource` is `plural` or `plural.group`; a namespace is described by itself.
+/// A number that one object has. `resource` is `plural` or `plural.group`; a namespace is described by
+/// itself.
 pub(crate) fn of_object(
     version: &str,
     namespace: &str,

@@ -45,7 +45,7 @@ impl FakeServer {
             let response = server.answer(&path);
             async move { Ok::<_, Infallible>(response) }
         });
-        let desk = Arc::<Desk>::default();
+        let desk = Arc::<ClusterDesk>::default();
         let answering = Arc::clone(&desk);
         tokio::spawn(async move {
             loop {

@@ -15,6 +15,11 @@ const RESTING: &str = "ebb.dev/ports-resting";
 pub(crate) struct WallSeconds(pub(crate) u64);
 
 impl WallSeconds {
+    pub(crate) fn now() -> Self {
+        let since_1970 = runtime::wall_time().duration_since(std::time::UNIX_EPOCH);
+        Self(since_1970.map(|duration| duration.as_secs()).unwrap_or_default())
+    }
+
     pub(crate) fn later(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_secs()))
     }

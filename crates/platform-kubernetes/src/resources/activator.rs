@@ -3,46 +3,50 @@
 use std::net::{IpAddr, SocketAddr};
 
 use orchestration::{ActivatorFacts, ActivatorLife};
-use vocabulary::{LinkAddress, LinkToken, ReplicaName};
+use vocabulary::{LinkAddress, LinkChannel, ReplicaName};
 
-use crate::resources::pod::{PodLife, PodRecord};
+use crate::resources::pod::{PodLife, PodObject};
 
 /// Where an activator takes its link.
 const LINK_PORT: u16 = 8024;
 
 /// An activator that has an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ActivatorRecord {
+pub(crate) struct ActivatorObject {
     pub(crate) name: ReplicaName,
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) node: Option<String>,
-    pub(crate) address: IpAddr,
+    /// One of each family that the cluster has.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Where it takes its link.
+    link: SocketAddr,
     pub(crate) life: ActivatorLife,
 }
 
 /// `None` while it has no address, and once it has ended.
-pub(crate) fn of_pod(pod: &PodRecord) -> Option<ActivatorRecord> {
+pub(crate) fn of_pod(pod: &PodObject) -> Option<ActivatorObject> {
     let life = match pod.life {
         PodLife::Over => return None,
         PodLife::Terminating(_) => ActivatorLife::Terminating,
         PodLife::Running if pod.is_ready => ActivatorLife::Ready,
         PodLife::Pending | PodLife::Running => ActivatorLife::NotReady,
     };
-    Some(ActivatorRecord {
+    Some(ActivatorObject {
         // As it names itself (`POD_NAME`).
         name: ReplicaName::new(&pod.name),
         namespace: pod.namespace.clone(),
         uid: pod.uid.clone(),
         node: pod.node.clone(),
-        address: pod.address?,
+        link: SocketAddr::new(pod.address()?, LINK_PORT),
+        addresses: pod.addresses.clone(),
         life,
     })
 }
 
-impl ActivatorRecord {
-    pub(crate) fn facts(&self, token: LinkToken) -> ActivatorFacts {
-        let link = LinkAddress { token: Some(token), ..SocketAddr::new(self.address, LINK_PORT).into() };
+impl ActivatorObject {
+    pub(crate) fn facts(&self) -> ActivatorFacts {
+        let link = LinkAddress { channel: LinkChannel::TlsOfActivator, ..self.link.into() };
         ActivatorFacts { name: self.name.clone(), link, life: self.life }
     }
 }

@@ -1,35 +1,58 @@
-//! What does a `HorizontalPodAutoscaler` of the cluster say, which scales the same workload as we do or would?
+//! What does a `HorizontalPodAutoscaler` of the cluster say, which scales the same workload as we do or
+//! would?
 
 use k8s_openapi::api::autoscaling::v2::{
-    HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec, MetricStatus, MetricTarget,
-    MetricValueStatus,
+    HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec, MetricStatus,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::core::ApiResource;
 use orchestration::OtherAutoscaler;
-use vocabulary::{PodCount, RevisionName};
+use vocabulary::PodCount;
+
+/// Stands where a target or a value is of no kind that is known.
+const UNSAID: &str = "?";
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AutoscalerRecord {
-    /// What it scales, if that is a kind of workload that we know.
-    pub(crate) revision: Option<RevisionName>,
+    pub(crate) target: ScaleTargetRef,
     pub(crate) says: OtherAutoscaler,
+}
+
+/// What it scales.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScaleTargetRef {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// The group alone: a workload has one count in all versions of it.
+    group: String,
+    kind: String,
+}
+
+impl ScaleTargetRef {
+    pub(crate) fn is_of(&self, resource: &ApiResource) -> bool {
+        self.group == resource.group && self.kind == resource.kind
+    }
 }
 
 pub(crate) fn read(autoscaler: &HorizontalPodAutoscaler) -> AutoscalerRecord {
     let metadata = &autoscaler.metadata;
     let namespace = metadata.namespace.clone().unwrap_or_default();
     let spec = autoscaler.spec.as_ref();
-    let target = spec.map(|spec| &spec.scale_target_ref).filter(|target| target.kind == "Deployment");
-    let status = autoscaler.status.clone().unwrap_or_default();
+    let target = spec.map(|spec| spec.scale_target_ref.clone()).unwrap_or_default();
+    let group = target.api_version.as_deref().and_then(|version| version.split_once('/'));
+    let group = group.map_or("", |(group, _)| group).to_owned();
+    let no_status = HorizontalPodAutoscalerStatus::default();
+    let status = autoscaler.status.as_ref().unwrap_or(&no_status);
     let metrics = spec.and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
     AutoscalerRecord {
-        revision: target.and_then(|target| RevisionName::new(&namespace, "deployment", &target.name).ok()),
+        target: ScaleTargetRef { namespace, name: target.name, group, kind: target.kind },
         says: OtherAutoscaler {
             name: metadata.name.clone().unwrap_or_default(),
             desired: count(Some(status.desired_replicas)),
             current: count(status.current_replicas),
             metrics: metrics_beside_targets(metrics, status.current_metrics.as_deref().unwrap_or_default()),
-            why: conditions(&status),
+            why: conditions(status),
         },
     }
 }
@@ -50,10 +73,7 @@ fn conditions(status: &HorizontalPodAutoscalerStatus) -> String {
 fn metrics_beside_targets(metrics: &[MetricSpec], present: &[MetricStatus]) -> String {
     let shown = metrics.iter().enumerate().map(|(index, metric)| {
         let (name, target) = target_of(metric);
-        let present = present
-            .get(index)
-            .and_then(current_of)
-            .map_or_else(|| "<unknown>".to_owned(), |value| shown_value(&value));
+        let present = present.get(index).and_then(current_of).unwrap_or_else(|| "<unknown>".to_owned());
         format!("{name} {present}/{target}")
     });
     shown.collect::<Vec<_>>().join(", ")
@@ -65,32 +85,30 @@ fn target_of(metric: &MetricSpec) -> (&str, String) {
     let pods = metric.pods.as_ref().map(|one| (one.metric.name.as_str(), &one.target));
     let object = metric.object.as_ref().map(|one| (one.metric.name.as_str(), &one.target));
     let external = metric.external.as_ref().map(|one| (one.metric.name.as_str(), &one.target));
-    let (name, target) = match resource.or(container).or(pods).or(object).or(external) {
-        Some((name, target)) => (name, shown_target(target)),
-        None => ("?", "?".to_owned()),
-    };
-    (name, target)
+    match resource.or(container).or(pods).or(object).or(external) {
+        Some((name, target)) => {
+            (name, amount(target.average_utilization, [&target.average_value, &target.value]))
+        }
+        None => ("?", UNSAID.to_owned()),
+    }
 }
 
-fn shown_target(target: &MetricTarget) -> String {
-    let percent = target.average_utilization.map(|percent| format!("{percent}%"));
-    let quantity = target.average_value.as_ref().or(target.value.as_ref()).map(|value| value.0.clone());
-    percent.or(quantity).unwrap_or_else(|| "?".to_owned())
-}
-
-fn current_of(metric: &MetricStatus) -> Option<MetricValueStatus> {
+/// `None` where nothing was measured.
+fn current_of(metric: &MetricStatus) -> Option<String> {
     let resource = metric.resource.as_ref().map(|one| &one.current);
     let container = metric.container_resource.as_ref().map(|one| &one.current);
     let pods = metric.pods.as_ref().map(|one| &one.current);
     let object = metric.object.as_ref().map(|one| &one.current);
     let external = metric.external.as_ref().map(|one| &one.current);
-    resource.or(container).or(pods).or(object).or(external).cloned()
+    let current = resource.or(container).or(pods).or(object).or(external)?;
+    Some(amount(current.average_utilization, [&current.average_value, &current.value]))
 }
 
-fn shown_value(value: &MetricValueStatus) -> String {
-    let percent = value.average_utilization.map(|percent| format!("{percent}%"));
-    let quantity = value.average_value.as_ref().or(value.value.as_ref()).map(|value| value.0.clone());
-    percent.or(quantity).unwrap_or_else(|| "?".to_owned())
+/// A share in percent, or the first quantity that is said: targets and what was measured are written alike.
+fn amount(percent: Option<i32>, quantities: [&Option<Quantity>; 2]) -> String {
+    let percent = percent.map(|percent| format!("{percent}%"));
+    let quantity = || quantities.into_iter().flatten().next().map(|quantity| quantity.0.clone());
+    percent.or_else(quantity).unwrap_or_else(|| UNSAID.to_owned())
 }
 
 #[cfg(test)]
@@ -98,6 +116,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::resources::kind::WorkloadKind;
 
     /// One of the Deployment `hello`, which uses this much CPU of 80 %.
     pub(crate) fn autoscaler(desired: u32, percent: u32) -> AutoscalerRecord {
@@ -124,10 +143,8 @@ pub(crate) mod tests {
     #[test]
     fn it_is_shown_as_kubectl_shows_it() {
         let record = autoscaler(3, 120);
-        assert_eq!(
-            record.revision.map(|revision| revision.to_string()).as_deref(),
-            Some("default/deployment/hello")
-        );
+        let resource = WorkloadKind::Deployment.resource().expect("it is Kubernetes' own");
+        assert!(record.target.is_of(&resource) && record.target.name == "hello");
         assert_eq!(record.says.metrics, "cpu 120%/80%, jobs <unknown>/10");
         assert_eq!((record.says.desired, record.says.current), (PodCount::new(3), PodCount::new(2)));
         assert_eq!(record.says.why, "ScalingActive: ValidMetricFound");

@@ -5,13 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use orchestration::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{LinkAddress, LinkToken, PodExits, PodName, Timestamp};
+use vocabulary::{INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName, QUEUE_PROXY, Timestamp};
 
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
-use crate::resources::{INJECT_LABEL, QUEUE_PROXY};
+
+/// By it Kubernetes chooses which pods a smaller count ends: the least first; none counts as 0.
+pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// What we write there. Any other number is somebody else's.
+pub(crate) const COST_OF_FIRST: &str = "-1000";
 
 /// The queue-proxy's own numbers, where its environment says no others.
 const REQUESTS_PORT: u16 = 8012;
@@ -19,13 +24,16 @@ const LINK_PORT: u16 = 8024;
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PodRecord {
+pub(crate) struct PodObject {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
+    /// Who made it, if that looks after it.
+    pub(crate) controller: Option<PodController>,
     pub(crate) node: Option<String>,
-    pub(crate) address: Option<IpAddr>,
+    /// One of each family that the cluster has, the preferred one first; none before it has a network.
+    pub(crate) addresses: Vec<IpAddr>,
     pub(crate) is_ready: bool,
     /// What the app's containers declare.
     pub(crate) ports: ContainerPorts,
@@ -33,8 +41,40 @@ pub(crate) struct PodRecord {
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
     pub(crate) life: PodLife,
     pub(crate) trouble: Option<String>,
+    pub(crate) deletion_cost: DeletionCost,
     /// What class hpa goes by.
     pub(crate) scaled: ScaledPodRecord,
+}
+
+/// What looks after a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PodController {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// Whether a pod is to end before others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DeletionCost {
+    /// Nobody says so.
+    #[default]
+    None,
+    /// We did.
+    EndsFirst,
+    /// Somebody else has said something about that, which stays.
+    Others,
+}
+
+impl DeletionCost {
+    fn read(metadata: &ObjectMeta) -> Self {
+        let annotations = metadata.annotations.as_ref();
+        match annotations.and_then(|annotations| annotations.get(DELETION_COST)).map(String::as_str) {
+            None => Self::None,
+            Some(COST_OF_FIRST) => Self::EndsFirst,
+            Some(_) => Self::Others,
+        }
+    }
 }
 
 /// How far a pod's life has come.
@@ -55,30 +95,46 @@ pub(crate) struct QueueProxyRecord {
     /// The app's ports, and the queue-proxy's before them.
     pub(crate) served: BTreeMap<u16, u16>,
     pub(crate) link_port: u16,
-    /// Until links are encrypted, whoever may read the pod may know it, and nobody else.
-    pub(crate) link_token: Option<LinkToken>,
 }
 
-pub(crate) fn read(pod: &Pod) -> PodRecord {
+pub(crate) fn read(pod: &Pod) -> PodObject {
     let metadata = &pod.metadata;
-    let status = pod.status.clone().unwrap_or_default();
+    let no_status = PodStatus::default();
+    let status = pod.status.as_ref().unwrap_or(&no_status);
     let spec = pod.spec.as_ref();
     let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
     let queue_proxy = containers.iter().find(|container| container.name == QUEUE_PROXY);
-    PodRecord {
+    PodObject {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
         labels: metadata.labels.clone().unwrap_or_default(),
+        controller: read_controller(metadata),
         node: spec.and_then(|spec| spec.node_name.clone()),
-        address: status.pod_ip.as_deref().and_then(|address| address.parse().ok()),
-        is_ready: has_condition(&status, "Ready"),
+        addresses: read_addresses(status),
+        is_ready: has_condition(status, "Ready"),
         ports: ContainerPorts::read(spec, metadata.annotations.as_ref()),
         queue_proxy: queue_proxy.map(read_queue_proxy),
-        life: read_life(pod, &status),
-        trouble: read_trouble(&status),
+        life: read_life(pod, status),
+        trouble: read_trouble(status),
+        deletion_cost: DeletionCost::read(metadata),
         scaled: scaled_pod::read(pod),
     }
+}
+
+fn read_addresses(status: &PodStatus) -> Vec<IpAddr> {
+    let all: Vec<IpAddr> =
+        status.pod_ips.iter().flatten().filter_map(|address| address.ip.parse().ok()).collect();
+    if all.is_empty() {
+        return status.pod_ip.iter().filter_map(|address| address.parse().ok()).collect();
+    }
+    all
+}
+
+fn read_controller(metadata: &ObjectMeta) -> Option<PodController> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    Some(PodController { kind: owner.kind.clone(), name: owner.name.clone(), uid: owner.uid.clone() })
 }
 
 fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
@@ -97,7 +153,6 @@ fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
         requests_port,
         served: pairs.chain(first).collect(),
         link_port: port("EBB_LINK_PORT", LINK_PORT),
-        link_token: value("EBB_LINK_TOKEN").and_then(|text| text.parse().ok()),
     }
 }
 
@@ -140,7 +195,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
     Some(format!("container {}: {reason} {message}", container.name).trim_end().to_owned())
 }
 
-impl PodRecord {
+impl PodObject {
     /// Unlike any other's in the cluster; its queue-proxy says the same in its hello (`SERVING_POD`).
     pub(crate) fn pod_name(&self) -> PodName {
         PodName::new(&format!("{}/{}", self.namespace, self.name))
@@ -151,9 +206,14 @@ impl PodRecord {
         self.queue_proxy.is_some() || self.labels.get(INJECT_LABEL).is_some_and(|value| value == "true")
     }
 
+    /// The address at which our own programs call it.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.addresses.first().copied()
+    }
+
     /// Where it takes requests.
     pub(crate) fn requests(&self) -> Option<SocketAddr> {
-        Some(SocketAddr::new(self.address?, self.queue_proxy.as_ref()?.requests_port))
+        Some(SocketAddr::new(self.address()?, self.queue_proxy.as_ref()?.requests_port))
     }
 
     /// Where in it a Service's port leads: to the queue-proxy, if that stands before the port.
@@ -171,7 +231,8 @@ impl PodRecord {
         self.queue_proxy.as_ref()?.served.get(&number).copied()
     }
 
-    /// The same as a fact, but for exits, which are its Services'. `seen_ending` is when it was first seen to be deleted.
+    /// The same as a fact, but for exits, which are its Services'. `seen_ending` is when it was first seen to
+    /// be deleted.
     pub(crate) fn facts(&self, seen_ending: Option<Timestamp>, now: Timestamp) -> PodFacts {
         let (phase, ends_in) = match self.life {
             PodLife::Pending => (PodPhase::Pending, None),
@@ -182,11 +243,11 @@ impl PodRecord {
             }
             PodLife::Over => (PodPhase::Terminating, Some(Duration::ZERO)),
         };
-        let link = self.queue_proxy.as_ref().zip(self.address).map(|(queue_proxy, address)| LinkAddress {
-            token: queue_proxy.link_token,
-            ..SocketAddr::new(address, queue_proxy.link_port).into()
+        let link = self.queue_proxy.as_ref().zip(self.address()).map(|(queue_proxy, address)| {
+            let socket = SocketAddr::new(address, queue_proxy.link_port);
+            LinkAddress { channel: LinkChannel::TlsOfPod, ..socket.into() }
         });
-        let details = [("node", &self.node), ("address", &self.address.map(|address| address.to_string()))];
+        let details = [("node", &self.node), ("address", &self.address().map(|address| address.to_string()))];
         let details = details.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
         PodFacts {
             name: self.pod_name(),
@@ -217,12 +278,11 @@ pub(crate) mod tests {
     use super::*;
 
     /// A pod of `app: hello` with a queue-proxy, changed by `status` and `metadata`.
-    pub(crate) fn pod(name: &str, metadata: Value, status: &Value) -> PodRecord {
+    pub(crate) fn pod(name: &str, metadata: Value, status: &Value) -> PodObject {
         let mut whole = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}"), "labels": {"app": "hello"}});
         let (Value::Object(map), Value::Object(changes)) = (&mut whole, metadata) else { unreachable!() };
         map.extend(changes);
         let env = json!([
-            {"name": "EBB_LINK_TOKEN", "value": "000102030405060708090a0b0c0d0e0f"},
             {"name": "SERVING_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "USER_PORT", "value": "8080"},
             {"name": "EBB_MORE_PORTS", "value": "8100:9090"},
@@ -247,11 +307,21 @@ pub(crate) mod tests {
         assert_eq!(facts.name.as_str(), "default/a");
         assert_eq!(facts.requests, "10.0.0.7:8012".parse().ok());
         let link = facts.link.expect("its address is known");
-        assert_eq!((link.socket.port(), link.token.is_some()), (8024, true));
+        assert_eq!((link.socket.port(), link.channel), (8024, LinkChannel::TlsOfPod));
         assert_eq!(
             (facts.phase, facts.platform_ready, facts.leaving),
             (PodPhase::Running, Some(true), false)
         );
+    }
+
+    #[test]
+    fn a_pod_of_two_families_is_called_at_the_address_that_the_cluster_prefers() {
+        let status = json!({"phase": "Running", "podIP": "fd00::7", "podIPs": [{"ip": "fd00::7"}, {"ip": "10.0.0.7"}]});
+        let both = pod("a", json!({}), &status);
+        let addresses: Vec<String> = both.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["fd00::7", "10.0.0.7"]);
+        assert_eq!(both.requests(), "[fd00::7]:8012".parse().ok());
+        assert_eq!(pod("a", json!({}), &json!({"phase": "Pending"})).address(), None);
     }
 
     #[test]
@@ -271,7 +341,7 @@ pub(crate) mod tests {
         ] {
             assert_eq!(record.port(&port(target.clone())), expected, "{target}");
         }
-        let bare = PodRecord { queue_proxy: None, ..record };
+        let bare = PodObject { queue_proxy: None, ..record };
         assert_eq!(bare.port(&port(json!("http"))), Some(8080), "nobody gave it a queue-proxy");
     }
 

@@ -1,19 +1,16 @@
 //! Where does a Service's port lead in a pod?
 //!
-//! Its target is a number, or the name of a declared port, which may be another number in each pod. Before a port of an app stands the queue-proxy's, unless
-//! the port is *plain* (people say so, or the Service names a protocol that is none of ours) or nobody declared it when the pod was made.
+//! Its target is a number, or the name of a declared port, which may be another number in each pod. Before a
+//! port of an app stands the queue-proxy's, unless the port is *plain* (people say so, or the Service names a
+//! protocol that is none of ours) or nobody declared it when the pod was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{PodSpec, ServicePort as KubernetesServicePort};
+use k8s_openapi::api::core::v1::{ContainerPort, PodSpec, ServicePort as KubernetesServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::resources::QUEUE_PROXY;
+use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY};
 
-/// Names ports that the template does not declare.
-const PORTS: &str = "ebb.dev/ports";
-/// Names declared ports that are no affair of ours, by number or name.
-const PLAIN_PORTS: &str = "ebb.dev/plain-ports";
 /// What travels as HTTP; Kubernetes' names for it.
 const PROTOCOLS_OF_OURS: [&str; 4] = ["http", "grpc", "kubernetes.io/h2c", "kubernetes.io/ws"];
 
@@ -76,31 +73,27 @@ impl ServicePort {
 /// The ports that a pod, or a template of pods, declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContainerPorts {
+    /// Those of TCP that have one.
     named: BTreeMap<String, u16>,
-    /// Those of TCP, and those that an annotation adds.
-    declared: BTreeSet<u16>,
-    /// As people name them.
-    plain: BTreeSet<String>,
+    /// Before which the queue-proxy stands.
+    served: BTreeSet<u16>,
+    rule: PortAnnotations,
 }
 
 impl ContainerPorts {
     pub(crate) fn read(spec: Option<&PodSpec>, annotations: Option<&BTreeMap<String, String>>) -> Self {
-        let listed = |key: &str| -> Vec<String> {
-            let text = annotations.and_then(|annotations| annotations.get(key)).map_or("", String::as_str);
-            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
-        };
+        let text = |key| annotations.and_then(|map| map.get(key)).map_or("", String::as_str);
+        // What is no port was refused or warned of when the pod was injected.
+        let (rule, _) = PortAnnotations::read(text(PORTS_ANNOTATION), text(PLAIN_PORTS_ANNOTATION));
         let containers = spec.into_iter().flat_map(|spec| &spec.containers);
         let apps = containers.filter(|container| container.name != QUEUE_PROXY);
-        let ports = apps.flat_map(|container| container.ports.iter().flatten());
-        let ports = ports.filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP");
-        let mut read = Self { plain: listed(PLAIN_PORTS).into_iter().collect(), ..Self::default() };
-        for port in ports {
-            let Ok(number) = u16::try_from(port.container_port) else { continue };
-            read.declared.insert(number);
-            read.named.extend(port.name.clone().map(|name| (name, number)));
+        let ports = apps.flat_map(|container| container.ports.iter().flatten()).filter_map(declared);
+        let (mut named, mut served) = (BTreeMap::new(), rule.added().collect::<BTreeSet<u16>>());
+        for port in ports.filter(DeclaredPort::is_tcp) {
+            named.extend(port.name.map(|name| (name.to_owned(), port.number)));
+            served.extend(rule.is_served(&port).then_some(port.number));
         }
-        read.declared.extend(listed(PORTS).iter().filter_map(|port| port.parse::<u16>().ok()));
-        read
+        Self { named, served, rule }
     }
 
     /// Which number a target is here; `None` for the name of a port that is not declared.
@@ -115,15 +108,22 @@ impl ContainerPorts {
         match self.number(&port.target) {
             _ if port.speaks_otherwise() => PortKind::Plain,
             Some(number) if self.is_plain(number) => PortKind::Plain,
-            Some(number) if self.declared.contains(&number) => PortKind::Served,
+            Some(number) if self.served.contains(&number) => PortKind::Served,
             Some(_) | None => PortKind::Undeclared,
         }
     }
 
+    /// A number may be called plain that no container declares.
     fn is_plain(&self, number: u16) -> bool {
-        let by_name = || self.plain.iter().any(|name| self.named.get(name) == Some(&number));
-        self.plain.contains(&number.to_string()) || by_name()
+        let mut names = self.named.iter().filter(|(_, port)| **port == number).map(|(name, _)| name.as_str());
+        self.rule.is_plain(number, None) || names.any(|name| self.rule.is_plain(number, Some(name)))
     }
+}
+
+/// `None` for what the API server refuses.
+fn declared(port: &ContainerPort) -> Option<DeclaredPort<'_>> {
+    let number = u16::try_from(port.container_port).ok()?;
+    Some(DeclaredPort { number, name: port.name.as_deref(), protocol: port.protocol.as_deref() })
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
             (json!({"port": 5432, "targetPort": 5432, "appProtocol": "postgresql"}), Plain),
         ];
         for plain in ["metrics", "9100"] {
-            let ports = ports(&[(PLAIN_PORTS, plain), (PORTS, "7070")]);
+            let ports = ports(&[(PLAIN_PORTS_ANNOTATION, plain), (PORTS_ANNOTATION, "7070")]);
             for (port, expected) in &rows {
                 assert_eq!(ports.kind(&service_port(port.clone())), *expected, "{port}");
             }

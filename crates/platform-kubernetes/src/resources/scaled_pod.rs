@@ -1,9 +1,10 @@
-//! What does a pod say that class hpa goes by: how far its life has come, since when it is ready, what it requests?
+//! What does a pod say that class hpa goes by: how far its life has come, since when it is ready, what it
+//! requests?
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp as WallTime;
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use scaling::hpa::{
     ContainerRequests, HpaPod, HpaPodPhase, PodRequests, ReadyCondition, ReadyStatus, ResourceRequests,
@@ -23,7 +24,8 @@ pub(crate) struct ScaledPodRecord {
 }
 
 pub(crate) fn read(pod: &Pod) -> ScaledPodRecord {
-    let status = pod.status.clone().unwrap_or_default();
+    let no_status = PodStatus::default();
+    let status = pod.status.as_ref().unwrap_or(&no_status);
     let ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready");
     ScaledPodRecord {
         phase: match status.phase.as_deref() {
@@ -47,7 +49,8 @@ pub(crate) fn read(pod: &Pod) -> ScaledPodRecord {
     }
 }
 
-/// All containers count, and the init containers that stay beside them; those of the pod as a whole stand instead where there are any.
+/// All containers count, and the init containers that stay beside them; those of the pod as a whole stand
+/// instead where there are any.
 fn requests_of(spec: &PodSpec) -> PodRequests {
     let stays = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().filter(stays);
@@ -68,7 +71,8 @@ fn amounts(resources: Option<&ResourceRequirements>) -> ResourceRequests {
     let mut amounts = ResourceRequests::default();
     for (name, quantity) in resources.and_then(|resources| resources.requests.as_ref()).into_iter().flatten()
     {
-        // The API server admits nothing that cannot be read; what cannot be read all the same was not requested.
+        // The API server admits nothing that cannot be read; what cannot be read all the same was not
+        // requested.
         let Ok(amount) = parse_quantity(&quantity.0) else { continue };
         match name.as_str() {
             "cpu" => amounts.cpu = Some(amount),
@@ -94,8 +98,8 @@ impl ScaledPodRecord {
         }
     }
 
-    /// Of a pod that started before our axis begins, only one thing matters: how long after its start its readiness changed. So that stays as it was,
-    /// though neither point can be said.
+    /// Of a pod that started before our axis begins, only one thing matters: how long after its start its
+    /// readiness changed. So that stays as it was, though neither point can be said.
     fn ready_since(&self, since: WallTime, moment: Moment) -> Timestamp {
         let at = moment.on_axis(since);
         match self.started.filter(|started| moment.on_axis(*started) == Timestamp::ZERO) {
@@ -138,7 +142,8 @@ mod tests {
         assert_eq!((pod.pod, pod.phase, pod.ready), (PodId(7), HpaPodPhase::Running, Some(ready)));
     }
 
-    /// A pod that runs for days and got unready long after its start is another one than one that never was ready.
+    /// A pod that runs for days and got unready long after its start is another one than one that never was
+    /// ready.
     #[test]
     fn what_lies_before_our_axis_keeps_its_distance() {
         let now = moment("2026-11-22T10:00:00Z");

@@ -1,25 +1,73 @@
-//! Which Services are ours to serve? Those that name a workload in `ebb.dev/revision` and have no selector, for with one Kubernetes writes their endpoints itself.
+//! What does a Service say about who is to serve it? One that names a workload in `ebb.dev/revision` and has
+//! no selector is ours, for with one Kubernetes writes its endpoints itself. Who writes them at present is
+//! another question: [`crate::custody`].
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
-use vocabulary::RevisionName;
+use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
+use crate::notice::{BAD_ANNOTATION, NOT_SERVABLE, Notice};
+use crate::resources::ObjectKey;
+use crate::resources::kind::{KINDS_IN_WORDS, WorkloadKind};
 use crate::resources::ports::ServicePort;
 
-/// Names the workload: `deployment/NAME`, or `NAME`.
-pub(crate) const REVISION_ANNOTATION: &str = "ebb.dev/revision";
+/// Says that clients of this Service may find no pod: it does not keep any.
+const BYPASS_ANNOTATION: &str = "ebb.dev/bypass";
 
-/// What a Service is to us.
+/// A Service, whoever serves it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ServiceRecord {
-    /// It names no workload.
-    Foreign,
-    /// It names one, and nothing is touched until somebody does what this says.
-    Refused(String),
-    /// We write its endpoints.
-    Adopted(AdoptedService),
+pub(crate) struct ServiceRecord {
+    pub(crate) uid: String,
+    pub(crate) claim: ServiceClaim,
+    pub(crate) selection: ServiceSelection,
+    /// As we would write its endpoints; else why we cannot.
+    pub(crate) served: Result<ServiceShape, Notice>,
+    /// Whether its clients put up with finding no pod.
+    pub(crate) is_bypass: bool,
+    /// Whether each of its clients is to stay with one pod.
+    pub(crate) wants_affinity: bool,
 }
 
-/// A Service whose endpoints we write.
+/// Which workload a Service names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ServiceClaim {
+    None,
+    Of(RevisionName),
+    Refused(Notice),
+}
+
+/// Whose pods Kubernetes makes the endpoints of a Service.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ServiceSelection {
+    /// Nobody's: somebody else writes them.
+    None,
+    Labels(BTreeMap<String, String>),
+}
+
+/// What of a Service its endpoints must fit.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServiceShape {
+    pub(crate) ports: Vec<ServicePort>,
+    /// `IPv4`, `IPv6`: which kinds of endpoints it has.
+    pub(crate) families: Vec<String>,
+    pub(crate) preference: TrafficPreference,
+    /// Whether pods that are not ready are to be named too.
+    pub(crate) names_unready: bool,
+}
+
+/// To whom nodes are to prefer to send connections (`trafficDistribution`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TrafficPreference {
+    /// To nobody.
+    #[default]
+    None,
+    SameZone,
+    /// And if there is nobody, to the same zone.
+    SameNode,
+}
+
+/// A Service whose endpoints we write, or are ready to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdoptedService {
     pub(crate) namespace: String,
@@ -29,49 +77,66 @@ pub(crate) struct AdoptedService {
     pub(crate) ports: Vec<ServicePort>,
     /// `IPv4`, `IPv6`: which kinds of endpoints it has.
     pub(crate) families: Vec<String>,
+    pub(crate) preference: TrafficPreference,
+    /// Whether pods that are not ready are to be named too.
+    pub(crate) names_unready: bool,
+}
+
+impl ServiceRecord {
+    /// As we write its endpoints for a workload; `None` if we cannot.
+    pub(crate) fn adopted_for(&self, key: &ObjectKey, revision: &RevisionName) -> Option<AdoptedService> {
+        let shape = self.served.as_ref().ok()?;
+        Some(AdoptedService {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: self.uid.clone(),
+            revision: revision.clone(),
+            ports: shape.ports.clone(),
+            families: shape.families.clone(),
+            preference: shape.preference,
+            names_unready: shape.names_unready,
+        })
+    }
 }
 
 pub(crate) fn read(service: &Service) -> ServiceRecord {
-    let annotations = service.metadata.annotations.as_ref();
-    let Some(target) = annotations.and_then(|annotations| annotations.get(REVISION_ANNOTATION)) else {
-        return ServiceRecord::Foreign;
-    };
-    adopt(service, target).map_or_else(ServiceRecord::Refused, ServiceRecord::Adopted)
-}
-
-fn adopt(service: &Service, target: &str) -> Result<AdoptedService, String> {
     let namespace = service.metadata.namespace.clone().unwrap_or_default();
-    let spec = service.spec.clone().unwrap_or_default();
-    let revision = read_target(&namespace, target)?;
-    refuse_kinds(&spec)?;
-    let ports = read_ports(&spec)?;
-    if spec.selector.as_ref().is_some_and(|selector| !selector.is_empty()) {
-        return Err(format!(
-            "it still has a selector; it is served through ebb once spec.selector is removed ({revision})"
-        ));
-    }
-    Ok(AdoptedService {
-        name: service.metadata.name.clone().unwrap_or_default(),
+    let annotation = |key: &str| service.metadata.annotations.as_ref().and_then(|all| all.get(key));
+    let claim = match annotation(REVISION_ANNOTATION).map(|target| read_target(&namespace, target)) {
+        None => ServiceClaim::None,
+        Some(Ok(revision)) => ServiceClaim::Of(revision),
+        Some(Err(notice)) => ServiceClaim::Refused(notice),
+    };
+    let spec = service.spec.as_ref();
+    let selector = spec.and_then(|spec| spec.selector.clone()).unwrap_or_default();
+    let affinity = spec.and_then(|spec| spec.session_affinity.as_deref());
+    ServiceRecord {
         uid: service.metadata.uid.clone().unwrap_or_default(),
-        namespace,
-        revision,
-        ports,
-        families: spec.ip_families.unwrap_or_default(),
-    })
+        claim,
+        selection: if selector.is_empty() {
+            ServiceSelection::None
+        } else {
+            ServiceSelection::Labels(selector)
+        },
+        served: read_shape(service),
+        is_bypass: annotation(BYPASS_ANNOTATION).is_some_and(|value| value == "true"),
+        wants_affinity: affinity.is_some_and(|affinity| affinity != "None"),
+    }
 }
 
-fn read_target(namespace: &str, target: &str) -> Result<RevisionName, String> {
-    let name = match target.split_once('/') {
-        None => target,
-        Some(("deployment", name)) => name,
-        Some((kind, _)) => {
-            return Err(format!(
-                "annotation {REVISION_ANNOTATION} names a {kind:?}; so far only \"deployment/NAME\" can be scaled"
-            ));
-        }
+fn read_shape(service: &Service) -> Result<ServiceShape, Notice> {
+    let spec = service.spec.clone().unwrap_or_default();
+    let refused = |text| Notice::new(NOT_SERVABLE, text);
+    refuse_kinds(&spec).map_err(refused)?;
+    let ports = read_ports(&spec).map_err(refused)?;
+    let preference = match spec.traffic_distribution.as_deref() {
+        // The older name of the same.
+        Some("PreferClose" | "PreferSameZone") => TrafficPreference::SameZone,
+        Some("PreferSameNode") => TrafficPreference::SameNode,
+        Some(_) | None => TrafficPreference::None,
     };
-    RevisionName::new(namespace, "deployment", name)
-        .map_err(|_| format!("annotation {REVISION_ANNOTATION} is {target:?}; write \"deployment/NAME\""))
+    let names_unready = spec.publish_not_ready_addresses == Some(true);
+    Ok(ServiceShape { ports, families: spec.ip_families.unwrap_or_default(), preference, names_unready })
 }
 
 fn read_ports(spec: &ServiceSpec) -> Result<Vec<ServicePort>, String> {
@@ -84,6 +149,15 @@ fn read_ports(spec: &ServiceSpec) -> Result<Vec<ServicePort>, String> {
     });
     let read: Vec<ServicePort> = read.collect::<Result<_, _>>()?;
     if read.is_empty() { Err("it has no ports".to_owned()) } else { Ok(read) }
+}
+
+fn read_target(namespace: &str, target: &str) -> Result<RevisionName, Notice> {
+    let (kind, name) = target.split_once('/').unwrap_or(("deployment", target));
+    let revision = WorkloadKind::read(kind).and_then(|kind| kind.revision(namespace, name));
+    revision.ok_or_else(|| {
+        let text = format!("annotation {REVISION_ANNOTATION} is {target:?}; write {KINDS_IN_WORDS}");
+        Notice::new(BAD_ANNOTATION, text)
+    })
 }
 
 /// What our slices could not do justice to.
@@ -123,41 +197,61 @@ mod tests {
     }
 
     #[test]
-    fn a_service_without_selector_that_names_a_deployment_is_adopted() {
-        for target in ["deployment/hello", "hello"] {
-            let ServiceRecord::Adopted(adopted) = service(target, json!({})) else { panic!("{target}") };
-            assert_eq!(adopted.revision.as_str(), "default/deployment/hello");
+    fn a_service_names_a_workload() {
+        for (target, expected) in [
+            ("deployment/hello", "default/deployment/hello"),
+            ("hello", "default/deployment/hello"),
+            ("statefulset/hello", "default/statefulset/hello"),
+            ("rollouts.argoproj.io/hello", "default/rollouts.argoproj.io/hello"),
+        ] {
+            let record = service(target, json!({}));
+            let ServiceClaim::Of(revision) = &record.claim else { panic!("{target}") };
+            assert_eq!((revision.as_str(), &record.selection), (expected, &ServiceSelection::None));
+            record.served.expect("we can write its endpoints");
+        }
+        let selecting = service("hello", json!({"selector": {"app": "hello"}}));
+        assert!(matches!(selecting.selection, ServiceSelection::Labels(labels) if labels["app"] == "hello"));
+    }
+
+    #[test]
+    fn a_service_says_whom_nodes_are_to_prefer() {
+        for (distribution, expected) in [
+            (json!(null), TrafficPreference::None),
+            (json!("PreferClose"), TrafficPreference::SameZone),
+            (json!("PreferSameZone"), TrafficPreference::SameZone),
+            (json!("PreferSameNode"), TrafficPreference::SameNode),
+            // What later versions of Kubernetes may know.
+            (json!("PreferTheMoon"), TrafficPreference::None),
+        ] {
+            let record = service("hello", json!({"trafficDistribution": distribution}));
+            assert_eq!(record.served.expect("we can write its endpoints").preference, expected);
         }
     }
 
     #[test]
     fn what_cannot_be_served_is_refused_with_what_to_do() {
         let rows = [
-            ("deployment/hello", json!({"selector": {"app": "hello"}}), "still has a selector"),
-            ("statefulset/hello", json!({}), "so far only \"deployment/NAME\""),
-            ("deployment/a/b", json!({}), "write \"deployment/NAME\""),
-            ("hello", json!({"clusterIP": "None"}), "headless"),
-            ("hello", json!({"type": "ExternalName"}), "ExternalName"),
-            ("hello", json!({"externalTrafficPolicy": "Local"}), "externalTrafficPolicy is Local"),
-            ("hello", json!({"internalTrafficPolicy": "Local"}), "internalTrafficPolicy is Local"),
-            ("hello", json!({"ports": [{"port": 53, "protocol": "UDP"}]}), "protocol UDP"),
-            (
-                "hello",
-                json!({"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}),
-                "port 53 is of protocol UDP",
-            ),
-            ("hello", json!({"ports": []}), "no ports"),
+            (json!({"clusterIP": "None"}), "headless"),
+            (json!({"type": "ExternalName"}), "ExternalName"),
+            (json!({"externalTrafficPolicy": "Local"}), "externalTrafficPolicy is Local"),
+            (json!({"internalTrafficPolicy": "Local"}), "internalTrafficPolicy is Local"),
+            (json!({"ports": [{"port": 53, "protocol": "UDP"}]}), "protocol UDP"),
+            (json!({"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}), "port 53 is of protocol UDP"),
+            (json!({"ports": []}), "no ports"),
         ];
-        for (target, spec, expected) in rows {
-            let ServiceRecord::Refused(why) = service(target, spec.clone()) else {
-                panic!("{spec} is refused")
-            };
-            assert!(why.contains(expected), "{why}");
+        for (spec, expected) in rows {
+            let why = service("hello", spec.clone()).served.expect_err("it is refused");
+            assert_eq!(why.reason, NOT_SERVABLE, "{spec}");
+            assert!(why.text.contains(expected), "{}", why.text);
         }
     }
 
     #[test]
-    fn a_service_that_names_no_workload_is_nobody_of_ours() {
-        assert_eq!(read(&Service::default()), ServiceRecord::Foreign);
+    fn an_annotation_without_meaning_is_refused_with_what_to_write() {
+        for target in ["daemonset/hello", "deployment/a/b", "deployment/", ""] {
+            let ServiceClaim::Refused(why) = service(target, json!({})).claim else { panic!("{target}") };
+            assert!(why.text.contains("write \"deployment/NAME\", \"statefulset/NAME\""), "{}", why.text);
+        }
+        assert_eq!(read(&Service::default()).claim, ServiceClaim::None);
     }
 }

@@ -1,27 +1,29 @@
-//! What does a Deployment say about how it is to be scaled?
+//! What does a workload say about how it is to be scaled? How each kind of them is written is [`objects`]'
+//! affair.
+
+pub(crate) mod objects;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use kube::core::ApiResource;
 use scaling::config::{
     ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, progress_deadline,
 };
 use scaling::hpa::UsageSource;
 use scaling::hpa::reading::{self, DOCUMENT_ANNOTATION};
 use scaling::{ClusterConfig, Problem, RevisionSettings};
-use vocabulary::{PodCount, RequestTimeouts, RevisionName, parse_duration};
+use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RequestTimeouts, RevisionName, parse_duration};
 
 use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
-/// Limits of a pod, which its queue-proxy is started with. They stand on the template, for they change by rollout.
+/// Limits of a pod, which its queue-proxy is started with. They stand on the template, for they change by
+/// rollout.
 const CONCURRENCY: &str = "ebb.dev/container-concurrency";
 const TIMEOUT: &str = "ebb.dev/timeout";
 const RESPONSE_START_TIMEOUT: &str = "ebb.dev/response-start-timeout";
 const IDLE_TIMEOUT: &str = "ebb.dev/idle-timeout";
-/// What only whoever gives a pod its queue-proxy reads.
-const OF_INJECTION: [&str; 3] = ["ebb.dev/injected", "ebb.dev/plain-ports", "ebb.dev/ports"];
 /// The most that Knative takes, too.
 const CONCURRENCY_MAX: u32 = 1000;
 
@@ -29,6 +31,8 @@ const CONCURRENCY_MAX: u32 = 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WorkloadRecord {
     pub(crate) revision: RevisionName,
+    /// What the API server calls its kind.
+    pub(crate) resource: ApiResource,
     pub(crate) uid: String,
     pub(crate) wanted: PodCount,
     /// `status.replicas`, those of an earlier template included.
@@ -38,6 +42,11 @@ pub(crate) struct WorkloadRecord {
     pub(crate) selector: Selector,
     /// What its template declares.
     pub(crate) ports: ContainerPorts,
+    /// Those of its pods, by which Services find them.
+    pub(crate) template_labels: BTreeMap<String, String>,
+    /// The Service by which its pods know each other (`serviceName` of a `StatefulSet`): no clients of the
+    /// app call it.
+    pub(crate) governing_service: Option<String>,
     /// What people call its present template.
     pub(crate) template: String,
     /// Ours and Knative's, on the template and, stronger, on the workload itself.
@@ -55,37 +64,9 @@ pub(crate) struct WorkloadSettings {
     pub(crate) progress_deadline: Duration,
 }
 
-pub(crate) fn read(deployment: &Deployment) -> Option<WorkloadRecord> {
-    let metadata = &deployment.metadata;
-    let name = metadata.name.as_deref()?;
-    let revision = RevisionName::new(metadata.namespace.as_deref()?, "deployment", name).ok()?;
-    let spec = deployment.spec.clone()?;
-    let template = spec.template.metadata.unwrap_or_default().annotations.unwrap_or_default();
-    let ports = ContainerPorts::read(spec.template.spec.as_ref(), Some(&template));
-    let own = metadata.annotations.clone().unwrap_or_default();
-    let number = own.get("deployment.kubernetes.io/revision").cloned().unwrap_or_default();
-    let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        template.into_iter().filter(|(key, _)| is_ours(key)).partition(|(key, _)| is_limit(key));
-    annotations.extend(own.into_iter().filter(|(key, _)| is_ours(key)));
-    let present = deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or_default();
-    Some(WorkloadRecord {
-        present: PodCount::new(u32::try_from(present).unwrap_or_default()),
-        revision,
-        uid: metadata.uid.clone().unwrap_or_default(),
-        // The API server writes 1 where nothing was written.
-        wanted: PodCount::new(spec.replicas.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1)),
-        has_ready_pod: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) > 0,
-        selector: Selector::new(spec.selector),
-        ports,
-        template: format!("{name} revision {number}"),
-        annotations,
-        limits,
-    })
-}
-
 fn is_ours(key: &str) -> bool {
     let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
-    key == PROGRESS_DEADLINE_ANNOTATION || (is_under_prefix && !OF_INJECTION.contains(&key))
+    key == PROGRESS_DEADLINE_ANNOTATION || (is_under_prefix && !INJECTION_ANNOTATIONS.contains(&key))
 }
 
 fn is_limit(key: &str) -> bool {
@@ -189,7 +170,8 @@ mod tests {
                 "template": {"metadata": {"annotations": map(template)}},
             },
         });
-        read(&serde_json::from_value(deployment).expect("a Deployment")).expect("it has a name")
+        *objects::deployment(&serde_json::from_value(deployment).expect("a Deployment"))
+            .expect("it is scaled")
     }
 
     #[test]

@@ -16,6 +16,8 @@ fn service() -> AdoptedService {
             app_protocol: None,
         }],
         families: vec!["IPv4".to_owned()],
+        preference: TrafficPreference::None,
+        names_unready: false,
     }
 }
 
@@ -23,9 +25,10 @@ fn server(name: &str, address: &str) -> ServingAddress {
     let pod =
         PodReference { namespace: "default".to_owned(), name: name.to_owned(), uid: format!("uid-{name}") };
     ServingAddress {
-        address: address.parse().expect("an address"),
+        addresses: vec![address.parse().expect("an address")],
         ports: vec![Some(8012)],
         node: Some("n1".to_owned()),
+        zone: Some("z1".to_owned()),
         pod,
     }
 }
@@ -118,6 +121,52 @@ fn no_slice_holds_more_than_a_hundred_addresses_or_another_family() {
     let mut names: Vec<_> = slices.iter().filter_map(|slice| slice.metadata.name.clone()).collect();
     names.dedup();
     assert_eq!(names.len(), slices.len());
+}
+
+#[test]
+fn who_has_addresses_of_both_families_is_in_the_slices_of_both() {
+    let mut both = server("both", "10.0.0.7");
+    both.addresses.push("fd00::7".parse().expect("an address"));
+    let servers = Servers { ready_pods: vec![both.clone()], activators: vec![both], ..Servers::default() };
+    let two = AdoptedService { families: vec!["IPv6".to_owned(), "IPv4".to_owned()], ..service() };
+    for routing in [Routing::Direct, Routing::ThroughActivator] {
+        assert_eq!(addresses(&slices_of(&two, routing, &servers)), ["fd00::7", "10.0.0.7"]);
+        assert_eq!(addresses(&slices_of(&service(), routing, &servers)), ["10.0.0.7"]);
+    }
+}
+
+#[test]
+fn nodes_prefer_who_is_near_where_the_service_says_so() {
+    let mut nowhere = server("nowhere", "10.0.0.8");
+    nowhere.zone = None;
+    let servers = Servers {
+        ready_pods: vec![server("near", "10.0.0.7"), nowhere],
+        activators: vec![server("activator", "10.1.0.1")],
+        ending_pods: Vec::new(),
+    };
+    let hints = |preference, routing, servers: &Servers| -> Vec<(Vec<String>, Vec<String>)> {
+        let slices = slices_of(&AdoptedService { preference, ..service() }, routing, servers);
+        let hints = slices.into_iter().flat_map(|slice| slice.endpoints).map(|endpoint| {
+            let hints = endpoint.hints.unwrap_or_default();
+            let zones = hints.for_zones.into_iter().flatten().map(|zone| zone.name).collect();
+            (zones, hints.for_nodes.into_iter().flatten().map(|node| node.name).collect())
+        });
+        hints.collect()
+    };
+    let [zone, node] = ["z1", "n1"].map(|name| vec![name.to_owned()]);
+    let unsaid = Vec::new();
+    let nobody = [(unsaid.clone(), unsaid.clone())];
+    let two = [nobody[0].clone(), nobody[0].clone()];
+    for (preference, expected) in [
+        (TrafficPreference::None, two.clone()),
+        (TrafficPreference::SameZone, [(zone.clone(), unsaid.clone()), nobody[0].clone()]),
+        (TrafficPreference::SameNode, [(zone, node.clone()), (unsaid, node)]),
+    ] {
+        assert_eq!(hints(preference, Routing::Direct, &servers), expected);
+        assert_eq!(hints(preference, Routing::ThroughActivator, &servers), nobody);
+        let ending = Servers { ending_pods: servers.ready_pods.clone(), ..Servers::default() };
+        assert_eq!(hints(preference, Routing::Direct, &ending), two);
+    }
 }
 
 /// As the API server gives it back.

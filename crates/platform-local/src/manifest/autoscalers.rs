@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use scaling::config::Problem;
 use scaling::hpa::reading::{self, HpaDocument, ScaleTarget};
-use vocabulary::RevisionName;
+use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::fields::Report;
-use crate::manifest::yaml::{Node, Place, Value};
+use crate::manifest::yaml::{TextPlace, YamlNode, YamlValue};
 
 /// What a document of this kind scales here.
 const TARGET_KIND: &str = "Service";
@@ -23,7 +22,7 @@ pub(crate) struct PlacedAutoscaler {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
     /// Where its document begins.
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
     /// Its name and place for people.
     pub(crate) title: String,
     /// What it says.
@@ -40,7 +39,7 @@ pub(crate) struct Autoscalers {
 
 impl Autoscalers {
     /// Reads a document of kind `HorizontalPodAutoscaler`.
-    pub(crate) fn read(&mut self, node: &Node, report: &mut Report) {
+    pub(crate) fn read(&mut self, node: &YamlNode, report: &mut Report) {
         let json = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
         let read = reading::read_document(&tree_of(node), json);
         let target = target_of(node);
@@ -102,7 +101,7 @@ impl Autoscalers {
 }
 
 /// The Service that a document scales.
-fn service_of(target: &ScaleTarget, node: &Node, report: &mut Report) -> Option<RevisionName> {
+fn service_of(target: &ScaleTarget, node: &YamlNode, report: &mut Report) -> Option<RevisionName> {
     let place = place_of("spec.scaleTargetRef", node);
     let (kind, name) = (&*target.target.kind, &*target.target.name);
     if kind != TARGET_KIND {
@@ -122,7 +121,11 @@ fn service_of(target: &ScaleTarget, node: &Node, report: &mut Report) -> Option<
 }
 
 /// Reads the document in a Service's annotation.
-pub(crate) fn read_annotation(text: &str, place: Option<Place>, report: &mut Report) -> Option<HpaDocument> {
+pub(crate) fn read_annotation(
+    text: &str,
+    place: Option<TextPlace>,
+    report: &mut Report,
+) -> Option<HpaDocument> {
     // As in manifests, `yes` is a word.
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     let yaml =
@@ -143,14 +146,14 @@ pub(crate) fn read_annotation(text: &str, place: Option<Place>, report: &mut Rep
     }
 }
 
-fn refuse_all(problems: Vec<Problem>, node: &Node, report: &mut Report) {
+fn refuse_all(problems: Vec<Problem>, node: &YamlNode, report: &mut Report) {
     for problem in problems {
         report.refuse(place_of(&problem.key, node), problem.message);
     }
 }
 
 /// The Service that a document means, if so much of it can be read.
-fn target_of(node: &Node) -> Option<RevisionName> {
+fn target_of(node: &YamlNode) -> Option<RevisionName> {
     let target = node.field("spec")?.field("scaleTargetRef")?;
     let namespace = node.field("metadata").and_then(|metadata| metadata.field("namespace")?.text());
     let name = target.field("name")?.text()?;
@@ -159,19 +162,21 @@ fn target_of(node: &Node) -> Option<RevisionName> {
 
 /// The place of a path such as `spec.metrics[1].resource.target`, or of the nearest thing around it that is
 /// there.
-fn place_of(path: &str, document: &Node) -> Place {
+fn place_of(path: &str, document: &YamlNode) -> TextPlace {
     let mut node = document;
     for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
         let inner = match (&node.value, step.strip_suffix(']')) {
-            (Value::List(items), Some(index)) => index.parse().ok().and_then(|index: usize| items.get(index)),
+            (YamlValue::List(items), Some(index)) => {
+                index.parse().ok().and_then(|index: usize| items.get(index))
+            }
             (
-                Value::List(_)
-                | Value::Map(_)
-                | Value::Null
-                | Value::Bool(_)
-                | Value::Integer(_)
-                | Value::Number(_)
-                | Value::Text(_),
+                YamlValue::List(_)
+                | YamlValue::Map(_)
+                | YamlValue::Null
+                | YamlValue::Bool(_)
+                | YamlValue::Integer(_)
+                | YamlValue::Number(_)
+                | YamlValue::Text(_),
                 _,
             ) => node.field(step),
         };
@@ -182,17 +187,17 @@ fn place_of(path: &str, document: &Node) -> Place {
 }
 
 /// Without places, as class hpa reads it.
-fn tree_of(node: &Node) -> reading::Node {
+fn tree_of(node: &YamlNode) -> reading::DocumentNode {
     match &node.value {
-        Value::Null => reading::Node::Null,
-        Value::Bool(value) => reading::Node::Boolean(*value),
+        YamlValue::Null => reading::DocumentNode::Null,
+        YamlValue::Bool(value) => reading::DocumentNode::Boolean(*value),
         // No field takes so large a number; as text it is shown as it was written.
-        Value::Integer(number) => i64::try_from(*number)
-            .map_or_else(|_| reading::Node::Text(number.to_string()), reading::Node::Integer),
-        Value::Number(number) => reading::Node::Float(*number),
-        Value::Text(text) => reading::Node::Text(text.clone()),
-        Value::List(items) => reading::Node::List(items.iter().map(tree_of).collect()),
-        Value::Map(entries) => reading::Node::Map(
+        YamlValue::Integer(number) => i64::try_from(*number)
+            .map_or_else(|_| reading::DocumentNode::Text(number.to_string()), reading::DocumentNode::Integer),
+        YamlValue::Number(number) => reading::DocumentNode::Float(*number),
+        YamlValue::Text(text) => reading::DocumentNode::Text(text.clone()),
+        YamlValue::List(items) => reading::DocumentNode::List(items.iter().map(tree_of).collect()),
+        YamlValue::Map(entries) => reading::DocumentNode::Map(
             entries.iter().map(|(key, value)| (key.text.clone(), tree_of(value))).collect(),
         ),
     }

@@ -1,43 +1,60 @@
-//! The ConfigMap `config-autoscaler`, as Knative's users keep it.
+//! The ConfigMaps with settings, as Knative's users keep them: `config-autoscaler` and
+//! `config-observability`. Here is only where they stand; who knows their keys is asked what they mean.
 
 use std::collections::BTreeMap;
 
+use runtime::Observability;
 use scaling::{ClusterConfig, RevisionSettings};
+use vocabulary::{CheckedValue, Findings};
 
-use crate::manifest::fields::{Fields, Report};
-use crate::manifest::yaml::{Key, Node};
+use crate::manifest::fields::{ManifestFields, Report};
+use crate::manifest::yaml::YamlNode;
 
-/// Reads it. `None` if anything in it was refused.
-pub(crate) fn read(document: &Node, report: &mut Report) -> Option<ClusterConfig> {
-    let refused_before = report.troubles.len();
-    let mut fields = Fields::of(document, "", report)?;
+/// What data mean, or everything there is to say of what cannot be used.
+type Reading<Settings> = Result<CheckedValue<Settings>, Findings>;
+
+/// Reads `config-autoscaler`. `None` if anything in it was refused.
+pub(crate) fn read_cluster(document: &YamlNode, report: &mut Report) -> Option<ClusterConfig> {
+    read(document, report, |data| {
+        let checked = ClusterConfig::parse(data).map_err(of_problems)?;
+        match RevisionSettings::default().require_class_of_ours(&checked.value) {
+            Ok(()) => Ok(checked),
+            Err(problem) => Err(Findings { problems: vec![problem], warnings: checked.warnings }),
+        }
+    })
+}
+
+/// Reads `config-observability`. `None` if anything in it was refused.
+pub(crate) fn read_observability(document: &YamlNode, report: &mut Report) -> Option<Observability> {
+    read(document, report, Observability::parse)
+}
+
+fn read<Settings>(
+    document: &YamlNode,
+    report: &mut Report,
+    parse: fn(&BTreeMap<String, String>) -> Reading<Settings>,
+) -> Option<Settings> {
+    let refused_before = report.refusals();
+    let mut fields = ManifestFields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "immutable", "metadata"]);
     let data = fields.text_map("data", report);
     fields.finish(&[("binaryData", "write the settings under data")], report);
-    let cluster = parse(&data, report);
-    cluster.filter(|_| report.troubles.len() == refused_before)
-}
-
-fn parse(data: &[(&Key, &str)], report: &mut Report) -> Option<ClusterConfig> {
     let map: BTreeMap<String, String> =
         data.iter().map(|(key, value)| (key.text.clone(), (*value).to_owned())).collect();
     let place_of = |name: &str| data.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.place);
-    match ClusterConfig::parse(&map) {
-        Ok(checked) => {
-            for warning in checked.warnings {
-                report.warn(place_of(&warning.key), warning.message);
-            }
-            if let Err(problem) = RevisionSettings::default().require_class_of_ours(&checked.value) {
-                report.refuse(place_of(&problem.key), problem.message);
-                return None;
-            }
-            Some(checked.value)
-        }
-        Err(problems) => {
-            for problem in problems {
-                report.refuse(place_of(&problem.key), problem.message);
-            }
-            None
-        }
+    let (settings, problems, warnings) = match parse(&map) {
+        Ok(checked) => (Some(checked.value), Vec::new(), checked.warnings),
+        Err(findings) => (None, findings.problems, findings.warnings),
+    };
+    for warning in warnings {
+        report.warn(place_of(&warning.key), warning.message);
     }
+    for problem in problems {
+        report.refuse(place_of(&problem.key), problem.message);
+    }
+    settings.filter(|_| report.refusals() == refused_before)
+}
+
+fn of_problems(problems: Vec<vocabulary::Problem>) -> Findings {
+    Findings { problems, warnings: Vec::new() }
 }

@@ -1,17 +1,18 @@
-//! The containers of a Service: command, environment, and of the one that requests reach also port and probes.
+//! The containers of a Service: command, environment, and of the one that requests reach also port and
+//! probes.
 
 use std::path::{Path, PathBuf};
 
 use vocabulary::AppProtocol;
 
 use crate::manifest::env::Shelf;
-use crate::manifest::fields::{Fields, Refusal, Report};
+use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::resources::{self, Resources};
 use crate::manifest::{env, existence, security};
 use crate::pod::{Container, Probes, Template};
 
-const REFUSED: &[Refusal] = &[
+const REFUSED: &[RefusedField] = &[
     ("lifecycle", "the pod drains by itself"),
     ("restartPolicy", "a pod that fails is always replaced"),
     ("resizePolicy", "processes share the machine"),
@@ -25,7 +26,7 @@ const REFUSED: &[Refusal] = &[
 ];
 
 /// What only the container that requests reach has.
-const OF_APP: &[Refusal] = &[
+const OF_APP: &[RefusedField] = &[
     ("livenessProbe", "only the container with the port is probed; what ends by itself ends its pod anyway"),
     ("readinessProbe", "only the container with the port is probed"),
     ("startupProbe", "only the container with the port is probed"),
@@ -33,7 +34,7 @@ const OF_APP: &[Refusal] = &[
 
 /// Reads the container that requests reach into `template`; returns what it says of resources.
 pub(crate) fn read_app(
-    mut container: Fields<'_>,
+    mut container: ManifestFields<'_>,
     shelf: Shelf<'_>,
     template: &mut Template,
     report: &mut Report,
@@ -56,7 +57,7 @@ pub(crate) fn read_app(
 
 /// Reads a container beside that one.
 pub(crate) fn read_sidecar(
-    mut container: Fields<'_>,
+    mut container: ManifestFields<'_>,
     shelf: Shelf<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
@@ -67,7 +68,11 @@ pub(crate) fn read_sidecar(
 }
 
 /// What every container has.
-fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> (Container, Resources) {
+fn program(
+    container: &mut ManifestFields<'_>,
+    shelf: Shelf<'_>,
+    report: &mut Report,
+) -> (Container, Resources) {
     let name = container.text("name", report);
     let resources = resources::read(container, name, report);
     let program = Container {
@@ -85,13 +90,13 @@ fn program(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) ->
     (program, resources)
 }
 
-fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
-    let refused_before = report.troubles.len();
+fn command(container: &mut ManifestFields<'_>, report: &mut Report) -> Vec<String> {
+    let refused_before = report.refusals();
     let mut command = container.texts("command", report).unwrap_or_default();
     let arguments = container.texts("args", report).unwrap_or_default();
     let image = container.take("image").map(|node| node.place);
     container.text("image", report);
-    let missing = command.is_empty() && report.troubles.len() == refused_before;
+    let missing = command.is_empty() && report.refusals() == refused_before;
     match image {
         Some(place) if missing => report.refuse(
             place,
@@ -114,9 +119,9 @@ fn command(container: &mut Fields<'_>, report: &mut Report) -> Vec<String> {
     command
 }
 
-/// Everything relative is beside the manifest, so that a manifest works from wherever `ebb` is started: the directory that is written, or, if none
-/// is, whatever the command and its arguments name.
-fn directory(container: &mut Fields<'_>, report: &mut Report) -> Option<PathBuf> {
+/// Everything relative is beside the manifest, so that a manifest works from wherever `ebb` is started: the
+/// directory that is written, or, if none is, whatever the command and its arguments name.
+fn directory(container: &mut ManifestFields<'_>, report: &mut Report) -> Option<PathBuf> {
     let written = container.text("workingDir", report).filter(|text| !text.is_empty());
     let beside = report.file().parent().unwrap_or(Path::new(""));
     let directory = std::path::absolute(beside.join(written.unwrap_or("."))).ok()?;
@@ -129,14 +134,14 @@ fn directory(container: &mut Fields<'_>, report: &mut Report) -> Option<PathBuf>
     Some(directory)
 }
 
-fn ports<'n>(container: &mut Fields<'n>, report: &mut Report) -> AppPort<'n> {
+fn ports<'n>(container: &mut ManifestFields<'n>, report: &mut Report) -> AppPort<'n> {
     let default = AppPort { number: 8080, name: None };
     let ports = container.list("ports", report).unwrap_or_default();
     if let [_, (path, second), ..] = ports.as_slice() {
         report.refuse(second.place, format!("{path} is one port too many: a Service has at most one"));
     }
     let Some((path, item)) = ports.into_iter().next() else { return default };
-    let Some(mut fields) = Fields::of(item, path, report) else { return default };
+    let Some(mut fields) = ManifestFields::of(item, path, report) else { return default };
     let number = fields.integer("containerPort", 0..=65535, report).filter(|number| *number > 0);
     let name = port_name(&mut fields, report);
     let place = fields.take("protocol").map(|node| node.place);
@@ -150,7 +155,7 @@ fn ports<'n>(container: &mut Fields<'n>, report: &mut Report) -> AppPort<'n> {
     AppPort { number: number.unwrap_or(default.number), name }
 }
 
-fn port_name<'n>(fields: &mut Fields<'n>, report: &mut Report) -> Option<&'n str> {
+fn port_name<'n>(fields: &mut ManifestFields<'n>, report: &mut Report) -> Option<&'n str> {
     let place = fields.take("name").map(|node| node.place);
     let name = fields.text("name", report).filter(|name| !name.is_empty())?;
     if let Err(error) = name.parse::<AppProtocol>() {

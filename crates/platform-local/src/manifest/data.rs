@@ -1,7 +1,7 @@
 //! What do the `ConfigMap`s and `Secret`s of the files hold? Environment variables may be taken from them.
 //!
-//! Values are looked up when a Service is read, so they are part of its template: whoever edits one gets new pods,
-//! as after an edit of the Service itself.
+//! Values are looked up when a Service is read, so they are part of its template: whoever edits one gets new
+//! pods, as after an edit of the Service itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::manifest::fields::{Fields, Report};
-use crate::manifest::yaml::{Key, Node, Place};
+use crate::manifest::fields::{ManifestFields, Report};
+use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode};
 
 /// Where a document belongs that does not say.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
@@ -75,7 +75,7 @@ pub(crate) struct PlacedData {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
     /// Where its document begins.
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
     /// What it holds.
     pub(crate) values: BTreeMap<String, Datum>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct DataReading {
 
 impl DataReading {
     /// Reads a document of this kind.
-    pub(crate) fn read(&mut self, kind: DataKind, document: &Node, report: &mut Report) {
+    pub(crate) fn read(&mut self, kind: DataKind, document: &YamlNode, report: &mut Report) {
         let Some(name) = name_of(kind, document) else {
             report.refuse(document.place, format!("metadata.name is missing: the {kind} needs a name"));
             return;
@@ -106,9 +106,9 @@ impl DataReading {
             self.refused.insert(name);
             return;
         }
-        let refused_before = report.troubles.len();
+        let refused_before = report.refusals();
         let values = values(kind, document, report);
-        if report.troubles.len() > refused_before {
+        if report.refusals() > refused_before {
             self.refused.insert(name);
             return;
         }
@@ -139,15 +139,15 @@ impl DataReading {
 }
 
 /// The document's name, if it can be read.
-pub(crate) fn name_of(kind: DataKind, document: &Node) -> Option<DataName> {
+pub(crate) fn name_of(kind: DataKind, document: &YamlNode) -> Option<DataName> {
     let metadata = document.field("metadata")?;
-    let namespace = metadata.field("namespace").and_then(Node::text).unwrap_or(DEFAULT_NAMESPACE);
+    let namespace = metadata.field("namespace").and_then(YamlNode::text).unwrap_or(DEFAULT_NAMESPACE);
     let name = metadata.field("name")?.text().filter(|name| !name.is_empty())?;
     Some(DataName { kind, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-fn values(kind: DataKind, document: &Node, report: &mut Report) -> BTreeMap<String, Datum> {
-    let Some(mut fields) = Fields::of(document, "", report) else { return BTreeMap::new() };
+fn values(kind: DataKind, document: &YamlNode, report: &mut Report) -> BTreeMap<String, Datum> {
+    let Some(mut fields) = ManifestFields::of(document, "", report) else { return BTreeMap::new() };
     fields.ignore(&["apiVersion", "kind", "metadata", "immutable"]);
     let data = fields.text_map("data", report);
     let values = match kind {
@@ -167,11 +167,11 @@ fn values(kind: DataKind, document: &Node, report: &mut Report) -> BTreeMap<Stri
     values
 }
 
-fn texts(data: &[(&Key, &str)]) -> BTreeMap<String, Datum> {
+fn texts(data: &[(&YamlKey, &str)]) -> BTreeMap<String, Datum> {
     data.iter().map(|(key, value)| (key.text.clone(), datum((*value).to_owned()))).collect()
 }
 
-fn decoded(data: &[(&Key, &str)], report: &mut Report) -> BTreeMap<String, Datum> {
+fn decoded(data: &[(&YamlKey, &str)], report: &mut Report) -> BTreeMap<String, Datum> {
     let mut values = BTreeMap::new();
     for (key, value) in data {
         // `base64` and editors break long lines.

@@ -1,18 +1,21 @@
-//! The environment variables of a container: written, or taken from a `ConfigMap`, a `Secret` or the pod itself.
+//! The environment variables of a container: written, or taken from a `ConfigMap`, a `Secret` or the pod
+//! itself.
+
+use vocabulary::did_you_mean;
 
 use crate::manifest::data::{DataDocuments, DataKind, DataName, Datum, PlacedData};
-use crate::manifest::fields::{Fields, Report, did_you_mean};
-use crate::manifest::yaml::{Node, Place};
-use crate::pod::{EnvValue, PodFact};
+use crate::manifest::fields::{ManifestFields, Report};
+use crate::manifest::yaml::{TextPlace, YamlNode};
+use crate::pod::{DownwardFact, EnvValue};
 
 /// Variables that ebb sets for the app, as Knative does.
 const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
 
 /// What may be asked of the pod, as Kubernetes calls it.
-const FACTS: [(&str, PodFact); 3] = [
-    ("metadata.name", PodFact::Name),
-    ("metadata.namespace", PodFact::Namespace),
-    ("status.podIP", PodFact::Address),
+const FACTS: [(&str, DownwardFact); 3] = [
+    ("metadata.name", DownwardFact::Name),
+    ("metadata.namespace", DownwardFact::Namespace),
+    ("status.podIP", DownwardFact::Address),
 ];
 
 /// What a container of this namespace can take values from.
@@ -24,13 +27,17 @@ pub(crate) struct Shelf<'a> {
     pub(crate) documents: &'a DataDocuments,
 }
 
-type Variables = Vec<(String, EnvValue)>;
+type DeclaredVariables = Vec<(String, EnvValue)>;
 
 /// Reads `envFrom` and `env`; what `env` says comes later and so has the last word.
-pub(crate) fn read(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Variables {
-    let mut variables = Variables::new();
+pub(crate) fn read(
+    container: &mut ManifestFields<'_>,
+    shelf: Shelf<'_>,
+    report: &mut Report,
+) -> DeclaredVariables {
+    let mut variables = DeclaredVariables::new();
     for (path, item) in container.list("envFrom", report).unwrap_or_default() {
-        if let Some(fields) = Fields::of(item, path, report) {
+        if let Some(fields) = ManifestFields::of(item, path, report) {
             variables.extend(all_of_a_document(fields, shelf, report));
         }
     }
@@ -49,12 +56,12 @@ pub(crate) fn read(container: &mut Fields<'_>, shelf: Shelf<'_>, report: &mut Re
 
 /// A variable and its value, which may be absent if it is optional.
 fn variable(
-    item: &Node,
+    item: &YamlNode,
     path: String,
     shelf: Shelf<'_>,
     report: &mut Report,
 ) -> Option<(String, Option<EnvValue>)> {
-    let mut fields = Fields::of(item, path, report)?;
+    let mut fields = ManifestFields::of(item, path, report)?;
     let place = fields.place;
     let name = fields.text("name", report).map(str::to_owned);
     let written = fields.text("value", report);
@@ -87,15 +94,15 @@ fn can_be_a_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-fn value_from(mut source: Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Option<EnvValue> {
+fn value_from(mut source: ManifestFields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Option<EnvValue> {
     let config_map = source.mapping("configMapKeyRef", report);
     let secret = source.mapping("secretKeyRef", report);
     let fact = source.mapping("fieldRef", report);
     let (place, path) = (source.place, source.path().to_owned());
-    let refused_before = report.troubles.len();
+    let refused_before = report.refusals();
     let elsewhere = "write the value itself under value";
     source.finish(&[("fileKeyRef", elsewhere), ("resourceFieldRef", elsewhere)], report);
-    if report.troubles.len() > refused_before {
+    if report.refusals() > refused_before {
         return None;
     }
     match (config_map, secret, fact) {
@@ -110,7 +117,7 @@ fn value_from(mut source: Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> 
     }
 }
 
-fn fact_of(mut field: Fields<'_>, report: &mut Report) -> Option<EnvValue> {
+fn fact_of(mut field: ManifestFields<'_>, report: &mut Report) -> Option<EnvValue> {
     field.ignore(&["apiVersion"]);
     let place = field.take("fieldPath").map_or(field.place, |node| node.place);
     let (path, written) = (field.path_of("fieldPath"), field.text("fieldPath", report));
@@ -127,7 +134,7 @@ fn fact_of(mut field: Fields<'_>, report: &mut Report) -> Option<EnvValue> {
 /// A reference to a document, and what it leads to.
 struct Reference<'a> {
     /// Where it is written.
-    place: Place,
+    place: TextPlace,
     is_optional: bool,
     /// The document, unless there is none.
     document: Option<(DataName, &'a PlacedData)>,
@@ -135,7 +142,7 @@ struct Reference<'a> {
 
 fn follow<'a>(
     kind: DataKind,
-    fields: &mut Fields<'_>,
+    fields: &mut ManifestFields<'_>,
     shelf: Shelf<'a>,
     report: &mut Report,
 ) -> Option<Reference<'a>> {
@@ -162,7 +169,7 @@ fn follow<'a>(
 
 fn one_of_a_document(
     kind: DataKind,
-    mut fields: Fields<'_>,
+    mut fields: ManifestFields<'_>,
     shelf: Shelf<'_>,
     report: &mut Report,
 ) -> Option<EnvValue> {
@@ -190,7 +197,11 @@ fn one_of_a_document(
     None
 }
 
-fn all_of_a_document(mut source: Fields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Variables {
+fn all_of_a_document(
+    mut source: ManifestFields<'_>,
+    shelf: Shelf<'_>,
+    report: &mut Report,
+) -> DeclaredVariables {
     let prefix = source.text("prefix", report).unwrap_or_default();
     let config_map = source.mapping("configMapRef", report);
     let secret = source.mapping("secretRef", report);
@@ -201,15 +212,15 @@ fn all_of_a_document(mut source: Fields<'_>, shelf: Shelf<'_>, report: &mut Repo
         (None, Some(fields)) => (DataKind::Secret, fields),
         (Some(_), Some(_)) | (None, None) => {
             report.refuse(place, format!("{path} must be exactly one of configMapRef and secretRef"));
-            return Variables::new();
+            return DeclaredVariables::new();
         }
     };
     let reference = follow(kind, &mut fields, shelf, report);
     fields.finish(&[], report);
     let Some(Reference { place, document: Some((name, document)), .. }) = reference else {
-        return Variables::new();
+        return DeclaredVariables::new();
     };
-    let mut variables = Variables::new();
+    let mut variables = DeclaredVariables::new();
     let mut skipped = Vec::new();
     for (key, value) in &document.values {
         let variable = format!("{prefix}{key}");

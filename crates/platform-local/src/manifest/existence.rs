@@ -1,18 +1,18 @@
 //! Does this machine have what a manifest wants to run?
 //!
-//! A manifest may be written before its command is built, or for another machine, so this is no reason to refuse it; but whoever mistyped a path wants
-//! to hear of it before the first request does.
+//! A manifest may be written before its command is built, or for another machine, so this is no reason to
+//! refuse it; but whoever mistyped a path wants to hear of it before the first request does.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::manifest::fields::Report;
-use crate::manifest::yaml::Place;
+use crate::manifest::yaml::TextPlace;
 use crate::pod::{Container, EnvValue};
 
 /// Notes a command that cannot be started.
-pub(crate) fn look_for_command(container: &Container, place: Place, report: &mut Report) {
+pub(crate) fn look_for_command(container: &Container, place: TextPlace, report: &mut Report) {
     let Some(program) = container.command.first() else { return };
     // `ebb` means this executable, and what a variable holds is known only when the pod starts.
     if program == "ebb" || program.contains("$(") {

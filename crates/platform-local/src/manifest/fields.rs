@@ -3,20 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use vocabulary::nearest;
+use vocabulary::{Findings, did_you_mean};
 
 use crate::manifest::Trouble;
 use crate::manifest::data::DataName;
-use crate::manifest::yaml::{Key, Node, Place, Value};
+use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 
 /// Collects what is to be said about one file.
 #[derive(Debug)]
 pub(crate) struct Report {
     file: PathBuf,
-    /// Refused.
-    pub(crate) troubles: Vec<Trouble>,
-    /// Accepted, but worth a word.
-    pub(crate) warnings: Vec<Trouble>,
+    pub(crate) findings: Findings<Trouble>,
     /// Commands and directories that this machine does not have.
     pub(crate) absences: Vec<Trouble>,
     /// Documents from which environment variables are taken, whether they are there or not.
@@ -28,26 +25,30 @@ impl Report {
     pub(crate) fn about(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
-            troubles: Vec::new(),
-            warnings: Vec::new(),
+            findings: Findings::default(),
             absences: Vec::new(),
             uses: BTreeSet::new(),
         }
     }
 
     /// Notes a refusal.
-    pub(crate) fn refuse(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
-        self.troubles.push(self.trouble(place.into(), message.into()));
+    pub(crate) fn refuse(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
+        self.findings.problems.push(self.trouble(place.into(), message.into()));
     }
 
     /// Notes something that was accepted.
-    pub(crate) fn warn(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
-        self.warnings.push(self.trouble(place.into(), message.into()));
+    pub(crate) fn warn(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
+        self.findings.warnings.push(self.trouble(place.into(), message.into()));
     }
 
     /// Notes something that this machine does not have.
-    pub(crate) fn miss(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
+    pub(crate) fn miss(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
         self.absences.push(self.trouble(place.into(), message.into()));
+    }
+
+    /// How much was refused so far.
+    pub(crate) fn refusals(&self) -> usize {
+        self.findings.problems.len()
     }
 
     /// The file that this is about.
@@ -55,37 +56,37 @@ impl Report {
         &self.file
     }
 
-    fn trouble(&self, place: Option<Place>, message: String) -> Trouble {
+    fn trouble(&self, place: Option<TextPlace>, message: String) -> Trouble {
         Trouble { file: self.file.clone(), place, message }
     }
 }
 
 /// A mapping that is being read: what was asked for is known, what is left at the end is not.
 #[derive(Debug)]
-pub(crate) struct Fields<'n> {
+pub(crate) struct ManifestFields<'n> {
     /// Where it is, as a person would write it (`spec.template.spec`); empty at the top.
     path: String,
     /// Where it begins.
-    pub(crate) place: Place,
-    entries: &'n [(Key, Node)],
+    pub(crate) place: TextPlace,
+    entries: &'n [(YamlKey, YamlNode)],
     known: Vec<&'static str>,
 }
 
 /// A field that a Kubernetes user knows, and why it is refused here.
-pub(crate) type Refusal = (&'static str, &'static str);
+pub(crate) type RefusedField = (&'static str, &'static str);
 
-impl<'n> Fields<'n> {
+impl<'n> ManifestFields<'n> {
     /// Begins to read a node that must be a mapping.
-    pub(crate) fn of(node: &'n Node, path: impl Into<String>, report: &mut Report) -> Option<Self> {
+    pub(crate) fn of(node: &'n YamlNode, path: impl Into<String>, report: &mut Report) -> Option<Self> {
         let path = path.into();
         match &node.value {
-            Value::Map(entries) => Some(Self { path, place: node.place, entries, known: Vec::new() }),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Integer(_)
-            | Value::Number(_)
-            | Value::Text(_)
-            | Value::List(_) => {
+            YamlValue::Map(entries) => Some(Self { path, place: node.place, entries, known: Vec::new() }),
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Integer(_)
+            | YamlValue::Number(_)
+            | YamlValue::Text(_)
+            | YamlValue::List(_) => {
                 let what = if path.is_empty() { "a manifest" } else { &path };
                 report.refuse(node.place, format!("{what} must be a mapping, not {}", node.value.kind()));
                 None
@@ -104,10 +105,10 @@ impl<'n> Fields<'n> {
     }
 
     /// A field's node; a field without a value counts as absent.
-    pub(crate) fn take(&mut self, name: &'static str) -> Option<&'n Node> {
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<&'n YamlNode> {
         self.known.push(name);
         let (_, node) = self.entries.iter().find(|(key, _)| key.text == name)?;
-        (node.value != Value::Null).then_some(node)
+        (node.value != YamlValue::Null).then_some(node)
     }
 
     /// Fields that are read and dropped without a word, because whoever exports a manifest writes them.
@@ -137,13 +138,13 @@ impl<'n> Fields<'n> {
     ) -> Option<u32> {
         let node = self.take(name)?;
         let number = match node.value {
-            Value::Integer(number) => u32::try_from(number).ok().filter(|number| range.contains(number)),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Text(_)
-            | Value::List(_)
-            | Value::Map(_) => None,
+            YamlValue::Integer(number) => u32::try_from(number).ok().filter(|number| range.contains(number)),
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Number(_)
+            | YamlValue::Text(_)
+            | YamlValue::List(_)
+            | YamlValue::Map(_) => None,
         };
         if number.is_none() {
             let (path, found) = (self.path_of(name), shown(&node.value));
@@ -180,7 +181,7 @@ impl<'n> Fields<'n> {
     /// A field that must be true or false.
     pub(crate) fn switch(&mut self, name: &'static str, report: &mut Report) -> Option<bool> {
         let node = self.take(name)?;
-        if let Value::Bool(value) = node.value {
+        if let YamlValue::Bool(value) = node.value {
             return Some(value);
         }
         let (path, found) = (self.path_of(name), shown(&node.value));
@@ -189,9 +190,9 @@ impl<'n> Fields<'n> {
     }
 
     /// A field that must be a mapping; its reader.
-    pub(crate) fn mapping(&mut self, name: &'static str, report: &mut Report) -> Option<Fields<'n>> {
+    pub(crate) fn mapping(&mut self, name: &'static str, report: &mut Report) -> Option<ManifestFields<'n>> {
         let node = self.take(name)?;
-        Fields::of(node, self.path_of(name), report)
+        ManifestFields::of(node, self.path_of(name), report)
     }
 
     /// A field that must be a list; each item with its path.
@@ -199,10 +200,10 @@ impl<'n> Fields<'n> {
         &mut self,
         name: &'static str,
         report: &mut Report,
-    ) -> Option<Vec<(String, &'n Node)>> {
+    ) -> Option<Vec<(String, &'n YamlNode)>> {
         let node = self.take(name)?;
         let path = self.path_of(name);
-        if let Value::List(items) = &node.value {
+        if let YamlValue::List(items) = &node.value {
             Some(items.iter().enumerate().map(|(index, item)| (format!("{path}[{index}]"), item)).collect())
         } else {
             report.refuse(node.place, format!("{path} must be a list, not {}", node.value.kind()));
@@ -218,7 +219,11 @@ impl<'n> Fields<'n> {
     }
 
     /// A field that must be a mapping of texts, such as labels; each with the place of its key.
-    pub(crate) fn text_map(&mut self, name: &'static str, report: &mut Report) -> Vec<(&'n Key, &'n str)> {
+    pub(crate) fn text_map(
+        &mut self,
+        name: &'static str,
+        report: &mut Report,
+    ) -> Vec<(&'n YamlKey, &'n str)> {
         let Some(fields) = self.mapping(name, report) else { return Vec::new() };
         fields
             .entries
@@ -231,7 +236,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Ends the reading: refuses what was never asked for, the `refused` with their own reason.
-    pub(crate) fn finish(self, refused: &[Refusal], report: &mut Report) {
+    pub(crate) fn finish(self, refused: &[RefusedField], report: &mut Report) {
         for (key, _) in self.entries {
             let name = key.text.as_str();
             if self.known.contains(&name) {
@@ -248,20 +253,15 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// `; did you mean …?` with the nearest of `names`, or nothing if none is near.
-pub(crate) fn did_you_mean<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
-    nearest(written, names).map_or_else(String::new, |likely| format!("; did you mean {}?", likely.name))
-}
-
 /// A node that must be a text.
-fn text_at<'n>(node: &'n Node, path: &str, report: &mut Report) -> Option<&'n str> {
+fn text_at<'n>(node: &'n YamlNode, path: &str, report: &mut Report) -> Option<&'n str> {
     match &node.value {
-        Value::Text(text) => return Some(text),
-        Value::Integer(_) | Value::Number(_) | Value::Bool(_) => {
+        YamlValue::Text(text) => return Some(text),
+        YamlValue::Integer(_) | YamlValue::Number(_) | YamlValue::Bool(_) => {
             let found = shown(&node.value);
             report.refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}\""));
         }
-        Value::Null | Value::List(_) | Value::Map(_) => {
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => {
             report.refuse(node.place, format!("{path} must be a text, not {}", node.value.kind()));
         }
     }
@@ -269,12 +269,12 @@ fn text_at<'n>(node: &'n Node, path: &str, report: &mut Report) -> Option<&'n st
 }
 
 /// A value as a message shows it.
-fn shown(value: &Value) -> String {
+fn shown(value: &YamlValue) -> String {
     match value {
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Number(value) => value.to_string(),
-        Value::Text(text) => format!("{text:?}"),
-        Value::Null | Value::List(_) | Value::Map(_) => value.kind().to_owned(),
+        YamlValue::Bool(value) => value.to_string(),
+        YamlValue::Integer(value) => value.to_string(),
+        YamlValue::Number(value) => value.to_string(),
+        YamlValue::Text(text) => vocabulary::shown(text),
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => value.kind().to_owned(),
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use vocabulary::RequestTimeouts;
 
 use crate::manifest::env::Shelf;
-use crate::manifest::fields::{Fields, Refusal, Report};
+use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::resources::Resources;
-use crate::manifest::yaml::{Node, Value};
+use crate::manifest::yaml::{YamlNode, YamlValue};
 use crate::manifest::{container, security};
 use crate::pod::{Container, Template};
 
-/// Containers beside the one with the port: more than anybody has, and few enough for their descriptors to travel at once.
+/// Containers beside the one with the port: more than anybody has, and few enough for their descriptors to
+/// travel at once.
 pub(crate) const MOST_SIDECARS: usize = 16;
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
@@ -20,7 +21,7 @@ const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
 /// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
 const MOST_TIMEOUT_SECONDS: u32 = 86_400;
 
-const POD_REFUSED: &[Refusal] = &[
+const POD_REFUSED: &[RefusedField] = &[
     ("activeDeadlineSeconds", "pods live as long as they are needed"),
     ("affinity", "there is one machine"),
     ("automountServiceAccountToken", "there are no service accounts"),
@@ -44,7 +45,7 @@ const POD_REFUSED: &[Refusal] = &[
 
 /// Reads it into `template`; returns what its containers say of resources.
 pub(crate) fn read(
-    mut spec: Fields<'_>,
+    mut spec: ManifestFields<'_>,
     shelf: Shelf<'_>,
     template: &mut Template,
     report: &mut Report,
@@ -57,7 +58,7 @@ pub(crate) fn read(
         .map(|seconds| Duration::from_secs(seconds.into()));
     spec.warn_of("serviceAccountName", "there are no service accounts", report);
     // Knative writes `false` into every Service.
-    if spec.take("enableServiceLinks").is_some_and(|node| node.value != Value::Bool(false)) {
+    if spec.take("enableServiceLinks").is_some_and(|node| node.value != YamlValue::Bool(false)) {
         spec.warn_of("enableServiceLinks", "there are no service links", report);
     }
     security::read(&mut spec, report);
@@ -67,7 +68,7 @@ pub(crate) fn read(
 }
 
 fn containers(
-    spec: &mut Fields<'_>,
+    spec: &mut ManifestFields<'_>,
     shelf: Shelf<'_>,
     template: &mut Template,
     report: &mut Report,
@@ -75,7 +76,7 @@ fn containers(
     let containers = spec.list("containers", report);
     match containers.as_deref() {
         Some([(path, one)]) => {
-            let container = Fields::of(one, path.clone(), report);
+            let container = ManifestFields::of(one, path.clone(), report);
             container
                 .map(|container| container::read_app(container, shelf, template, report))
                 .unwrap_or_default()
@@ -96,7 +97,7 @@ fn containers(
 
 /// The one with the port is the app, as on Knative.
 fn read_several(
-    several: &[(String, &Node)],
+    several: &[(String, &YamlNode)],
     shelf: Shelf<'_>,
     template: &mut Template,
     report: &mut Report,
@@ -104,10 +105,10 @@ fn read_several(
     let mut resources = Resources::default();
     let (mut names, mut with_port) = (Vec::new(), 0);
     for (path, node) in several {
-        let Some(mut container) = Fields::of(node, path.clone(), report) else { continue };
+        let Some(mut container) = ManifestFields::of(node, path.clone(), report) else { continue };
         let name = unique_name(&mut container, &names, report);
         names.extend(name.clone());
-        if container.take("ports").is_some_and(|ports| ports.value != Value::List(Vec::new())) {
+        if container.take("ports").is_some_and(|ports| ports.value != YamlValue::List(Vec::new())) {
             with_port += 1;
             resources.add(container::read_app(container, shelf, template, report));
             template.app.name = name;
@@ -132,7 +133,7 @@ fn read_several(
 }
 
 /// Where there are several containers, each is called something: its lines in the log begin with that.
-fn unique_name(container: &mut Fields<'_>, others: &[String], report: &mut Report) -> Option<String> {
+fn unique_name(container: &mut ManifestFields<'_>, others: &[String], report: &mut Report) -> Option<String> {
     let (place, path) = (container.take("name").map(|node| node.place), container.path_of("name"));
     let name = container.label("name", report);
     if place.is_none() {
@@ -145,7 +146,7 @@ fn unique_name(container: &mut Fields<'_>, others: &[String], report: &mut Repor
     name.map(str::to_owned)
 }
 
-fn timeouts(spec: &mut Fields<'_>, report: &mut Report) -> RequestTimeouts {
+fn timeouts(spec: &mut ManifestFields<'_>, report: &mut Report) -> RequestTimeouts {
     let request =
         spec.integer("timeoutSeconds", 0..=MOST_TIMEOUT_SECONDS, report).unwrap_or(DEFAULT_TIMEOUT_SECONDS);
     let mut within = |name: &'static str| {

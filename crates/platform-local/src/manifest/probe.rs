@@ -2,8 +2,8 @@
 
 use vocabulary::{HttpQuestion, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host};
 
-use crate::manifest::fields::{Fields, Refusal, Report};
-use crate::manifest::yaml::{Node, Value};
+use crate::manifest::fields::{ManifestFields, RefusedField, Report};
+use crate::manifest::yaml::{YamlNode, YamlValue};
 
 /// Which of a container's three probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub(crate) struct AppPort<'n> {
 /// The largest number that Kubernetes' 32-bit fields hold.
 const MOST_SECONDS: u32 = i32::MAX as u32;
 
-const REFUSED: &[Refusal] =
+const REFUSED: &[RefusedField] =
     &[("terminationGracePeriodSeconds", "a failed liveness probe ends the pod as its other failures do")];
 
 /// Reads one probe. `None` means there is none, or that it was refused.
 pub(crate) fn read(
-    container: &mut Fields<'_>,
+    container: &mut ManifestFields<'_>,
     kind: ProbeKind,
     app: AppPort<'_>,
     report: &mut Report,
@@ -76,7 +76,7 @@ pub(crate) fn default_readiness() -> ProbeSpec {
     ProbeSpec::of_connection(None)
 }
 
-fn timing(fields: &mut Fields<'_>, kind: ProbeKind, report: &mut Report) -> ProbeTiming {
+fn timing(fields: &mut ManifestFields<'_>, kind: ProbeKind, report: &mut Report) -> ProbeTiming {
     let least_period = u32::from(kind != ProbeKind::Readiness);
     let most_successes = if kind == ProbeKind::Readiness { MOST_SECONDS } else { 1 };
     let period_place = fields.take("periodSeconds").map(|node| node.place);
@@ -101,7 +101,7 @@ fn timing(fields: &mut Fields<'_>, kind: ProbeKind, report: &mut Report) -> Prob
     timing
 }
 
-fn http_get(mut http: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
+fn http_get(mut http: ManifestFields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
     host(&mut http, report);
     let port = port(&mut http, app, report);
     let path = http.text("path", report).map(str::to_owned);
@@ -120,8 +120,8 @@ fn http_get(mut http: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Prob
     ProbeQuestion::Http(HttpQuestion { port, path, scheme, headers })
 }
 
-fn header(item: &Node, path: String, report: &mut Report) -> Option<(String, String)> {
-    let mut fields = Fields::of(item, path, report)?;
+fn header(item: &YamlNode, path: String, report: &mut Report) -> Option<(String, String)> {
+    let mut fields = ManifestFields::of(item, path, report)?;
     let name = fields.text("name", report).map(str::to_owned);
     let value = fields.text("value", report).unwrap_or_default().to_owned();
     if name.is_none() {
@@ -131,21 +131,21 @@ fn header(item: &Node, path: String, report: &mut Report) -> Option<(String, Str
     Some((name?, value))
 }
 
-fn tcp_socket(mut tcp: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
+fn tcp_socket(mut tcp: ManifestFields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
     host(&mut tcp, report);
     let port = port(&mut tcp, app, report);
     tcp.finish(&[], report);
     ProbeQuestion::Tcp { port }
 }
 
-fn grpc_check(mut grpc: Fields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
+fn grpc_check(mut grpc: ManifestFields<'_>, app: AppPort<'_>, report: &mut Report) -> ProbeQuestion {
     let port = port(&mut grpc, app, report);
     let service = grpc.text("service", report).map(str::to_owned);
     grpc.finish(&[], report);
     ProbeQuestion::Grpc { port, service }
 }
 
-fn exec_command(mut exec: Fields<'_>, report: &mut Report) -> ProbeQuestion {
+fn exec_command(mut exec: ManifestFields<'_>, report: &mut Report) -> ProbeQuestion {
     let command = exec.texts("command", report).unwrap_or_default();
     if command.is_empty() {
         report.refuse(exec.place, format!("{} is missing or empty", exec.path_of("command")));
@@ -155,7 +155,7 @@ fn exec_command(mut exec: Fields<'_>, report: &mut Report) -> ProbeQuestion {
 }
 
 /// A probe asks the app itself; another host would prove nothing about it.
-fn host(fields: &mut Fields<'_>, report: &mut Report) {
+fn host(fields: &mut ManifestFields<'_>, report: &mut Report) {
     let Some(place) = fields.take("host").map(|node| node.place) else { return };
     match fields.text("host", report) {
         Some(other) if !is_own_host(other) => {
@@ -167,9 +167,9 @@ fn host(fields: &mut Fields<'_>, report: &mut Report) {
 }
 
 /// Leaves the port out where the app's own is meant.
-fn port(fields: &mut Fields<'_>, app: AppPort<'_>, report: &mut Report) -> Option<u16> {
+fn port(fields: &mut ManifestFields<'_>, app: AppPort<'_>, report: &mut Report) -> Option<u16> {
     let node = fields.take("port")?;
-    if let Value::Text(name) = &node.value {
+    if let YamlValue::Text(name) = &node.value {
         if app.name != Some(name.as_str()) {
             let path = fields.path_of("port");
             report.refuse(node.place, format!("{path} is {name:?}, but no container port has that name"));

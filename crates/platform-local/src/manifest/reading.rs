@@ -6,27 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use runtime::Observability;
+use runtime::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, instead_of_older_tracing};
 use scaling::ClusterConfig;
 use scaling::config::CONFIG_MAP_NAME;
-use vocabulary::RevisionName;
+use vocabulary::{RevisionName, did_you_mean};
 
 use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
-use crate::manifest::fields::{Report, did_you_mean};
-use crate::manifest::observability::{self, OBSERVABILITY_NAME, OLDER_TRACING_NAME};
+use crate::manifest::fields::Report;
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
-use crate::manifest::yaml::{self, Node, Place, Value};
-use crate::manifest::{Loaded, Placed, Trouble, config_map};
+use crate::manifest::yaml::{self, TextPlace, YamlNode, YamlValue};
+use crate::manifest::{LoadedManifest, PlacedService, Trouble, config_map};
 
-use only_one::{Applied, ConfigMap};
+use only_one::{AppliedSettings, ConfigMap};
 
 const SERVICES: &str = "serving.knative.dev/v1";
 
 /// What all files say at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct FilesReading {
     /// Refused parts.
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
@@ -41,7 +40,7 @@ pub(crate) struct Reading {
     pub(crate) removed: BTreeSet<Item>,
     /// Files that were written since they were read last.
     pub(crate) written: BTreeSet<PathBuf>,
-    services: BTreeMap<RevisionName, Placed>,
+    services: BTreeMap<RevisionName, PlacedService>,
     /// Services that stand in a file but were refused.
     refused: BTreeSet<RevisionName>,
     /// Files with parts of which nobody can say what they are about.
@@ -72,7 +71,7 @@ impl fmt::Display for Item {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
-            Self::Observability => write!(formatter, "the ConfigMap {OBSERVABILITY_NAME}"),
+            Self::Observability => write!(formatter, "the ConfigMap {OBSERVABILITY_CONFIG_MAP}"),
             Self::Service(name) => write!(formatter, "the Service {name}"),
             Self::Autoscaler(name) => write!(formatter, "the HorizontalPodAutoscaler of {name}"),
             Self::Data(name) => name.fmt(formatter),
@@ -84,11 +83,11 @@ impl fmt::Display for Item {
 #[derive(Debug)]
 struct Document<'f> {
     file: &'f Path,
-    node: Node,
+    node: YamlNode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DocumentKind {
     Service,
     Autoscaler,
     ConfigMap,
@@ -99,14 +98,20 @@ enum Kind {
     Unknown,
 }
 
-impl Reading {
-    /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of `last_good`.
-    pub(crate) fn of(source: &ManifestSource, last_good: &Loaded) -> Self {
+impl FilesReading {
+    /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of
+    /// `last_good`.
+    pub(crate) fn of(source: &ManifestSource, last_good: &LoadedManifest) -> Self {
         Self::without(source, last_good, &BTreeSet::new())
     }
 
-    /// The same, when what is `gone` will count as removed if it still stands in no file: whatever refers to it is read without it.
-    pub(crate) fn without(source: &ManifestSource, last_good: &Loaded, gone: &BTreeSet<Item>) -> Self {
+    /// The same, when what is `gone` will count as removed if it still stands in no file: whatever refers to
+    /// it is read without it.
+    pub(crate) fn without(
+        source: &ManifestSource,
+        last_good: &LoadedManifest,
+        gone: &BTreeSet<Item>,
+    ) -> Self {
         let mut reading = Self::default();
         let (files, failures) = source.files();
         for (directory, error) in failures {
@@ -114,27 +119,31 @@ impl Reading {
         }
         let documents: Vec<Document<'_>> =
             files.iter().flat_map(|file| reading.read_file(source, file)).collect();
-        let kinds: Vec<Kind> =
+        let kinds: Vec<DocumentKind> =
             documents.iter().map(|document| reading.sort(document, source.foreign)).collect();
         let of_kind = |kind| {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
-        let (config, reports) = ConfigMap::read(of_kind(Kind::ConfigMap), CONFIG_MAP_NAME, config_map::read);
+        let (config, reports) =
+            ConfigMap::read(of_kind(DocumentKind::ConfigMap), CONFIG_MAP_NAME, config_map::read_cluster);
         reading.config = config;
         for report in reports {
             reading.take(report);
         }
-        let (config, reports) =
-            ConfigMap::read(of_kind(Kind::Observability), OBSERVABILITY_NAME, observability::read);
+        let (config, reports) = ConfigMap::read(
+            of_kind(DocumentKind::Observability),
+            OBSERVABILITY_CONFIG_MAP,
+            config_map::read_observability,
+        );
         reading.observability = config;
         for report in reports {
             reading.take(report);
         }
         let cluster = reading.config_over(last_good, gone).0;
         let observability = reading.observability_over(last_good, gone).0;
-        let autoscalers = reading.read_autoscalers(of_kind(Kind::Autoscaler));
+        let autoscalers = reading.read_autoscalers(of_kind(DocumentKind::Autoscaler));
         for kind in [DataKind::ConfigMap, DataKind::Secret] {
-            reading.read_data(kind, of_kind(Kind::Data(kind)));
+            reading.read_data(kind, of_kind(DocumentKind::Data(kind)));
         }
         let data = reading.data_over(last_good, gone);
         let around = Surroundings {
@@ -145,7 +154,7 @@ impl Reading {
             data: &data,
             is_in_shadow: source.is_in_shadow,
         };
-        reading.read_services(of_kind(Kind::Service), around);
+        reading.read_services(of_kind(DocumentKind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
             reading.take(report);
         }
@@ -158,7 +167,8 @@ impl Reading {
         self.services.retain(|name, _| !deleted.contains_key(name));
     }
 
-    /// While ebb runs, a file without a manifest is an edit that is refused: somebody writes it again, maybe slowly.
+    /// While ebb runs, a file without a manifest is an edit that is refused: somebody writes it again, maybe
+    /// slowly.
     pub(crate) fn refuse_empty(&mut self) {
         let message = "holds no manifest; to remove a Service, remove its file or use `ebb delete`";
         let trouble =
@@ -167,9 +177,9 @@ impl Reading {
         self.troubles.extend(troubles);
     }
 
-    /// What of `last_good` stands in no file now. Whether it was removed for good, time will tell; and what a file that cannot be understood
-    /// still holds, nobody can say.
-    pub(crate) fn missing(&self, last_good: &Loaded) -> BTreeSet<Item> {
+    /// What of `last_good` stands in no file now. Whether it was removed for good, time will tell; and what a
+    /// file that cannot be understood still holds, nobody can say.
+    pub(crate) fn missing(&self, last_good: &LoadedManifest) -> BTreeSet<Item> {
         let is_unclear = |file: &PathBuf| {
             // A directory that cannot be read may hold what it held.
             self.empty.contains(file) || self.unclear.iter().any(|unclear| file.starts_with(unclear))
@@ -198,14 +208,14 @@ impl Reading {
         settings.chain(services).chain(lost).chain(data).collect()
     }
 
-    /// What applies from now on: everything flawless, and the last good version of what is not. What stood in a file is gone only when it
-    /// counts as removed.
-    pub(crate) fn over(self, last_good: &Loaded) -> Loaded {
+    /// What applies from now on: everything flawless, and the last good version of what is not. What stood in
+    /// a file is gone only when it counts as removed.
+    pub(crate) fn over(self, last_good: &LoadedManifest) -> LoadedManifest {
         let (cluster, cluster_file) = self.config_over(last_good, &self.removed);
         let (observability, observability_file) = self.observability_over(last_good, &self.removed);
         let data = self.data_over(last_good, &self.removed);
         let Self { services, refused, removed, .. } = self;
-        let mut services: BTreeMap<RevisionName, Placed> =
+        let mut services: BTreeMap<RevisionName, PlacedService> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
         for (name, placed) in &last_good.services {
             let stays = !services.contains_key(name) && !removed.contains(&Item::Service(name.clone()));
@@ -216,7 +226,7 @@ impl Reading {
                 services.insert(name.clone(), placed.clone());
             }
         }
-        Loaded {
+        LoadedManifest {
             cluster,
             cluster_file,
             observability,
@@ -229,17 +239,25 @@ impl Reading {
     }
 
     /// What holds data. A document that is in no file for a moment may be being written anew.
-    fn data_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> DataDocuments {
+    fn data_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
         self.data.over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
-    fn config_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> Applied<ClusterConfig> {
+    fn config_over(
+        &self,
+        last_good: &LoadedManifest,
+        gone: &BTreeSet<Item>,
+    ) -> AppliedSettings<ClusterConfig> {
         self.config.over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
     }
 
     /// The same of what is told about each request.
-    fn observability_over(&self, last_good: &Loaded, gone: &BTreeSet<Item>) -> Applied<Observability> {
+    fn observability_over(
+        &self,
+        last_good: &LoadedManifest,
+        gone: &BTreeSet<Item>,
+    ) -> AppliedSettings<Observability> {
         let before = (&last_good.observability, &last_good.observability_file);
         self.observability.over(before, gone.contains(&Item::Observability))
     }
@@ -271,20 +289,24 @@ impl Reading {
     }
 
     /// Nobody can say what the file holds.
-    fn refuse_whole(&mut self, file: &Path, place: Option<Place>, message: String) {
+    fn refuse_whole(&mut self, file: &Path, place: Option<TextPlace>, message: String) {
         self.unclear.insert(file.to_owned());
         self.troubles.push(Trouble { file: file.to_owned(), place, message });
     }
 
-    fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> Kind {
+    fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> DocumentKind {
         let mut report = Report::about(document.file);
         let kind = kind_of(&document.node, foreign, &mut report);
         let is_nameless = match kind {
-            Kind::Service => service::name_of(&document.node).is_none(),
-            Kind::Data(kind) => data::name_of(kind, &document.node).is_none(),
-            Kind::Autoscaler | Kind::ConfigMap | Kind::Observability | Kind::Foreign | Kind::Unknown => false,
+            DocumentKind::Service => service::name_of(&document.node).is_none(),
+            DocumentKind::Data(kind) => data::name_of(kind, &document.node).is_none(),
+            DocumentKind::Autoscaler
+            | DocumentKind::ConfigMap
+            | DocumentKind::Observability
+            | DocumentKind::Foreign
+            | DocumentKind::Unknown => false,
         };
-        if kind == Kind::Unknown || is_nameless {
+        if kind == DocumentKind::Unknown || is_nameless {
             self.unclear.insert(document.file.to_owned());
         }
         self.take(report);
@@ -315,10 +337,10 @@ impl Reading {
     fn warn_of_unused_data(&mut self) {
         let unused = self.data.found.iter().filter(|(name, _)| !self.uses.contains(*name));
         let warnings = unused.map(|(name, placed)| {
-            let near = did_you_mean(&name.name, [CONFIG_MAP_NAME, OBSERVABILITY_NAME].into_iter());
+            let near = did_you_mean(&name.name, [CONFIG_MAP_NAME, OBSERVABILITY_CONFIG_MAP]);
             let near = if name.kind == DataKind::ConfigMap { near.as_str() } else { "" };
-            let message = if name.kind == DataKind::ConfigMap && name.name == OLDER_TRACING_NAME {
-                observability::instead_of_older_tracing()
+            let message = if name.kind == DataKind::ConfigMap && name.name == OLDER_TRACING_CONFIG_MAP {
+                instead_of_older_tracing()
             } else {
                 format!("{name} has no effect: no Service there refers to it{near}")
             };
@@ -357,7 +379,8 @@ impl Reading {
                     if let Some(service) = service {
                         let autoscaler = around.autoscalers.of(&name);
                         let autoscaler_file = autoscaler.map(|autoscaler| autoscaler.file.clone());
-                        let placed = Placed { file: document.file.to_owned(), autoscaler_file, service };
+                        let placed =
+                            PlacedService { file: document.file.to_owned(), autoscaler_file, service };
                         self.services.insert(name, placed);
                     } else {
                         self.refused.insert(name);
@@ -369,22 +392,22 @@ impl Reading {
     }
 
     fn take(&mut self, report: Report) {
-        self.troubles.extend(report.troubles);
-        self.warnings.extend(report.warnings);
+        self.troubles.extend(report.findings.problems);
+        self.warnings.extend(report.findings.warnings);
         self.absences.extend(report.absences);
         self.uses.extend(report.uses);
     }
 }
 
 /// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
-fn items(document: Node) -> Vec<Node> {
-    if document.field("kind").and_then(Node::text) != Some("List") {
+fn items(document: YamlNode) -> Vec<YamlNode> {
+    if document.field("kind").and_then(YamlNode::text) != Some("List") {
         return vec![document];
     }
-    let Value::Map(entries) = document.value else { return Vec::new() };
+    let YamlValue::Map(entries) = document.value else { return Vec::new() };
     let mut items = entries.into_iter().filter(|(key, _)| key.text == "items").map(|(_, items)| items.value);
     match items.next() {
-        Some(Value::List(items)) => items,
+        Some(YamlValue::List(items)) => items,
         Some(_) | None => Vec::new(),
     }
 }
@@ -400,8 +423,8 @@ fn place_of(document: &Document<'_>) -> String {
     format!("{}:{line}:{column}", document.file.display())
 }
 
-fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind {
-    let text = |name| document.field(name).and_then(Node::text);
+fn kind_of(document: &YamlNode, foreign: ForeignKinds, report: &mut Report) -> DocumentKind {
+    let text = |name| document.field(name).and_then(YamlNode::text);
     let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else {
         report.refuse(
             document.place,
@@ -410,40 +433,40 @@ fn kind_of(document: &Node, foreign: ForeignKinds, report: &mut Report) -> Kind 
              (apiVersion: {SERVICES}, kind: Service)"
             ),
         );
-        return Kind::Unknown;
+        return DocumentKind::Unknown;
     };
     let name_of = || document.field("metadata")?.field("name")?.text();
     match (version, kind) {
-        (SERVICES, "Service") => Kind::Service,
+        (SERVICES, "Service") => DocumentKind::Service,
         (version, "HorizontalPodAutoscaler")
             if version.starts_with("autoscaling/")
                 && (foreign == ForeignKinds::Refused || scales_service(document)) =>
         {
-            Kind::Autoscaler
+            DocumentKind::Autoscaler
         }
-        ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => Kind::ConfigMap,
-        ("v1", "ConfigMap") if name_of() == Some(OBSERVABILITY_NAME) => Kind::Observability,
-        ("v1", "ConfigMap") => Kind::Data(DataKind::ConfigMap),
-        ("v1", "Secret") => Kind::Data(DataKind::Secret),
+        ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => DocumentKind::ConfigMap,
+        ("v1", "ConfigMap") if name_of() == Some(OBSERVABILITY_CONFIG_MAP) => DocumentKind::Observability,
+        ("v1", "ConfigMap") => DocumentKind::Data(DataKind::ConfigMap),
+        ("v1", "Secret") => DocumentKind::Data(DataKind::Secret),
         _ if foreign == ForeignKinds::Skipped => {
             let name = name_of().unwrap_or("without a name");
             report.warn(document.place, format!("{kind} {name} of {version} is skipped"));
-            Kind::Foreign
+            DocumentKind::Foreign
         }
         (_, kind) => {
             refuse_foreign(document, version, kind, report);
-            Kind::Unknown
+            DocumentKind::Unknown
         }
     }
 }
 
 /// Where documents for a cluster are skipped, so is an autoscaler of something that is skipped.
-fn scales_service(document: &Node) -> bool {
+fn scales_service(document: &YamlNode) -> bool {
     let target = || document.field("spec")?.field("scaleTargetRef")?.field("kind")?.text();
     target() == Some("Service")
 }
 
-fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Report) {
+fn refuse_foreign(document: &YamlNode, version: &str, kind: &str, report: &mut Report) {
     let place_of = |field| document.field(field).map(|node| node.place);
     if kind == "Service" {
         report.refuse(
@@ -452,7 +475,7 @@ fn refuse_foreign(document: &Node, version: &str, kind: &str, report: &mut Repor
         );
         return;
     }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"].into_iter());
+    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"]);
     let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
     report.refuse(
         place_of("kind"),

@@ -1,12 +1,12 @@
-//! `resources` of a container. Limits are the kernel's to keep, where `ebb` may ask it to; what a container requests is what
-//! targets in percent refer to, and of CPU its share.
+//! `resources` of a container. Limits are the kernel's to keep, where `ebb` may ask it to; what a container
+//! requests is what targets in percent refer to, and of CPU its share.
 
 use scaling::hpa::{ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceRequests};
 use vocabulary::{MilliValue, parse_quantity};
 
 use crate::control_groups::ContainerLimits;
-use crate::manifest::fields::{Fields, Report};
-use crate::manifest::yaml::{Place, Value};
+use crate::manifest::fields::{ManifestFields, Report};
+use crate::manifest::yaml::{TextPlace, YamlValue};
 
 /// Knative's name for a container that has none.
 const DEFAULT_NAME: &str = "user-container";
@@ -21,7 +21,7 @@ pub(crate) struct Resources {
 }
 
 /// Reads `resources` of the container with this name.
-pub(crate) fn read(container: &mut Fields<'_>, name: Option<&str>, report: &mut Report) -> Resources {
+pub(crate) fn read(container: &mut ManifestFields<'_>, name: Option<&str>, report: &mut Report) -> Resources {
     let (mut requests, mut limits) = (ResourceRequests::default(), ContainerLimits::default());
     if let Some(mut fields) = container.mapping("resources", report) {
         requests = read_amounts(&mut fields, "requests", report);
@@ -55,7 +55,7 @@ fn whole(amount: MilliValue) -> u64 {
 
 /// Nobody gets more than the most.
 fn refuse_beyond(
-    fields: &Fields<'_>,
+    fields: &ManifestFields<'_>,
     requests: &ResourceRequests,
     limits: &ResourceRequests,
     report: &mut Report,
@@ -72,11 +72,15 @@ fn refuse_beyond(
     }
 }
 
-fn read_amounts(resources: &mut Fields<'_>, field: &'static str, report: &mut Report) -> ResourceRequests {
+fn read_amounts(
+    resources: &mut ManifestFields<'_>,
+    field: &'static str,
+    report: &mut Report,
+) -> ResourceRequests {
     let mut amounts = ResourceRequests::default();
     let path = resources.path_of(field);
     let Some(node) = resources.take(field) else { return amounts };
-    let Value::Map(entries) = &node.value else {
+    let YamlValue::Map(entries) = &node.value else {
         report.refuse(node.place, format!("{path} must be a mapping, not {}", node.value.kind()));
         return amounts;
     };
@@ -94,12 +98,12 @@ fn read_amounts(resources: &mut Fields<'_>, field: &'static str, report: &mut Re
 }
 
 /// A quantity, which YAML may take for a number.
-fn amount(path: &str, value: &Value, place: Place, report: &mut Report) -> Option<MilliValue> {
+fn amount(path: &str, value: &YamlValue, place: TextPlace, report: &mut Report) -> Option<MilliValue> {
     let text = match value {
-        Value::Text(text) => text.clone(),
-        Value::Integer(number) => number.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
+        YamlValue::Text(text) => text.clone(),
+        YamlValue::Integer(number) => number.to_string(),
+        YamlValue::Number(number) => number.to_string(),
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::List(_) | YamlValue::Map(_) => {
             report.refuse(
                 place,
                 format!("{path} must be a quantity such as 250m or 128Mi, not {}", value.kind()),

@@ -1,8 +1,9 @@
 //! `securityContext`, as Knative writes it into Services by itself, and as people do.
 //!
-//! Restrictions that a process of this machine runs without are worth a warning; a wish to be somebody else, or more than that, is refused.
+//! Restrictions that a process of this machine runs without are worth a warning; a wish to be somebody else,
+//! or more than that, is refused.
 
-use crate::manifest::fields::{Fields, Refusal, Report};
+use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 
 /// Knative's `secure-pod-defaults` writes most of these.
 const RESTRICTIONS: [&str; 6] = [
@@ -14,7 +15,7 @@ const RESTRICTIONS: [&str; 6] = [
     "seLinuxOptions",
 ];
 
-const REFUSED: &[Refusal] = &[
+const REFUSED: &[RefusedField] = &[
     ("appArmorProfile", "the app runs as the user that started ebb"),
     ("fsGroup", "the app runs as the user that started ebb"),
     ("fsGroupChangePolicy", "the app runs as the user that started ebb"),
@@ -27,7 +28,7 @@ const REFUSED: &[Refusal] = &[
 ];
 
 /// Reads the field of a container or a pod.
-pub(crate) fn read(owner: &mut Fields<'_>, report: &mut Report) {
+pub(crate) fn read(owner: &mut ManifestFields<'_>, report: &mut Report) {
     let Some(mut context) = owner.mapping("securityContext", report) else { return };
     let restricts = RESTRICTIONS.into_iter().filter(|name| context.take(name).is_some()).count() > 0;
     context.finish(REFUSED, report);

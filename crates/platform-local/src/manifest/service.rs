@@ -1,29 +1,28 @@
-//! A Knative `Service`, as far as it means something on one machine.
+//! A Knative `ManifestService`, as far as it means something on one machine.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use runtime::Observability;
 use scaling::config::{
-    ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, Problem,
+    ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
     misplaced_annotations, progress_deadline,
 };
 use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
 use scaling::{ClusterConfig, RevisionSettings};
-use vocabulary::RevisionName;
+use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler, read_annotation};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::Shelf;
-use crate::manifest::fields::{Fields, Report};
+use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::pod;
-use crate::manifest::yaml::{Key, Node, Place, Value};
+use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 use crate::pod::Template;
 
 /// One Service, checked.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Service {
+pub(crate) struct ManifestService {
     /// `NAMESPACE/service/NAME`.
     pub(crate) name: RevisionName,
     /// `NAME.NAMESPACE.DOMAIN`.
@@ -39,7 +38,7 @@ pub(crate) struct Service {
 /// Every name below this one means this machine, for browsers and curl without any set-up (RFC 6761).
 const LOCAL_DOMAIN: &str = "localhost";
 
-impl Service {
+impl ManifestService {
     /// Under which it is reached: its host, and names that need no set-up on this machine.
     pub(crate) fn hosts(&self) -> Vec<String> {
         let (name, namespace) = (self.name.name(), self.name.namespace());
@@ -51,15 +50,6 @@ impl Service {
             }
         }
         hosts
-    }
-
-    /// Where a browser reaches it, if requests are taken at this address: on this machine by the shortest name that needs no set-up, elsewhere by its host.
-    pub(crate) fn url(&self, requests: SocketAddr) -> String {
-        let is_here = requests.ip().is_loopback() || requests.ip().is_unspecified();
-        let hosts = self.hosts();
-        let host = if is_here { hosts.get(1).unwrap_or(&self.host) } else { &self.host };
-        let port = if requests.port() == 80 { String::new() } else { format!(":{}", requests.port()) };
-        format!("http://{host}{port}")
     }
 }
 
@@ -105,16 +95,20 @@ const WRITTEN_BY_SERVERS: &[&str] = &[
 ];
 
 /// The Service's name, if so much of the document can be read.
-pub(crate) fn name_of(document: &Node) -> Option<RevisionName> {
+pub(crate) fn name_of(document: &YamlNode) -> Option<RevisionName> {
     let metadata = document.field("metadata")?;
-    let namespace = metadata.field("namespace").and_then(Node::text).unwrap_or(DEFAULT_NAMESPACE);
+    let namespace = metadata.field("namespace").and_then(YamlNode::text).unwrap_or(DEFAULT_NAMESPACE);
     RevisionName::new(namespace, "service", metadata.field("name")?.text()?).ok()
 }
 
 /// Reads a document of kind `Service`. `None` if anything in it was refused.
-pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Report) -> Option<Service> {
-    let refused_before = report.troubles.len();
-    let mut fields = Fields::of(document, "", report)?;
+pub(crate) fn read(
+    document: &YamlNode,
+    around: Surroundings<'_>,
+    report: &mut Report,
+) -> Option<ManifestService> {
+    let refused_before = report.refusals();
+    let mut fields = ManifestFields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "status"]);
     let name = metadata(&mut fields, report);
     let autoscaler = name.as_ref().and_then(|name| around.autoscalers.of(name));
@@ -135,7 +129,7 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     fields.finish(&[], report);
     let (name, (template, settings, progress_deadline)) = (name?, template?);
     let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain.to_lowercase());
-    (report.troubles.len() == refused_before).then_some(Service {
+    (report.refusals() == refused_before).then_some(ManifestService {
         name,
         host,
         settings,
@@ -144,7 +138,7 @@ pub(crate) fn read(document: &Node, around: Surroundings<'_>, report: &mut Repor
     })
 }
 
-fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionName> {
+fn metadata(document: &mut ManifestFields<'_>, report: &mut Report) -> Option<RevisionName> {
     let Some(mut fields) = document.mapping("metadata", report) else {
         report.refuse(document.place, "metadata is missing: the Service needs a name");
         return None;
@@ -164,7 +158,7 @@ fn metadata(document: &mut Fields<'_>, report: &mut Report) -> Option<RevisionNa
 
 type ReadTemplate = (Template, RevisionSettings, Duration);
 
-fn read_spec(mut spec: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> Option<ReadTemplate> {
+fn read_spec(mut spec: ManifestFields<'_>, owner: Owner<'_>, report: &mut Report) -> Option<ReadTemplate> {
     traffic(&mut spec, report);
     let template = if let Some(template) = spec.mapping("template", report) {
         Some(read_template(template, owner, report))
@@ -177,13 +171,13 @@ fn read_spec(mut spec: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> Opt
 }
 
 /// All traffic to the latest revision is what happens anyway; anything else needs several revisions at once.
-fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
+fn traffic(spec: &mut ManifestFields<'_>, report: &mut Report) {
     let place = spec.take("traffic").map(|node| node.place);
     for (path, item) in spec.list("traffic", report).unwrap_or_default() {
-        let Some(mut target) = Fields::of(item, path, report) else { continue };
+        let Some(mut target) = ManifestFields::of(item, path, report) else { continue };
         target.ignore(&["latestRevision", "percent"]);
         let percent = target.integer("percent", 0..=100, report);
-        let latest = target.take("latestRevision").is_none_or(|node| node.value == Value::Bool(true));
+        let latest = target.take("latestRevision").is_none_or(|node| node.value == YamlValue::Bool(true));
         let splits = ["revisionName", "tag", "url", "configurationName"];
         if !latest
             || percent.is_some_and(|percent| percent != 100)
@@ -200,7 +194,7 @@ fn traffic(spec: &mut Fields<'_>, report: &mut Report) {
     }
 }
 
-fn read_template(mut fields: Fields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
+fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
     // What is off is left out, so that to write down a default starts no new pods.
     let observability = owner.observability.asks_for_anything().then(|| owner.observability.clone());
     let mut template = Template { observability, ..Template::default() };
@@ -243,19 +237,19 @@ fn applies_live(annotation: &str) -> bool {
         || annotation == PROGRESS_DEADLINE_ANNOTATION
 }
 
-type Annotations<'n> = [(&'n Key, &'n str)];
+type WrittenAnnotations<'n> = [(&'n YamlKey, &'n str)];
 
-fn as_map(annotations: &Annotations<'_>) -> BTreeMap<String, String> {
+fn as_map(annotations: &WrittenAnnotations<'_>) -> BTreeMap<String, String> {
     annotations.iter().map(|(key, value)| (key.text.clone(), (*value).to_owned())).collect()
 }
 
-fn place_of(name: &str, annotations: &Annotations<'_>) -> Option<Place> {
+fn place_of(name: &str, annotations: &WrittenAnnotations<'_>) -> Option<TextPlace> {
     annotations.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.place)
 }
 
 fn refuse_all(
     problems: impl IntoIterator<Item = Problem>,
-    annotations: &Annotations<'_>,
+    annotations: &WrittenAnnotations<'_>,
     report: &mut Report,
 ) {
     for problem in problems {
@@ -264,7 +258,11 @@ fn refuse_all(
 }
 
 /// What annotations say, and the document of class hpa that they or another document of the files hold.
-fn read_settings(annotations: &Annotations<'_>, owner: Owner<'_>, report: &mut Report) -> RevisionSettings {
+fn read_settings(
+    annotations: &WrittenAnnotations<'_>,
+    owner: Owner<'_>,
+    report: &mut Report,
+) -> RevisionSettings {
     let mut settings = parse_annotations(annotations, owner.cluster, report);
     settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
     let written = annotations.iter().find(|(key, _)| key.text == DOCUMENT_ANNOTATION);
@@ -281,7 +279,7 @@ fn read_settings(annotations: &Annotations<'_>, owner: Owner<'_>, report: &mut R
 /// A document of its own leaves no room for annotations that say the same, nor for another class.
 fn refuse_beside(
     autoscaler: &PlacedAutoscaler,
-    annotations: &Annotations<'_>,
+    annotations: &WrittenAnnotations<'_>,
     settings: &RevisionSettings,
     report: &mut Report,
 ) {
@@ -303,7 +301,7 @@ fn refuse_beside(
 }
 
 fn parse_annotations(
-    annotations: &Annotations<'_>,
+    annotations: &WrittenAnnotations<'_>,
     cluster: &ClusterConfig,
     report: &mut Report,
 ) -> RevisionSettings {
@@ -325,7 +323,7 @@ fn parse_annotations(
     }
 }
 
-fn read_progress_deadline(annotations: &Annotations<'_>, report: &mut Report) -> Duration {
+fn read_progress_deadline(annotations: &WrittenAnnotations<'_>, report: &mut Report) -> Duration {
     match progress_deadline(&as_map(annotations)) {
         Ok(deadline) => deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT),
         Err(problem) => {

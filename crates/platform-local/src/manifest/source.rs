@@ -1,6 +1,7 @@
 //! Where do manifests come from? Files, directories of files, and standard input, as a user named them.
 //!
-//! A directory means the manifests that lie in it at the moment it is looked at; standard input is read once, when ebb starts.
+//! A directory means the manifests that lie in it at the moment it is looked at; standard input is read once,
+//! when ebb starts.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 const STANDARD_INPUT: &str = "-";
 /// What a manifest in a directory is called.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
-/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait for it to be read.
+/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait
+/// for it to be read.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Where manifests come from, and how they are understood.
@@ -35,7 +37,8 @@ pub enum ForeignKinds {
 }
 
 impl ManifestSource {
-    /// Files, directories, or `-`, which is read now. `domain` is what follows `NAME.NAMESPACE.` in the hosts.
+    /// Files, directories, or `-`, which is read now. `domain` is what follows `NAME.NAMESPACE.` in the
+    /// hosts.
     pub fn new(named: Vec<PathBuf>, domain: &str, foreign: ForeignKinds) -> io::Result<Self> {
         let mut standard_input = None;
         if named.iter().any(|path| is_standard_input(path)) {
@@ -52,7 +55,8 @@ impl ManifestSource {
         Self { is_in_shadow: true, ..self }
     }
 
-    /// The files that there are now, each once, in the order named; with those that cannot be looked for, and why.
+    /// The files that there are now, each once, in the order named; with those that cannot be looked for, and
+    /// why.
     pub(crate) fn files(&self) -> (Vec<PathBuf>, Vec<(PathBuf, io::Error)>) {
         let (mut files, mut failures) = (Vec::new(), Vec::new());
         for named in &self.named {

@@ -10,6 +10,7 @@ use scaling::ClusterConfig;
 use vocabulary::ProbeQuestion;
 
 use super::*;
+use crate::front_door::{CertifiedNames, FrontTlsDoor};
 
 const MINIMAL: &str = "\
 apiVersion: serving.knative.dev/v1
@@ -45,20 +46,20 @@ impl Files {
         std::fs::write(&self.files[index], text).expect("writing");
     }
 
-    fn load(&self) -> Result<Loaded, Vec<String>> {
+    fn load(&self) -> Result<LoadedManifest, Vec<String>> {
         load(&self.source()).map_err(|findings| self.messages(&findings.problems))
     }
 
-    fn read_over(&self, last_good: &Loaded) -> (Loaded, Vec<String>) {
-        let mut reading = Reading::of(&self.source(), last_good);
+    fn read_over(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
+        let mut reading = FilesReading::of(&self.source(), last_good);
         reading.refuse_empty();
         let messages = self.messages(&reading.troubles);
         (reading.over(last_good), messages)
     }
 
     /// The same, two seconds later.
-    fn read_later(&self, last_good: &Loaded) -> (Loaded, Vec<String>) {
-        let mut reading = Reading::of(&self.source(), last_good);
+    fn read_later(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
+        let mut reading = FilesReading::of(&self.source(), last_good);
         reading.refuse_empty();
         reading.removed = reading.missing(last_good);
         let messages = self.messages(&reading.troubles);
@@ -79,7 +80,7 @@ fn named(paths: &[PathBuf], foreign: ForeignKinds) -> ManifestSource {
     ManifestSource::new(paths.to_vec(), "example.com", foreign).expect("standard input is not read")
 }
 
-fn the_service(text: &str) -> (Service, Vec<String>) {
+fn the_service(text: &str) -> (ManifestService, Vec<String>) {
     let files = Files::with(&[text]);
     let loaded = files.load().unwrap_or_else(|messages| panic!("{messages:#?}\n{text}"));
     let warnings = files.messages(&loaded.warnings);
@@ -152,6 +153,28 @@ fn a_minimal_service_has_knatives_defaults() {
     let written = serde_json::to_string(&readiness).expect("plain data");
     assert_eq!(written, r#"{"tcpSocket":{"host":"127.0.0.1"},"successThreshold":1}"#);
     assert_eq!((template.probes.liveness, template.probes.startup), (None, None));
+}
+
+#[test]
+fn a_url_leads_to_where_the_service_is_under_a_name_that_its_certificate_holds() {
+    let (service, _) = the_service(&in_container(""));
+    let address = |text: &str| text.parse().expect("an address");
+    let plain = |requests| FrontDoor::without_tls(address(requests));
+    let over_tls = |tls, names| FrontDoor {
+        requests: address("127.0.0.1:8080"),
+        tls: Some(FrontTlsDoor { address: address(tls), names }),
+    };
+    for (door, url) in [
+        (plain("127.0.0.1:8080"), "http://hello.localhost:8080"),
+        (plain("0.0.0.0:80"), "http://hello.localhost"),
+        (plain("192.0.2.1:443"), "http://hello.default.example.com:443"),
+        (over_tls("127.0.0.1:8443", CertifiedNames::All), "https://hello.localhost:8443"),
+        (over_tls("127.0.0.1:8443", CertifiedNames::Hosts), "https://hello.default.example.com:8443"),
+        (over_tls("0.0.0.0:443", CertifiedNames::Hosts), "https://hello.default.example.com"),
+        (over_tls("192.0.2.1:80", CertifiedNames::All), "https://hello.default.example.com:80"),
+    ] {
+        assert_eq!(door.url(&service), url);
+    }
 }
 
 #[test]
@@ -442,6 +465,17 @@ fn the_samples_are_flawless() {
 }
 
 #[test]
+fn the_samples_of_class_hpa_are_flawless() {
+    let samples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/samples");
+    for (sample, services) in [("cpu.yaml", 1), ("hpa-metrics.yaml", 5)] {
+        let loaded = load(&named(&[samples.join(sample)], ForeignKinds::Refused)).expect(sample);
+        assert_eq!(loaded.warnings, [], "{sample}");
+        let has_document = |placed: &&PlacedService| placed.service.settings.document.is_some();
+        assert_eq!(loaded.services.values().filter(has_document).count(), services, "{sample}");
+    }
+}
+
+#[test]
 fn a_manifest_that_was_cut_off_anywhere_is_read_or_refused_with_a_message() {
     let whole = format!(
         "{}---\n{}",
@@ -467,7 +501,7 @@ mod while_running {
         format!("{MINIMAL}---\n{}", MINIMAL.replace("hello", "other"))
     }
 
-    fn running(texts: &[&str]) -> (Files, Loaded) {
+    fn running(texts: &[&str]) -> (Files, LoadedManifest) {
         let files = Files::with(texts);
         let loaded = files.load().expect("flawless");
         (files, loaded)
@@ -602,7 +636,7 @@ fn a_directory_means_the_manifests_that_lie_in_it() {
     let loaded = load(&directory).expect("flawless");
     assert_eq!(loaded.services.len(), 2);
     std::fs::remove_file(&files.files[1]).expect("removing");
-    let mut reading = Reading::of(&directory, &loaded);
+    let mut reading = FilesReading::of(&directory, &loaded);
     assert_eq!(reading.missing(&loaded), [Item::Service(name("default/service/other"))].into());
     reading.removed = reading.missing(&loaded);
     assert_eq!(reading.over(&loaded).services.len(), 1);

@@ -6,20 +6,20 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
 /// Line and column, both from 1.
-pub(crate) type Place = (u64, u64);
+pub(crate) type TextPlace = (u64, u64);
 
 /// One value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct YamlNode {
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
     /// What it is.
-    pub(crate) value: Value,
+    pub(crate) value: YamlValue,
 }
 
 /// A value of YAML's core schema.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum YamlValue {
     /// Nothing, or `null`.
     Null,
     /// `true` or `false`.
@@ -31,16 +31,16 @@ pub(crate) enum Value {
     /// A quoted text, or a plain one that is nothing else.
     Text(String),
     /// A sequence.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping in the order written.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
 /// A mapping's key and where it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct YamlKey {
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
     /// Its text.
     pub(crate) text: String,
 }
@@ -49,21 +49,23 @@ pub(crate) struct Key {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NotYaml {
     /// Where reading stopped, if known.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<TextPlace>,
     /// What was found there.
     pub(crate) message: String,
 }
 
 /// Reads every document of a text; empty ones are left out.
-pub(crate) fn read_documents(text: &str) -> Result<Vec<Node>, NotYaml> {
+pub(crate) fn read_documents(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let documents: Vec<Node> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        NotYaml { place: error.location().map(place_of), message: one_line(&error.to_string()) }
-    })?;
-    Ok(documents.into_iter().filter(|document| document.value != Value::Null).collect())
+    let documents: Vec<YamlNode> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
+            place: error.location().map(place_of),
+            message: one_line(&error.to_string()),
+        })?;
+    Ok(documents.into_iter().filter(|document| document.value != YamlValue::Null).collect())
 }
 
-impl Value {
+impl YamlValue {
     /// What a person calls this kind of value.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -77,20 +79,20 @@ impl Value {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// The value of a mapping's key; `None` also where this is no mapping.
-    pub(crate) fn field(&self, name: &str) -> Option<&Node> {
-        let Value::Map(entries) = &self.value else { return None };
+    pub(crate) fn field(&self, name: &str) -> Option<&YamlNode> {
+        let YamlValue::Map(entries) = &self.value else { return None };
         entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
     }
 
     /// The text, if it is one.
     pub(crate) fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+        if let YamlValue::Text(text) = &self.value { Some(text) } else { None }
     }
 }
 
-fn place_of(location: Location) -> Place {
+fn place_of(location: Location) -> TextPlace {
     (location.line(), location.column())
 }
 
@@ -102,14 +104,14 @@ fn one_line(message: &str) -> String {
     joined[..end.unwrap_or(joined.len())].to_owned()
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned: Spanned<Value> = Spanned::deserialize(deserializer)?;
+        let spanned: Spanned<YamlValue> = Spanned::deserialize(deserializer)?;
         Ok(Self { place: place_of(spanned.referenced), value: spanned.value })
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -118,63 +120,63 @@ impl<'de> Deserialize<'de> for Value {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
+    type Value = YamlValue;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a YAML value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Value::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Integer(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value.into()))
     }
 
-    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
-        Ok(Value::Integer(value))
+    fn visit_i128<E>(self, value: i128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Integer(value))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Number(value))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Number(value))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Value::List(list))
+        Ok(YamlValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlValue, A::Error> {
         let mut map = Vec::new();
         while let Some(key) = entries.next_key::<Spanned<String>>()? {
-            let key = Key { place: place_of(key.referenced), text: key.value };
+            let key = YamlKey { place: place_of(key.referenced), text: key.value };
             map.push((key, entries.next_value()?));
         }
-        Ok(Value::Map(map))
+        Ok(YamlValue::Map(map))
     }
 }
 
@@ -182,7 +184,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 mod tests {
     use super::*;
 
-    fn first(text: &str) -> Node {
+    fn first(text: &str) -> YamlNode {
         read_documents(text).expect("YAML").remove(0)
     }
 
@@ -190,27 +192,27 @@ mod tests {
     fn every_part_knows_its_line_and_column() {
         let document = first("a: 1\nb:\n  - \"1\"\n  - c: true\n");
         assert_eq!(document.place, (1, 1));
-        let Value::Map(entries) = &document.value else { panic!("a mapping: {document:?}") };
+        let YamlValue::Map(entries) = &document.value else { panic!("a mapping: {document:?}") };
         assert_eq!((entries[1].0.place, entries[1].0.text.as_str()), ((2, 1), "b"));
-        let Value::List(items) = &entries[1].1.value else { panic!("a list: {document:?}") };
-        assert_eq!(items[0], Node { place: (3, 5), value: Value::Text("1".to_owned()) });
-        let Value::Map(inner) = &items[1].value else { panic!("a mapping: {items:?}") };
+        let YamlValue::List(items) = &entries[1].1.value else { panic!("a list: {document:?}") };
+        assert_eq!(items[0], YamlNode { place: (3, 5), value: YamlValue::Text("1".to_owned()) });
+        let YamlValue::Map(inner) = &items[1].value else { panic!("a mapping: {items:?}") };
         assert_eq!(inner[0].0.place, (4, 5));
-        assert_eq!(inner[0].1, Node { place: (4, 8), value: Value::Bool(true) });
+        assert_eq!(inner[0].1, YamlNode { place: (4, 8), value: YamlValue::Bool(true) });
     }
 
     #[test]
     fn scalars_have_the_core_schemas_types() {
         for (text, value) in [
-            ("x: 10", Value::Integer(10)),
-            ("x: \"10\"", Value::Text("10".to_owned())),
-            ("x: 1.5", Value::Number(1.5)),
-            ("x: true", Value::Bool(true)),
-            ("x: yes", Value::Text("yes".to_owned())),
-            ("x: ", Value::Null),
-            ("x: ~", Value::Null),
-            ("x: 60s", Value::Text("60s".to_owned())),
-            ("x: {}", Value::Map(vec![])),
+            ("x: 10", YamlValue::Integer(10)),
+            ("x: \"10\"", YamlValue::Text("10".to_owned())),
+            ("x: 1.5", YamlValue::Number(1.5)),
+            ("x: true", YamlValue::Bool(true)),
+            ("x: yes", YamlValue::Text("yes".to_owned())),
+            ("x: ", YamlValue::Null),
+            ("x: ~", YamlValue::Null),
+            ("x: 60s", YamlValue::Text("60s".to_owned())),
+            ("x: {}", YamlValue::Map(vec![])),
         ] {
             assert_eq!(first(text).field("x").map(|node| node.value.clone()), Some(value), "{text}");
         }

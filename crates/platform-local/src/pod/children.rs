@@ -12,14 +12,14 @@ use vocabulary::{ProbeQuestion, ProbeSpec, format_duration};
 
 use crate::executable::this_executable;
 use crate::pod::ports::ReservedPort;
-use crate::pod::{Container, EnvValue, PodFact, PodSpec, Probes};
+use crate::pod::{Container, DownwardFact, EnvValue, PodSpec, Probes};
 
 /// Where every pod's app is reached.
 const POD_ADDRESS: &str = "127.0.0.1";
 
 /// A container of a pod, and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed<'a> {
+pub(crate) struct PlacedContainer<'a> {
     container: &'a Container,
     /// Its own port.
     port: u16,
@@ -27,7 +27,7 @@ pub(crate) struct Placed<'a> {
     ports: &'a [ReservedPort],
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedContainer<'a> {
     /// The container at this place in the order of all; the app is the first.
     pub(crate) fn of(spec: &'a PodSpec, ports: &'a [ReservedPort], index: usize) -> Self {
         let container = spec.template.containers().nth(index).expect("one of the containers");
@@ -38,7 +38,7 @@ impl<'a> Placed<'a> {
 /// Starts a container. Its outputs are ours, which the supervisor reads, unless it has some of its own.
 pub(crate) fn start(
     spec: &PodSpec,
-    placed: Placed<'_>,
+    placed: PlacedContainer<'_>,
     outputs: Option<(OwnedFd, OwnedFd)>,
 ) -> io::Result<Child> {
     let variables = variables_of(spec, placed);
@@ -60,7 +60,7 @@ pub(crate) fn start(
 
 /// Starts the queue-proxy, which announces its ports on its standard output, logs on its standard error and
 /// reads on its standard input what the app uses.
-pub(crate) fn start_queue_proxy(spec: &PodSpec, app: Placed<'_>) -> io::Result<Child> {
+pub(crate) fn start_queue_proxy(spec: &PodSpec, app: PlacedContainer<'_>) -> io::Result<Child> {
     let mut command = command_of("ebb");
     command
         .arg("queue-proxy")
@@ -68,7 +68,8 @@ pub(crate) fn start_queue_proxy(spec: &PodSpec, app: Placed<'_>) -> io::Result<C
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it refuses.
+    // Our settings for another program (a test's, a shell's) are not this one's; what it does not know it
+    // refuses.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_setting(name)) {
         command.env_remove(name);
     }
@@ -101,17 +102,19 @@ fn enter_directory(command: &mut Command, container: &Container) {
     }
 }
 
-type Variables = BTreeMap<String, String>;
+type ContainerVariables = BTreeMap<String, String>;
 
-/// What a container finds in its environment besides what `ebb` itself was started with. Of several each finds the others' ports too.
-fn variables_of(spec: &PodSpec, placed: Placed<'_>) -> Variables {
+/// What a container finds in its environment besides what `ebb` itself was started with. Of several each
+/// finds the others' ports too.
+fn variables_of(spec: &PodSpec, placed: PlacedContainer<'_>) -> ContainerVariables {
     let ours = [
         ("PORT", placed.port.to_string()),
         ("K_SERVICE", spec.service.clone()),
         ("K_CONFIGURATION", spec.service.clone()),
         ("K_REVISION", spec.revision.clone()),
     ];
-    let mut variables: Variables = ours.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut variables: ContainerVariables =
+        ours.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     for (container, port) in spec.template.containers().zip(placed.ports) {
         if let Some(name) = &container.name {
             variables.insert(port_variable(name), port.number.to_string());
@@ -133,16 +136,17 @@ fn port_variable(container: &str) -> String {
     format!("PORT_{}", container.to_uppercase().replace('-', "_"))
 }
 
-fn fact_about(spec: &PodSpec, fact: PodFact) -> String {
+fn fact_about(spec: &PodSpec, fact: DownwardFact) -> String {
     match fact {
-        PodFact::Name => spec.pod.clone(),
-        PodFact::Namespace => spec.namespace.clone(),
-        PodFact::Address => POD_ADDRESS.to_owned(),
+        DownwardFact::Name => spec.pod.clone(),
+        DownwardFact::Namespace => spec.namespace.clone(),
+        DownwardFact::Address => POD_ADDRESS.to_owned(),
     }
 }
 
-/// Kubernetes' `$(NAME)` in commands, arguments and values: a known name is replaced, an unknown one stays, `$$` is a dollar sign.
-fn expand(text: &str, variables: &Variables) -> String {
+/// Kubernetes' `$(NAME)` in commands, arguments and values: a known name is replaced, an unknown one stays,
+/// `$$` is a dollar sign.
+fn expand(text: &str, variables: &ContainerVariables) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -166,7 +170,7 @@ fn expand(text: &str, variables: &Variables) -> String {
 }
 
 /// Knative's variables, and ours for what Knative gives to its kubelet.
-fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, String)> {
+fn queue_proxy_variables(spec: &PodSpec, app: PlacedContainer<'_>) -> Vec<(&'static str, String)> {
     let template = &spec.template;
     let seconds = |timeout: Option<std::time::Duration>| timeout.unwrap_or_default().as_secs().to_string();
     let probe = |probe: &Option<ProbeSpec>| match probe {
@@ -197,6 +201,7 @@ fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, 
         ("EBB_LIVENESS_PROBE", probe(liveness)),
         ("EBB_STARTUP_PROBE", probe(startup)),
         ("EBB_DRAIN_LIMIT", format_duration(spec.drain_limit)),
+        ("EBB_IGNORE_USER_AGENTS", spec.ignored_user_agents.to_string()),
         ("EBB_APP_GRACE", format_duration(template.app_grace())),
         ("EBB_ANNOUNCE", "stdout".to_owned()),
         ("EBB_USAGE", "stdin".to_owned()),
@@ -207,8 +212,9 @@ fn queue_proxy_variables(spec: &PodSpec, app: Placed<'_>) -> Vec<(&'static str, 
     ]
 }
 
-/// Fills in what is known only now: the app's port where no other was given, and the app's environment for commands.
-fn completed(probe: &ProbeSpec, spec: &PodSpec, app: Placed<'_>) -> ProbeSpec {
+/// Fills in what is known only now: the app's port where no other was given, and the app's environment for
+/// commands.
+fn completed(probe: &ProbeSpec, spec: &PodSpec, app: PlacedContainer<'_>) -> ProbeSpec {
     let mut probe = probe.clone().of_app(app.port);
     if let ProbeQuestion::Exec { command } = &mut probe.question {
         let variables = variables_of(spec, app);
@@ -245,6 +251,7 @@ mod tests {
             revision: "hello-00001".to_owned(),
             template: crate::pod::Template::default(),
             drain_limit: std::time::Duration::from_secs(90),
+            ignored_user_agents: "HAProxy,Prometheus/".parse().expect("both are visible"),
             descriptors: None,
             control_group: None,
         };
@@ -255,14 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_proxy_is_told_how_long_an_end_may_take() {
+    fn the_queue_proxy_is_told_how_long_an_end_may_take_and_what_not_to_measure() {
         let mut spec = spec(None);
         spec.template.termination_grace = Some(std::time::Duration::from_secs(25));
-        let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
+        let variables = queue_proxy_variables(&spec, PlacedContainer::of(&spec, &port(20_001), 0));
         let of = |wanted: &str| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
         };
         assert_eq!((of("EBB_DRAIN_LIMIT"), of("EBB_APP_GRACE")), (Some("1m30s"), Some("25s")));
+        assert_eq!(of("EBB_IGNORE_USER_AGENTS"), Some("HAProxy,Prometheus/"));
     }
 
     #[test]
@@ -273,13 +281,13 @@ mod tests {
         for (name, value) in [
             ("PASSWORD", literal),
             ("URL", EnvValue::Written("http://x:$(PASSWORD)@y".to_owned())),
-            ("POD", fact(PodFact::Name)),
-            ("NAMESPACE", fact(PodFact::Namespace)),
-            ("ADDRESS", fact(PodFact::Address)),
+            ("POD", fact(DownwardFact::Name)),
+            ("NAMESPACE", fact(DownwardFact::Namespace)),
+            ("ADDRESS", fact(DownwardFact::Address)),
         ] {
             spec.template.app.env.push((name.to_owned(), value));
         }
-        let variables = variables_of(&spec, Placed::of(&spec, &port(20_001), 0));
+        let variables = variables_of(&spec, PlacedContainer::of(&spec, &port(20_001), 0));
         let of = |name: &str| variables.get(name).map(String::as_str);
         assert_eq!((of("PASSWORD"), of("URL")), (Some("$(PORT) $$"), Some("http://x:$(PORT) $$@y")));
         let facts = (of("POD"), of("NAMESPACE"), of("ADDRESS"));
@@ -293,7 +301,7 @@ mod tests {
         (spec.template.app, spec.template.sidecars) = (named("web"), vec![named("log-shipper")]);
         let ports = [20_001, 20_002].map(ReservedPort::unreserved);
         for (index, own) in [(0, "20001"), (1, "20002")] {
-            let variables = variables_of(&spec, Placed::of(&spec, &ports, index));
+            let variables = variables_of(&spec, PlacedContainer::of(&spec, &ports, index));
             for (name, value) in [("PORT", own), ("PORT_WEB", "20001"), ("PORT_LOG_SHIPPER", "20002")] {
                 assert_eq!(variables.get(name).map(String::as_str), Some(value), "{name} of {index}");
             }
@@ -306,7 +314,7 @@ mod tests {
             question: ProbeQuestion::Http(HttpQuestion { path: Some("/".to_owned()), ..Default::default() }),
             timing: ProbeTiming::default(),
         }));
-        let variables = queue_proxy_variables(&spec, Placed::of(&spec, &port(20_001), 0));
+        let variables = queue_proxy_variables(&spec, PlacedContainer::of(&spec, &port(20_001), 0));
         let probe = variables.iter().find(|(name, _)| *name == "SERVING_READINESS_PROBE").expect("set");
         assert_eq!(probe.1, r#"{"httpGet":{"host":"127.0.0.1","port":20001,"path":"/","scheme":"HTTP"}}"#);
     }
@@ -316,7 +324,7 @@ mod tests {
         let (spec, port) = (spec(None), port(20_001));
         let command = ["cat", "$(PORT)"].map(str::to_owned).to_vec();
         let written = ProbeSpec { question: ProbeQuestion::Exec { command }, timing: ProbeTiming::default() };
-        let probe = completed(&written, &spec, Placed::of(&spec, &port, 0));
+        let probe = completed(&written, &spec, PlacedContainer::of(&spec, &port, 0));
         let expected = [
             "env",
             "GREETING=port 20001",
@@ -333,7 +341,7 @@ mod tests {
 
     #[test]
     fn names_are_expanded_as_kubernetes_does() {
-        let variables: Variables = [("PORT".to_owned(), "8080".to_owned())].into();
+        let variables: ContainerVariables = [("PORT".to_owned(), "8080".to_owned())].into();
         for (text, expected) in [
             ("--port=$(PORT)", "--port=8080"),
             ("$(PORT)$(PORT)", "80808080"),

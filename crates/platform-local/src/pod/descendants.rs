@@ -1,8 +1,8 @@
 //! Ending every process that came from this one, and being sure of it.
 //!
-//! A process can leave its group and its parent, but not its reaper: `ebb pod` is a child subreaper, so every orphan among its descendants
-//! becomes its child. Killing what is found and waiting until the kernel says that there is no child left is therefore complete, however
-//! often the descendants fork meanwhile.
+//! A process can leave its group and its parent, but not its reaper: `ebb pod` is a child subreaper, so every
+//! orphan among its descendants becomes its child. Killing what is found and waiting until the kernel says
+//! that there is no child left is therefore complete, however often the descendants fork meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) fn kill_all() {
             // It may have ended since it was found.
             let _ = kill(process, Signal::SIGKILL);
         }
-        if reap(|_| {}) == Remaining::Nobody {
+        if reap(|_| {}) == RemainingChildren::Nobody {
             return;
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -34,7 +34,7 @@ pub(crate) fn kill_all() {
 
 /// Whether there are children after a [`reap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remaining {
+pub(crate) enum RemainingChildren {
     /// At least one lives.
     Somebody,
     /// None at all.
@@ -42,13 +42,13 @@ pub(crate) enum Remaining {
 }
 
 /// Collects every child that has ended.
-pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> Remaining {
+pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> RemainingChildren {
     loop {
         match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return Remaining::Somebody,
+            Ok(WaitStatus::StillAlive) => return RemainingChildren::Somebody,
             Ok(status) => ended(status),
             Err(Errno::EINTR) => {}
-            Err(_) => return Remaining::Nobody,
+            Err(_) => return RemainingChildren::Nobody,
         }
     }
 }

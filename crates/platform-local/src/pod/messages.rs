@@ -47,5 +47,6 @@ pub(crate) struct SidecarProcess {
     pub(crate) port: u16,
 }
 
-/// The longest line in either direction: a specification with all its environment fits easily, and anything longer is not ours.
+/// The longest line in either direction: a specification with all its environment fits easily, and anything
+/// longer is not ours.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;

@@ -1,8 +1,9 @@
 //! A port for the app that no other pod of this machine will be given.
 //!
-//! Asking the kernel for a free port and handing the number on is a race: nobody holds the port until the app binds it. So each `ebb pod`
-//! also binds an abstract socket named after the port and holds it for its whole life; who gets the name owns the port, whichever
-//! `ebb` it belongs to, and the kernel frees the name when the process ends, however it ends.
+//! Asking the kernel for a free port and handing the number on is a race: nobody holds the port until the app
+//! binds it. So each `ebb pod` also binds an abstract socket named after the port and holds it for its whole
+//! life; who gets the name owns the port, whichever `ebb` it belongs to, and the kernel frees the name when
+//! the process ends, however it ends.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -31,7 +32,8 @@ impl ReservedPort {
     }
 }
 
-/// Reserves a port; `seed` says where to begin to look, so that pods that start together do not all try the same.
+/// Reserves a port; `seed` says where to begin to look, so that pods that start together do not all try the
+/// same.
 pub(crate) fn reserve(seed: u32) -> io::Result<ReservedPort> {
     let count = u32::from(LAST - FIRST) + 1;
     // A prime step visits every port once and keeps neighbours apart.
@@ -48,7 +50,8 @@ fn try_reserve(number: u16) -> Option<ReservedPort> {
     is_free(number).then_some(ReservedPort { number, _name: Some(name) })
 }
 
-/// Whether a server that sets no socket options could listen there now: stricter than most, so that it holds for every app.
+/// Whether a server that sets no socket options could listen there now: stricter than most, so that it holds
+/// for every app.
 fn is_free(number: u16) -> bool {
     let any = SockaddrIn::new(0, 0, 0, 0, number);
     socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)

@@ -14,7 +14,7 @@ const LONGEST_LOG_LINE: usize = 8 * 1024;
 
 /// Where the queue-proxy speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum AnnouncementSource {
     /// Its standard output: one announcement, then nothing that matters.
     Announcements,
     /// Its standard error.
@@ -24,12 +24,12 @@ pub(super) enum Source {
 /// Passes on what the queue-proxy says, line by line.
 pub(super) struct Relay {
     pipe: File,
-    source: Source,
+    source: AnnouncementSource,
     lines: Lines,
 }
 
 impl Relay {
-    pub(super) fn of(pipe: OwnedFd, source: Source) -> Self {
+    pub(super) fn of(pipe: OwnedFd, source: AnnouncementSource) -> Self {
         Self { pipe: pipe.into(), source, lines: Lines::of_at_most(LONGEST_LOG_LINE) }
     }
 
@@ -55,7 +55,8 @@ impl Relay {
         }
     }
 
-    /// Passes on what the queue-proxy said before it ended. What it started may hold the pipe open, so its end is not waited for.
+    /// Passes on what the queue-proxy said before it ended. What it started may hold the pipe open, so its
+    /// end is not waited for.
     pub(super) fn drain(&mut self) {
         loop {
             let mut source = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
@@ -67,8 +68,9 @@ impl Relay {
     }
 }
 
-fn pass_on(source: Source, line: &str) {
-    let announcement = (source == Source::Announcements).then(|| serde_json::from_str(line).ok()).flatten();
+fn pass_on(source: AnnouncementSource, line: &str) {
+    let announcement =
+        (source == AnnouncementSource::Announcements).then(|| serde_json::from_str(line).ok()).flatten();
     tell(&match announcement {
         Some(announcement) => PodMessage::Announced(announcement),
         None => PodMessage::QueueProxyLogged { line: line.to_owned() },

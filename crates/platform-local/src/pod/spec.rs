@@ -1,11 +1,12 @@
-//! What one pod runs: read from a manifest by the supervisor, handed to `ebb pod` as one line of JSON on its standard input.
+//! What one pod runs: read from a manifest by the supervisor, handed to `ebb pod` as one line of JSON on its
+//! standard input.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use runtime::Observability;
 use serde::{Deserialize, Serialize};
-use vocabulary::{AppProtocol, ProbeSpec, RequestTimeouts, RevisionName};
+use vocabulary::{AppProtocol, IgnoredUserAgents, ProbeSpec, RequestTimeouts, RevisionName};
 
 use crate::control_groups::ContainerLimits;
 
@@ -27,6 +28,8 @@ pub(crate) struct PodSpec {
     pub(crate) template: Template,
     /// How long requests without a timeout may take once the pod is told to end.
     pub(crate) drain_limit: Duration,
+    /// Whose requests its queue-proxy does not measure.
+    pub(crate) ignored_user_agents: IgnoredUserAgents,
     /// How many files the app may have open (the soft limit); `None`: as many as `ebb pod`.
     #[serde(default)]
     pub(crate) descriptors: Option<u64>,
@@ -97,7 +100,8 @@ pub(crate) struct Container {
     pub(crate) name: Option<String>,
     /// Command and arguments. A first word `ebb` means the `ebb` executable.
     pub(crate) command: Vec<String>,
-    /// Environment variables; a later one may speak of an earlier one, and takes its place if it has the same name.
+    /// Environment variables; a later one may speak of an earlier one, and takes its place if it has the same
+    /// name.
     pub(crate) env: Vec<(String, EnvValue)>,
     /// Where it starts; `None` means where `ebb` was started.
     pub(crate) directory: Option<PathBuf>,
@@ -120,13 +124,13 @@ pub(crate) enum EnvValue {
     /// Something about the pod.
     Fact {
         /// What.
-        fact: PodFact,
+        fact: DownwardFact,
     },
 }
 
 /// What an app can be told about its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum PodFact {
+pub(crate) enum DownwardFact {
     /// The pod's name.
     #[serde(rename = "metadata.name")]
     Name,
@@ -138,7 +142,8 @@ pub(crate) enum PodFact {
     Address,
 }
 
-/// What the app is asked. A question without a port means the app's port, which is known only when the pod starts.
+/// What the app is asked. A question without a port means the app's port, which is known only when the pod
+/// starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probes {
     /// May the app take requests?

@@ -1,4 +1,5 @@
-//! What is `ebb pod` told before it starts anything? One line of JSON, and with it the outputs of containers beside the app.
+//! What is `ebb pod` told before it starts anything? One line of JSON, and with it the outputs of containers
+//! beside the app.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -1,7 +1,8 @@
 //! Who listens, and by what right does each give orders?
 //!
-//! Every autoscaler hears everything, so that whoever has to take a bucket over knows its pods already. Just before it hears that a bucket is its
-//! own it is told once more what others have changed there meanwhile: counts and routes, which nobody else is told of.
+//! Every autoscaler hears everything, so that whoever has to take a bucket over knows its pods already. Just
+//! before it hears that a bucket is its own it is told once more what others have changed there meanwhile:
+//! counts and routes, which nobody else is told of.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +10,22 @@ use futures_util::future::select_all;
 use orchestration::{Fence, OrderId, OrderOutcome};
 use vocabulary::{Epoch, ReplicaName, Timestamp};
 
-use super::desk::Arrival;
+use super::desk::SeatArrival;
 use super::fleet::{Changes, Fleet};
 use super::leases::{Leases, SeatId};
-use super::outbox::{Outbox, Surface, Topic};
+use super::outbox::{FactOutbox, PlatformTopic, Surface};
 
 /// All autoscalers that have a seat.
 #[derive(Debug)]
 pub(crate) struct Audience {
     leases: Leases,
-    listeners: BTreeMap<SeatId, Listener>,
+    listeners: BTreeMap<SeatId, ListeningAutoscaler>,
 }
 
 #[derive(Debug)]
-struct Listener {
+struct ListeningAutoscaler {
     name: ReplicaName,
-    outbox: Outbox,
+    outbox: FactOutbox,
 }
 
 impl Audience {
@@ -43,13 +44,14 @@ impl Audience {
         self.leases.latest_epoch()
     }
 
-    /// An autoscaler takes a seat. It hears everything from the beginning; a seat of the same name is nobody's any more.
-    pub(crate) fn sit(&mut self, arrival: Arrival, fleet: &Fleet, now: Timestamp) {
-        let Arrival { seat, name, facts } = arrival;
+    /// An autoscaler takes a seat. It hears everything from the beginning; a seat of the same name is
+    /// nobody's any more.
+    pub(crate) fn sit(&mut self, arrival: SeatArrival, fleet: &Fleet, now: Timestamp) {
+        let SeatArrival { seat, name, facts } = arrival;
         self.listeners.retain(|_, listener| listener.name != name);
         self.leases.sit(seat, name.clone(), now);
-        let outbox = Outbox::new(facts, self.leases.ownership(seat), fleet);
-        self.listeners.insert(seat, Listener { name, outbox });
+        let outbox = FactOutbox::new(facts, self.leases.ownership(seat), fleet);
+        self.listeners.insert(seat, ListeningAutoscaler { name, outbox });
         self.tell_who_owns(fleet);
     }
 
@@ -106,7 +108,7 @@ impl Audience {
     }
 
     /// What holds for the whole platform changed.
-    pub(crate) fn note_topic(&mut self, topic: Topic) {
+    pub(crate) fn note_topic(&mut self, topic: PlatformTopic) {
         self.listeners.values_mut().for_each(|listener| listener.outbox.note_topic(topic));
     }
 

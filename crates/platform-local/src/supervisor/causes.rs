@@ -36,7 +36,8 @@ impl fmt::Display for StartCause {
 pub(crate) struct StartCauses {
     /// Why as many are wanted as are.
     count: String,
-    /// Pods that failed since the last look, with how they did. Their successors are added at the next, so this is short.
+    /// Pods that failed since the last look, with how they did. Their successors are added at the next, so
+    /// this is short.
     failed: Vec<(PodName, String)>,
 }
 
@@ -56,7 +57,8 @@ impl StartCauses {
         self.failed.push((pod, how));
     }
 
-    /// Why one more pod is started, in the rollout of a template if there is one. Each failure explains one start.
+    /// Why one more pod is started, in the rollout of a template if there is one. Each failure explains one
+    /// start.
     pub(crate) fn next(&mut self, rollout: Option<&str>) -> StartCause {
         match (self.failed.pop(), rollout) {
             (Some((pod, how)), _) => StartCause::Failure { pod, how },

@@ -1,7 +1,8 @@
 //! Does this machine have a core to spare?
 //!
-//! Asked while pods wait for their start: whatever starts now takes from those that serve, if nothing is idle. The kernel counts how the time of all cores
-//! was spent; the difference of two looks says how much of it was idle in between.
+//! Asked while pods wait for their start: whatever starts now takes from those that serve, if nothing is
+//! idle. The kernel counts how the time of all cores was spent; the difference of two looks says how much of
+//! it was idle in between.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ struct Spent {
 }
 
 impl Cores {
-    /// Whether something was idle just now; false while that is not known. A machine that cannot be asked has cores to spare.
+    /// Whether something was idle just now; false while that is not known. A machine that cannot be asked has
+    /// cores to spare.
     pub(super) fn have_room(&mut self, now: Timestamp) -> bool {
         if self.last.is_none_or(|(at, _)| now.saturating_since(at) >= LOOK_EVERY) {
             match std::fs::read_to_string("/proc/stat").ok().and_then(|text| parse(&text)) {
@@ -44,8 +46,8 @@ impl Cores {
     }
 
     fn note(&mut self, now: Timestamp, spent: Spent) {
-        // A first look, or one after a long time, says nothing about now. Then those that are urgent are started, and the next look shows what that
-        // left idle.
+        // A first look, or one after a long time, says nothing about now. Then those that are urgent are
+        // started, and the next look shows what that left idle.
         let recent = self.last.filter(|(at, _)| now.saturating_since(*at) < 10 * LOOK_EVERY);
         self.has_room = recent.is_some_and(|(_, before)| {
             let all = spent.all.saturating_sub(before.all);
@@ -61,7 +63,8 @@ fn share(part: u64, whole: u64) -> f64 {
     number(part) / number(whole)
 }
 
-/// The line of all cores: user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of the first two.
+/// The line of all cores: user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of the
+/// first two.
 fn parse(stat: &str) -> Option<Spent> {
     let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let spent: Vec<u64> = numbers.take(8).map_while(|number| number.parse().ok()).collect();

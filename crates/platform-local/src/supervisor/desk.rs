@@ -1,5 +1,5 @@
-//! Where orders are left until the supervisor looks. The latest about one subject wins, so what lies here is bounded by the number of pods and
-//! revisions; whoever gave an order that was replaced is told.
+//! Where orders are left until the supervisor looks. The latest about one subject wins, so what lies here is
+//! bounded by the number of pods and revisions; whoever gave an order that was replaced is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(super) struct Orders {
     pub(super) seats: Vec<SeatChange>,
     pub(super) renewals: BTreeSet<SeatId>,
     pub(super) activators: Option<Vec<ActivatorFacts>>,
-    /// The latest order about each subject; states of pods first, so that what follows goes by them. What one autoscaler orders replaces nothing of
-    /// another's, which alone may have the right to it.
+    /// The latest order about each subject; states of pods first, so that what follows goes by them. What one
+    /// autoscaler orders replaces nothing of another's, which alone may have the right to it.
     pub(super) under_way: BTreeMap<(Errand, SeatId), PlatformOrder>,
     /// Orders that were replaced before anybody looked.
     pub(super) superseded: Vec<(SeatId, OrderId)>,
@@ -53,13 +53,13 @@ pub(super) struct Orders {
 /// An autoscaler came or went.
 #[derive(Debug)]
 pub(super) enum SeatChange {
-    Taken(Arrival),
+    Taken(SeatArrival),
     Left(SeatId),
 }
 
 /// An autoscaler that takes a seat.
 #[derive(Debug)]
-pub(super) struct Arrival {
+pub(super) struct SeatArrival {
     pub(super) seat: SeatId,
     pub(super) name: ReplicaName,
     /// Where it is told facts.

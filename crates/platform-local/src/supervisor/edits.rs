@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use vocabulary::RevisionName;
 
-use super::outbox::Topic;
+use super::outbox::PlatformTopic;
 use super::{Deletion, Supervisor};
-use crate::manifest::{Loaded, Placed, Reading, Trouble};
+use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 
 impl Supervisor {
     /// What the files say now.
-    pub(super) fn take_reading(&mut self, mut reading: Reading) {
+    pub(super) fn take_reading(&mut self, mut reading: FilesReading) {
         self.note_troubles(std::mem::take(&mut reading.troubles));
         self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());
         self.deleted.retain(|_, file| !reading.written.contains(file));
@@ -21,7 +21,7 @@ impl Supervisor {
 
     /// Removes a Service, whatever its file says until it is written again.
     pub(super) fn delete(&mut self, name: &RevisionName) -> Deletion {
-        let mut loaded = Loaded::clone(&self.loaded);
+        let mut loaded = LoadedManifest::clone(&self.loaded);
         let Some(placed) = loaded.services.remove(name).filter(|_| !self.fleet.is_ending()) else {
             return Deletion::Unknown;
         };
@@ -31,12 +31,12 @@ impl Supervisor {
     }
 
     /// Lets something else apply than before.
-    fn adopt(&mut self, loaded: Loaded) {
+    fn adopt(&mut self, loaded: LoadedManifest) {
         let loaded = Arc::new(loaded);
         if loaded.cluster != self.loaded.cluster {
             tracing::info!("the ConfigMap changed");
             self.surface.cluster = loaded.cluster.clone();
-            self.audience.note_topic(Topic::Config);
+            self.audience.note_topic(PlatformTopic::Config);
         }
         if loaded.observability != self.loaded.observability {
             tracing::info!("the ConfigMap config-observability changed");
@@ -60,7 +60,7 @@ impl Supervisor {
         }
         self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
         self.troubles = troubles;
-        self.audience.note_topic(Topic::Problems);
+        self.audience.note_topic(PlatformTopic::Problems);
     }
 
     fn note_warnings(&mut self, warnings: Vec<Trouble>) {
@@ -71,7 +71,7 @@ impl Supervisor {
     }
 }
 
-fn log_edits(before: &Loaded, after: &Loaded) {
+fn log_edits(before: &LoadedManifest, after: &LoadedManifest) {
     for (name, placed) in &before.services {
         if !after.services.contains_key(name) {
             tracing::info!(revision = %name, file = shown(&placed.file), "removed: its pods drain");
@@ -84,7 +84,7 @@ fn log_edits(before: &Loaded, after: &Loaded) {
 }
 
 /// What is new about a Service, if anything is.
-fn change(before: Option<&Placed>, after: &Placed) -> Option<&'static str> {
+fn change(before: Option<&PlacedService>, after: &PlacedService) -> Option<&'static str> {
     match before {
         None => Some("added"),
         Some(before) if before.service == after.service => None,

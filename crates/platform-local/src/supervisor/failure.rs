@@ -1,18 +1,19 @@
 //! How a pod failed, and what it had to say before.
 
-/// How long a failure in one line may be: with the pod's name it fits what links say of a revision (512 bytes).
+/// How long a failure in one line may be: with the pod's name it fits what links say of a revision (512
+/// bytes).
 const IN_SHORT_MAX: usize = 400;
 
 /// How a pod failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct ProcessFailure {
     /// What happened ("the app exited with code 3").
     pub(crate) reason: String,
     /// The last lines of its standard error, oldest first.
     pub(crate) last_lines: Vec<String>,
 }
 
-impl Failure {
+impl ProcessFailure {
     /// One of a pod that printed nothing, or of which nobody knows what it printed.
     pub(crate) fn without_words(reason: &str) -> Self {
         Self { reason: reason.to_owned(), last_lines: Vec::new() }
@@ -40,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_last_words_follow_the_reason_in_one_line_of_bounded_length() {
-        let failure = |lines: &[&str]| Failure {
+        let failure = |lines: &[&str]| ProcessFailure {
             reason: "the app exited with code 1".to_owned(),
             last_lines: lines.iter().map(|line| (*line).to_owned()).collect(),
         };

@@ -1,21 +1,24 @@
 //! Which pods should there be? Every revision of this machine: facts and orders in, actions and news out.
 //!
-//! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in no time.
+//! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in
+//! no time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use orchestration::{PodFacts, PodFailure, RevisionFacts, RouteInForce};
 use scaling::ClusterConfig;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
-use crate::manifest::{Loaded, Service};
+use crate::front_door::FrontDoor;
+use crate::manifest::{LoadedManifest, ManifestService};
 use crate::pod::PodMessage;
 use crate::supervisor::causes::StartCause;
-use crate::supervisor::failure::Failure;
+use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::handover::records::FleetRecord;
-use crate::supervisor::revision::{Action, CountOrder, PodNames, Revision, Surroundings};
+use crate::supervisor::identities::PodNames;
+use crate::supervisor::queue_proxy_settings::QueueProxySettings;
+use crate::supervisor::supervised_revision::{Action, CountOrder, RevisionSurroundings, SupervisedRevision};
 
 /// Under which a single Service is reached too.
 const SINGLE_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -28,14 +31,14 @@ pub(crate) enum PodNews {
     /// It said something.
     Said(PodMessage),
     /// Its app or queue-proxy ended by itself, or could not be started.
-    Failed(Failure),
+    Failed(ProcessFailure),
     /// It is gone, with everything that came from it. How, as the end of a sentence.
     Ended(String),
 }
 
 /// Whether an order was about something that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum TargetPresence {
     Yes,
     No,
 }
@@ -57,7 +60,7 @@ pub(crate) struct Changes {
 
 /// How far the end of everything has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ending {
+enum EndProgress {
     #[default]
     Not,
     Draining,
@@ -67,26 +70,26 @@ enum Ending {
 /// Every revision of this machine.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    revisions: BTreeMap<RevisionName, Revision>,
+    revisions: BTreeMap<RevisionName, SupervisedRevision>,
     names: PodNames,
     actions: Vec<Action>,
     changes: Changes,
-    ending: Ending,
+    ending: EndProgress,
     /// Where requests are taken.
-    requests: SocketAddr,
+    front_door: FrontDoor,
     new_hop_key: fn() -> HopKey,
 }
 
 impl Fleet {
     /// Nothing yet. Hop keys come from `new_hop_key`.
-    pub(crate) fn new(requests: SocketAddr, new_hop_key: fn() -> HopKey) -> Self {
+    pub(crate) fn new(front_door: FrontDoor, new_hop_key: fn() -> HopKey) -> Self {
         Self {
             revisions: BTreeMap::new(),
             names: PodNames::default(),
             actions: Vec::new(),
             changes: Changes::default(),
-            ending: Ending::Not,
-            requests,
+            ending: EndProgress::Not,
+            front_door,
             new_hop_key,
         }
     }
@@ -97,13 +100,14 @@ impl Fleet {
         FleetRecord { names_given: self.names.given(), revisions: revisions.collect() }
     }
 
-    /// Goes on with the revisions of another process, as they were there. What the files say is to be applied after this.
-    pub(crate) fn take_over(&mut self, record: FleetRecord, loaded: &Loaded, now: Timestamp) {
+    /// Goes on with the revisions of another process, as they were there. What the files say is to be applied
+    /// after this.
+    pub(crate) fn take_over(&mut self, record: FleetRecord, loaded: &LoadedManifest, now: Timestamp) {
         self.names = PodNames::after(record.names_given);
         for record in record.revisions {
             let name = record.name.clone();
             let placed = loaded.services.get(&name).map(|placed| &placed.service);
-            let revision = Revision::taken_over(record, placed, now);
+            let revision = SupervisedRevision::taken_over(record, placed, now);
             revision.repeat_orders(&mut self.actions);
             self.changes.revisions.insert(name.clone());
             self.revisions.insert(name, revision);
@@ -111,8 +115,8 @@ impl Fleet {
     }
 
     /// What the files say now.
-    pub(crate) fn apply(&mut self, loaded: &Loaded, now: Timestamp) {
-        if self.ending != Ending::Not {
+    pub(crate) fn apply(&mut self, loaded: &LoadedManifest, now: Timestamp) {
+        if self.ending != EndProgress::Not {
             return;
         }
         for (name, revision) in &mut self.revisions {
@@ -128,11 +132,11 @@ impl Fleet {
         self.look_at_all(now);
     }
 
-    fn apply_service(&mut self, name: &RevisionName, service: &Service, cluster: &ClusterConfig) {
-        let drain_limit = service.settings.effective_drain_limit(cluster);
+    fn apply_service(&mut self, name: &RevisionName, service: &ManifestService, cluster: &ClusterConfig) {
+        let of_new_pods = QueueProxySettings::of(&service.settings, cluster);
         match self.revisions.get_mut(name) {
             Some(revision) if !revision.is_going => {
-                revision.drain_limit = drain_limit;
+                revision.of_new_pods = of_new_pods;
                 if revision.service != *service {
                     revision.edit(service.clone());
                     self.changes.revisions.insert(name.clone());
@@ -140,38 +144,48 @@ impl Fleet {
             }
             // It was removed and is back before its last pod ended.
             Some(revision) => {
-                revision.drain_limit = drain_limit;
+                revision.of_new_pods = of_new_pods;
                 revision.come_back(service.clone(), first_count(service, cluster));
                 self.changes.revisions.insert(name.clone());
             }
             None => {
-                let mut revision =
-                    Revision::new(service.clone(), first_count(service, cluster), (self.new_hop_key)());
-                revision.drain_limit = drain_limit;
+                let mut revision = SupervisedRevision::new(
+                    service.clone(),
+                    first_count(service, cluster),
+                    (self.new_hop_key)(),
+                );
+                revision.of_new_pods = of_new_pods;
                 self.revisions.insert(name.clone(), revision);
+                // It may have been removed and be back before anybody was told; then it was never gone.
                 self.changes.removed.remove(name);
                 self.changes.revisions.insert(name.clone());
             }
         }
     }
 
-    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not told back as a change:
-    /// who gave it knows, may have given the next one already, and would take an echo of the first for somebody else's wish.
-    pub(crate) fn scale_to(&mut self, name: &RevisionName, order: CountOrder, now: Timestamp) -> Known {
+    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not
+    /// told back as a change: who gave it knows, may have given the next one already, and would take an echo
+    /// of the first for somebody else's wish.
+    pub(crate) fn scale_to(
+        &mut self,
+        name: &RevisionName,
+        order: CountOrder,
+        now: Timestamp,
+    ) -> TargetPresence {
         let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
-            return Known::No;
+            return TargetPresence::No;
         };
         revision.scale_to(order);
         self.look_at(name, now);
-        Known::Yes
+        TargetPresence::Yes
     }
 
-    /// Who serves a revision from now on. All requests come to the activators here, which were told themselves, so this is only remembered: for
-    /// whoever decides after the present autoscaler.
-    pub(crate) fn set_route(&mut self, name: &RevisionName, route: RouteInForce) -> Known {
-        let Some(revision) = self.revisions.get_mut(name) else { return Known::No };
+    /// Who serves a revision from now on. All requests come to the activators here, which were told
+    /// themselves, so this is only remembered: for whoever decides after the present autoscaler.
+    pub(crate) fn set_route(&mut self, name: &RevisionName, route: RouteInForce) -> TargetPresence {
+        let Some(revision) = self.revisions.get_mut(name) else { return TargetPresence::No };
         revision.route = Some(route);
-        Known::Yes
+        TargetPresence::Yes
     }
 
     /// Who serves a revision, if that was ever said.
@@ -191,25 +205,25 @@ impl Fleet {
     }
 
     /// Activators pick the pod no more.
-    pub(crate) fn release(&mut self, pod: &PodName, now: Timestamp) -> Known {
-        let Some(name) = self.owner_of(pod) else { return Known::No };
+    pub(crate) fn release(&mut self, pod: &PodName, now: Timestamp) -> TargetPresence {
+        let Some(name) = self.owner_of(pod) else { return TargetPresence::No };
         let revision = self.revisions.get_mut(&name).expect("it owns the pod");
-        let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+        let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.release(pod, &mut around);
         self.changes.pods.insert(name);
-        Known::Yes
+        TargetPresence::Yes
     }
 
     /// What a pod said on its link.
-    pub(crate) fn note_state(&mut self, pod: &PodName, state: PodState, now: Timestamp) -> Known {
-        let Some(name) = self.owner_of(pod) else { return Known::No };
+    pub(crate) fn note_state(&mut self, pod: &PodName, state: PodState, now: Timestamp) -> TargetPresence {
+        let Some(name) = self.owner_of(pod) else { return TargetPresence::No };
         // Unheard says nothing about the pod.
         if state != PodState::Unheard {
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
             revision.note_ready(pod, state == PodState::Ready, now);
             self.look_at(&name, now);
         }
-        Known::Yes
+        TargetPresence::Yes
     }
 
     /// What became known of a pod's process.
@@ -241,8 +255,8 @@ impl Fleet {
 
     /// Ends every pod in an orderly way; orders and edits are no longer taken.
     pub(crate) fn drain(&mut self, now: Timestamp) {
-        if self.ending == Ending::Not {
-            self.ending = Ending::Draining;
+        if self.ending == EndProgress::Not {
+            self.ending = EndProgress::Draining;
             for (name, revision) in &mut self.revisions {
                 revision.is_going = true;
                 self.changes.revisions.insert(name.clone());
@@ -253,7 +267,7 @@ impl Fleet {
 
     /// Ends every pod at once.
     pub(crate) fn kill(&mut self, now: Timestamp) {
-        self.ending = Ending::Killed;
+        self.ending = EndProgress::Killed;
         for revision in self.revisions.values_mut() {
             revision.kill(&mut self.actions);
         }
@@ -263,7 +277,7 @@ impl Fleet {
     /// Ends the wait for activators: nobody is there to tell them.
     pub(crate) fn release_all(&mut self, now: Timestamp) {
         for revision in self.revisions.values_mut() {
-            let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+            let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
             revision.release_all(&mut around);
         }
         self.changes.pods.extend(self.revisions.keys().cloned());
@@ -271,32 +285,33 @@ impl Fleet {
 
     /// Whether everything was told to end and has.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ending != Ending::Not && self.revisions.is_empty()
+        self.ending != EndProgress::Not && self.revisions.is_empty()
     }
 
     /// The longest that a pod may drain.
     pub(crate) fn longest_drain(&self) -> Duration {
-        self.revisions.values().map(Revision::longest_drain).max().unwrap_or_default()
+        self.revisions.values().map(SupervisedRevision::longest_drain).max().unwrap_or_default()
     }
 
     /// The longest that the end of a pod may take: its drain, and what its app has after that.
     pub(crate) fn longest_end(&self) -> Duration {
-        self.revisions.values().map(Revision::longest_end).max().unwrap_or_default()
+        self.revisions.values().map(SupervisedRevision::longest_end).max().unwrap_or_default()
     }
 
     /// Whether everything was told to end at once.
     pub(crate) fn is_killed(&self) -> bool {
-        self.ending == Ending::Killed
+        self.ending == EndProgress::Killed
     }
 
     /// Whether everything was told to end.
     pub(crate) fn is_ending(&self) -> bool {
-        self.ending != Ending::Not
+        self.ending != EndProgress::Not
     }
 
     /// Does what is due at this moment.
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        let is_due = |revision: &Revision| revision.next_deadline().is_some_and(|deadline| deadline <= now);
+        let is_due =
+            |revision: &SupervisedRevision| revision.next_deadline().is_some_and(|deadline| deadline <= now);
         let due = self.revisions.iter().filter(|(_, revision)| is_due(revision));
         let due: Vec<RevisionName> = due.map(|(name, _)| name.clone()).collect();
         for name in due {
@@ -314,13 +329,14 @@ impl Fleet {
     /// Lets a revision start and end what it should, after anything about it changed.
     fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
         let Some(revision) = self.revisions.get_mut(name) else { return };
-        let mut around = Surroundings { now, actions: &mut self.actions, names: &mut self.names };
+        let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.advance(&mut around);
         if let Some(template) = revision.take_rolled_out() {
             self.changes.rolled_out.push((name.clone(), template));
         }
         if revision.is_gone() {
             self.revisions.remove(name);
+            // Nothing more is told of it but that it is gone: who hears both would look for what is no more.
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);
@@ -332,7 +348,7 @@ impl Fleet {
 
     /// When [`Fleet::advance`] is due at the latest.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.revisions.values().filter_map(Revision::next_deadline).min()
+        self.revisions.values().filter_map(SupervisedRevision::next_deadline).min()
     }
 
     /// What is to be done now, in this order.
@@ -357,13 +373,13 @@ impl Fleet {
 
     /// A revision as the platform's users see it.
     pub(crate) fn facts(&self, name: &RevisionName) -> Option<RevisionFacts> {
-        let requests = self.requests;
-        self.revisions.get(name).map(|revision| revision.facts(requests))
+        let front_door = self.front_door;
+        self.revisions.get(name).map(|revision| revision.facts(front_door))
     }
 
     /// Its pods as the platform's users see them.
     pub(crate) fn pods(&self, name: &RevisionName) -> Option<Vec<PodFacts>> {
-        self.revisions.get(name).map(Revision::pod_facts)
+        self.revisions.get(name).map(SupervisedRevision::pod_facts)
     }
 
     /// Why a pod is started.
@@ -373,7 +389,7 @@ impl Fleet {
 
     /// How a pod of it failed last.
     pub(crate) fn last_failure(&self, name: &RevisionName) -> Option<&PodFailure> {
-        self.revisions.get(name).and_then(Revision::last_failure)
+        self.revisions.get(name).and_then(SupervisedRevision::last_failure)
     }
 
     /// The revision that has the pod.
@@ -396,7 +412,7 @@ impl Fleet {
 }
 
 /// A new revision begins with its initial scale, as on Knative, and never with less than its least.
-fn first_count(service: &Service, cluster: &ClusterConfig) -> PodCount {
+fn first_count(service: &ManifestService, cluster: &ClusterConfig) -> PodCount {
     let limit = service.template.container_concurrency;
     let spec = service.settings.resolve(cluster, limit, service.progress_deadline);
     spec.initial_scale.max(spec.min_scale)

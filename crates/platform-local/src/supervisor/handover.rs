@@ -7,8 +7,8 @@
 //! supervisor ◄── decision: given (all copies are dropped, nobody waits for a pod any more) or kept (everybody goes on)
 //! ```
 //!
-//! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what pods say and print waits
-//! in their sockets and pipes for whoever goes on.
+//! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what
+//! pods say and print waits in their sockets and pipes for whoever goes on.
 
 pub(super) mod records;
 
@@ -39,7 +39,8 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Whether all of it is understood and complete: to be asked before anything is accepted, while whoever offers it can still keep it.
+    /// Whether all of it is understood and complete: to be asked before anything is accepted, while whoever
+    /// offers it can still keep it.
     pub fn check(&self) -> Result<(), String> {
         let record = self.read()?;
         let needed: usize = record.processes.values().map(ProcessRecord::descriptors).sum();
@@ -86,25 +87,25 @@ pub(super) type Reply = oneshot::Sender<Result<(Handover, HandoverDecision), Str
 
 /// Who goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HandOverVerdict {
     Pending,
     Kept,
     Given,
 }
 
 /// Waits for the verdict. If nobody is left to give one, nothing was given.
-pub(super) async fn decided(verdict: &mut watch::Receiver<Verdict>) -> Verdict {
-    match verdict.wait_for(|verdict| *verdict != Verdict::Pending).await {
+pub(super) async fn decided(verdict: &mut watch::Receiver<HandOverVerdict>) -> HandOverVerdict {
+    match verdict.wait_for(|verdict| *verdict != HandOverVerdict::Pending).await {
         Ok(verdict) => *verdict,
-        Err(_) => Verdict::Kept,
+        Err(_) => HandOverVerdict::Kept,
     }
 }
 
 /// Asks the watch over a pod for what belongs to it, and to stand still from then on.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct HandOverQuestion {
     pub(super) reply: mpsc::Sender<(PodName, PodHandles)>,
-    pub(super) verdict: watch::Receiver<Verdict>,
+    pub(super) verdict: watch::Receiver<HandOverVerdict>,
 }
 
 /// What belongs to a pod's process.
@@ -145,25 +146,26 @@ impl Supervisor {
         &mut self,
         reply: Reply,
         news: &mut mpsc::Receiver<(PodName, PodNews)>,
-    ) -> Verdict {
+    ) -> HandOverVerdict {
         if self.fleet.is_ending() {
             let _ = reply.send(Err("everything ends already".to_owned()));
-            return Verdict::Kept;
+            return HandOverVerdict::Kept;
         }
-        let (verdict, pending) = watch::channel(Verdict::Pending);
+        let (verdict, pending) = watch::channel(HandOverVerdict::Pending);
         let standstill = tokio::time::timeout(STANDSTILL_PATIENCE, self.stand_still(pending, news)).await;
         let Ok(handles) = standstill else {
             let _ = reply.send(Err("nobody reads what the pods print".to_owned()));
-            verdict.send_replace(Verdict::Kept);
-            return Verdict::Kept;
+            verdict.send_replace(HandOverVerdict::Kept);
+            return HandOverVerdict::Kept;
         };
         let (decision, decided) = oneshot::channel();
         let offered = reply.send(Ok((self.record(handles), HandoverDecision(decision))));
         let outcome = match offered {
             Ok(()) => tokio::time::timeout(DECISION_PATIENCE, decided).await,
-            Err(_) => return Verdict::Kept,
+            Err(_) => return HandOverVerdict::Kept,
         };
-        let outcome = if matches!(outcome, Ok(Ok(()))) { Verdict::Given } else { Verdict::Kept };
+        let outcome =
+            if matches!(outcome, Ok(Ok(()))) { HandOverVerdict::Given } else { HandOverVerdict::Kept };
         verdict.send_replace(outcome);
         outcome
     }
@@ -171,13 +173,15 @@ impl Supervisor {
     /// Returns once every pod's watch stands still, and what they had said before is known.
     async fn stand_still(
         &mut self,
-        verdict: watch::Receiver<Verdict>,
+        verdict: watch::Receiver<HandOverVerdict>,
         news: &mut mpsc::Receiver<(PodName, PodNews)>,
     ) -> BTreeMap<PodName, PodHandles> {
         let (reply, mut replies) = mpsc::channel(self.processes.len().max(1));
         for process in self.processes.values() {
             // One that is at its end does not answer, and drops the question.
-            let _ = process.questions.try_send(Question { reply: reply.clone(), verdict: verdict.clone() });
+            let _ = process
+                .questions
+                .try_send(HandOverQuestion { reply: reply.clone(), verdict: verdict.clone() });
         }
         drop(reply);
         let mut handles = BTreeMap::new();
@@ -220,7 +224,7 @@ impl Supervisor {
         handover.check()?;
         let record = handover.read()?;
         self.audience.begin_after(vocabulary::Epoch(record.epoch));
-        let mut loaded = crate::manifest::Loaded::clone(&self.loaded);
+        let mut loaded = crate::manifest::LoadedManifest::clone(&self.loaded);
         loaded.services.retain(|name, _| !record.deleted.contains_key(name));
         self.deleted = record.deleted;
         self.loaded = std::sync::Arc::new(loaded);

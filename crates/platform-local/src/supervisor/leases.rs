@@ -1,10 +1,11 @@
 //! Which autoscaler owns which bucket, and until when?
 //!
-//! Each bucket has a home: the autoscaler that gets it whenever it takes a seat. It leaves that one when it stops, at once, or when it has not
-//! renewed its lease in time, and stays where it went until the home is rebuilt: one that hung once is no better place for it than where it is.
+//! Each bucket has a home: the autoscaler that gets it whenever it takes a seat. It leaves that one when it
+//! stops, at once, or when it has not renewed its lease in time, and stays where it went until the home is
+//! rebuilt: one that hung once is no better place for it than where it is.
 //!
-//! A lease that ran out stays its holder's while nobody else is alive. The supervisor alone judges orders, so no two can act on one bucket, and a bucket
-//! that nobody decides about would help nobody.
+//! A lease that ran out stays its holder's while nobody else is alive. The supervisor alone judges orders, so
+//! no two can act on one bucket, and a bucket that nobody decides about would help nobody.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -114,7 +115,8 @@ impl Leases {
         self.settle(now);
     }
 
-    /// These autoscalers are alive. Those that speak together are taken in together, so that none loses to another by the order of their words.
+    /// These autoscalers are alive. Those that speak together are taken in together, so that none loses to
+    /// another by the order of their words.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, now: Timestamp) {
         self.forgive_own_absence(now);
         let until = self.lease_from(now);
@@ -126,7 +128,8 @@ impl Leases {
         self.settle(now);
     }
 
-    /// Gives away what nobody holds, or somebody who has not renewed in time, as far as somebody else is alive.
+    /// Gives away what nobody holds, or somebody who has not renewed in time, as far as somebody else is
+    /// alive.
     pub(crate) fn settle(&mut self, now: Timestamp) {
         self.forgive_own_absence(now);
         self.looked_at = now;
@@ -164,6 +167,8 @@ impl Leases {
     }
 
     fn give(&mut self, index: usize, seat: SeatId) {
+        // One count for all buckets: two owners never have the same number, whatever they own, so an order
+        // says by its number alone whose it was.
         self.epochs_given = Epoch(self.epochs_given.0 + 1);
         self.buckets[index].tenure = Tenure::Held { seat, epoch: self.epochs_given };
     }
@@ -192,8 +197,11 @@ impl Leases {
         reserved.chain(self.seats.values().map(|occupant| occupant.until))
     }
 
-    /// If this process stood still itself (stopped, or the machine was out of breath), those who could not be heard meanwhile get another lease.
+    /// If this process stood still itself (stopped, or the machine was out of breath), those who could not be
+    /// heard meanwhile get another lease.
     fn forgive_own_absence(&mut self, now: Timestamp) {
+        // A lease says that its holder was silent while it could have been heard. When we did not listen it
+        // says nothing.
         if self.next_deadline().is_some_and(|due| now.saturating_since(due) > LATE) {
             let until = self.lease_from(now);
             self.seats.values_mut().for_each(|occupant| occupant.until = until);

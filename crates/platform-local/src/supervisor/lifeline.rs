@@ -1,8 +1,8 @@
 //! How a pod's process is reached: told to end, killed whole, and waited for.
 //!
-//! One that we started is our child: until we have waited for it, nobody else can get its number. One that was taken over is not, and its
-//! parent or the machine's first process collects it whenever it likes; so it is reached through a descriptor, which never comes to mean
-//! another process.
+//! One that we started is our child: until we have waited for it, nobody else can get its number. One that
+//! was taken over is not, and its parent or the machine's first process collects it whenever it likes; so it
+//! is reached through a descriptor, which never comes to mean another process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -100,11 +100,11 @@ fn open(pid: i32) -> rustix::io::Result<OwnedFd> {
     pidfd_open(Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())
 }
 
-/// Kills the members of a group one by one, each through a descriptor that was opened before it was looked at: between a look at a number and
-/// a signal to it, the number may have become another's.
+/// Kills the members of a group one by one, each through a descriptor that was opened before it was looked
+/// at: between a look at a number and a signal to it, the number may have become another's.
 fn kill_members(leader: &AsyncFd<OwnedFd>, group: i32) {
-    // As long as any member lives, no new process gets the number of the group. If there is a process of that number, and it is not
-    // the leader, all of ours are gone.
+    // As long as any member lives, no new process gets the number of the group. If there is a process of that
+    // number, and it is not the leader, all of ours are gone.
     let of_that_number = ProcessStat::of(group).filter(|process| !process.is_zombie);
     if of_that_number.is_some() && has_ended(leader) {
         return;

@@ -5,7 +5,7 @@ use std::path::Path;
 use vocabulary::RevisionName;
 
 use crate::control_groups::{ContainerLimits, ControlGroups, NoControl};
-use crate::manifest::Loaded;
+use crate::manifest::LoadedManifest;
 
 /// The control groups of the pods, or why there are none.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl LimitKeeper {
     }
 
     /// Says that limits do not hold, if somebody has written some.
-    pub(super) fn warn_of_unkept(&mut self, loaded: &Loaded) {
+    pub(super) fn warn_of_unkept(&mut self, loaded: &LoadedManifest) {
         let unkept = loaded.services.iter().find_map(|(name, placed)| {
             let mut limits = placed.service.template.containers().map(|container| container.limits);
             limits.find_map(|limits| self.unkept(limits)).map(|why| (name, why))

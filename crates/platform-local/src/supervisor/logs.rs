@@ -6,9 +6,11 @@
 //!                      └── bounded queue ──► one thread ──► our standard output
 //! ```
 //!
-//! Our output is a file or a pipe that somebody collects: then no line is dropped, and while the queue is full the task reads no more, so the app's
-//! own pipe fills and the app waits, as it does in a container. Or it is a terminal: then a stopped one (Ctrl-S) must not stop the pods, so lines for which there is no
-//! room are dropped, and how many is said once there is room again. Either can be chosen ([`LogOptions::patience`]).
+//! Our output is a file or a pipe that somebody collects: then no line is dropped, and while the queue is
+//! full the task reads no more, so the app's own pipe fills and the app waits, as it does in a container. Or
+//! it is a terminal: then a stopped one (Ctrl-S) must not stop the pods, so lines for which there is no room
+//! are dropped, and how many is said once there is room again. Either can be chosen
+//! ([`LogOptions::patience`]).
 
 mod dropped;
 mod output;
@@ -20,20 +22,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
-use runtime::LogFormat;
+use runtime::{LogFormat, vital};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{PodName, RevisionName};
 
-use super::handover::{ContainerOutputs, PipeHandles, Verdict};
+use super::handover::{ContainerOutputs, HandOverVerdict, PipeHandles};
 
-use output::Output;
+use output::LogOutput;
 use pipe::{PipeQuestion, PipeReader};
 use store::LogSource;
 pub use store::{LogLine, LogQuery, LogStore, LogStream};
 
-/// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is stuck.
+/// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is
+/// stuck.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(200);
 /// How long an end waits for output that is still being read.
 const END_PATIENCE: Duration = Duration::from_secs(1);
@@ -43,7 +46,8 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 pub struct LogOptions {
     /// How a line looks.
     pub format: LogFormat,
-    /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None` waits for ever.
+    /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None`
+    /// waits for ever.
     pub patience: Option<Duration>,
 }
 
@@ -51,13 +55,13 @@ pub struct LogOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct LogSink {
     store: Arc<LogStore>,
-    output: Output,
+    output: LogOutput,
 }
 
 impl LogSink {
     /// Starts the writer; it ends with the last sink. `output` is where lines go.
     pub(crate) fn start(output: impl io::Write + Send + 'static, options: LogOptions) -> Self {
-        Self { store: Arc::default(), output: Output::start(output, options) }
+        Self { store: Arc::default(), output: LogOutput::start(output, options) }
     }
 
     /// The last lines of every revision.
@@ -131,7 +135,7 @@ struct OutputReaders {
 /// A copy of what one of them reads. One that is at its end has nothing to hand over.
 async fn stand_still(
     reader: Option<&mpsc::Sender<PipeQuestion>>,
-    verdict: &watch::Receiver<Verdict>,
+    verdict: &watch::Receiver<HandOverVerdict>,
 ) -> Option<PipeHandles> {
     let (reply, answer) = oneshot::channel();
     reader?.send(PipeQuestion::StandStill(reply, verdict.clone())).await.ok()?;
@@ -173,12 +177,17 @@ impl PodLog {
         let PipeHandles { pipe, begun } = output;
         let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, begun, writer);
         let (ask, asked) = mpsc::channel(1);
-        self.reading.push(tokio::spawn(reader.run(self.ending.clone(), asked)));
+        let reading = reader.run(self.ending.clone(), asked);
+        self.reading.push(tokio::spawn(vital("the reading of what a pod prints", reading)));
         Ok(ask)
     }
 
-    /// Copies of what is read, for somebody else. Nothing more is read until the verdict, and after it only if nothing was given.
-    pub(super) async fn hand_over(&self, verdict: &watch::Receiver<Verdict>) -> Vec<ContainerOutputs> {
+    /// Copies of what is read, for somebody else. Nothing more is read until the verdict, and after it only
+    /// if nothing was given.
+    pub(super) async fn hand_over(
+        &self,
+        verdict: &watch::Receiver<HandOverVerdict>,
+    ) -> Vec<ContainerOutputs> {
         let mut outputs = Vec::new();
         for readers in &self.readers {
             let stdout = stand_still(readers.stdout.as_ref(), verdict).await;
@@ -206,8 +215,8 @@ impl PodLog {
         tokio::time::timeout(LAST_WORDS_PATIENCE, asking).await.ok().flatten().unwrap_or_default()
     }
 
-    /// The pod has ended; returns when all that it printed is on its way. Where that is stuck because nobody reads our output, it is read on without
-    /// anybody waiting.
+    /// The pod has ended; returns when all that it printed is on its way. Where that is stuck because nobody
+    /// reads our output, it is read on without anybody waiting.
     pub(crate) async fn ended(&mut self) {
         self.ending.cancel();
         let read = async {

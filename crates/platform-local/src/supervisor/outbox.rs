@@ -1,5 +1,5 @@
-//! News for one that listens. What is to be said is remembered as names, not as messages: a slow subscriber gets the present
-//! state when it is ready for it, and nothing grows meanwhile.
+//! News for one that listens. What is to be said is remembered as names, not as messages: a slow subscriber
+//! gets the present state when it is ready for it, and nothing grows meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct Surface {
 
 /// What is said of the platform as a whole, in the order in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Topic {
+pub(crate) enum PlatformTopic {
     /// Whose everything is.
     Ownership,
     /// The ConfigMap.
@@ -39,13 +39,13 @@ pub(crate) enum Topic {
 
 /// What is still to be said, to whom.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct FactOutbox {
     /// `None` once nobody listens any more.
     subscriber: Option<mpsc::Sender<PlatformFact>>,
     /// Whether something is left that had no room.
     is_full: bool,
     ownership: Ownership,
-    topics: BTreeSet<Topic>,
+    topics: BTreeSet<PlatformTopic>,
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     said_failures: BTreeMap<RevisionName, PodFailure>,
@@ -55,9 +55,11 @@ pub(crate) struct Outbox {
     outcomes: VecDeque<(OrderId, OrderOutcome)>,
 }
 
-impl Outbox {
+impl FactOutbox {
     /// For a subscriber who knows nothing.
     pub(crate) fn new(subscriber: mpsc::Sender<PlatformFact>, ownership: Ownership, fleet: &Fleet) -> Self {
+        // Everything counts as changed: who has just come knows nothing, and is told in the same way as
+        // everybody.
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();
         let changes = Changes {
             revisions: all.clone(),
@@ -70,8 +72,14 @@ impl Outbox {
             subscriber: Some(subscriber),
             is_full: false,
             ownership,
-            topics: [Topic::Ownership, Topic::Config, Topic::Activators, Topic::Problems, Topic::Synced]
-                .into(),
+            topics: [
+                PlatformTopic::Ownership,
+                PlatformTopic::Config,
+                PlatformTopic::Activators,
+                PlatformTopic::Problems,
+                PlatformTopic::Synced,
+            ]
+            .into(),
             changes,
             said_pods: BTreeMap::new(),
             said_failures: BTreeMap::new(),
@@ -85,12 +93,14 @@ impl Outbox {
         self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
     }
 
-    /// What the subscriber owns from now on; whether that is another than before. Counts and routes of what it gains are another owner's work, of
-    /// which it has not been told.
+    /// What the subscriber owns from now on; whether that is another than before. Counts and routes of what
+    /// it gains are another owner's work, of which it has not been told.
     pub(crate) fn own(&mut self, ownership: Ownership, fleet: &Fleet) -> bool {
         if self.ownership == ownership {
             return false;
         }
+        // Of a bucket that it had, with the same epoch, it knows everything. With another epoch somebody else
+        // may have decided in between.
         let is_gained = |name: &&RevisionName| {
             ownership.epoch_of(name).is_some_and(|epoch| self.ownership.epoch_of(name) != Some(epoch))
         };
@@ -98,24 +108,28 @@ impl Outbox {
         self.changes.revisions.extend(gained.iter().cloned());
         self.routes.extend(gained);
         self.ownership = ownership;
-        self.topics.insert(Topic::Ownership);
+        self.topics.insert(PlatformTopic::Ownership);
         true
     }
 
     /// An order ended.
     pub(crate) fn ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+        // Whoever does not listen any more has given no order that could matter to it, and the list would
+        // only grow.
         if self.is_heard() {
             self.outcomes.push_back((order, outcome));
         }
     }
 
     /// What holds for the whole platform changed.
-    pub(crate) fn note_topic(&mut self, topic: Topic) {
+    pub(crate) fn note_topic(&mut self, topic: PlatformTopic) {
         self.topics.insert(topic);
     }
 
     /// Revisions or pods changed.
     pub(crate) fn note(&mut self, changes: &Changes) {
+        // What was changed before it was removed is not said: whoever is slow hears of the end alone. What
+        // was said of it is forgotten, so that a revision of the same name begins with nothing.
         for name in &changes.removed {
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
@@ -143,11 +157,18 @@ impl Outbox {
     }
 
     fn say_what_fits(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
+        // Nobody listens, and whoever comes is told everything in an outbox of its own.
         let Some(subscriber) = self.subscriber.clone() else {
             self.changes = Changes::default();
             return false;
         };
         loop {
+            // Room first, then the event. Names wait here and not events, so that a subscriber who is slow
+            //
+            //     change, change, change  -->  one name  -->  what is true when there is room
+            //
+            // gets the latest of each revision, and this holds no more than there are revisions, however slow
+            // it is.
             match subscriber.try_reserve() {
                 Err(mpsc::error::TrySendError::Full(())) => return true,
                 Err(mpsc::error::TrySendError::Closed(())) => {
@@ -169,15 +190,17 @@ impl Outbox {
         }
     }
 
-    /// The next event. The order matters: settings before revisions, revisions with their counts and routes before they are the subscriber's, then
-    /// their pods, and all of it before `Synced`.
+    /// The next event. The order matters: settings before revisions, revisions with their counts and routes
+    /// before they are the subscriber's, then their pods, and all of it before `Synced`.
     fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformFact> {
-        if self.topics.remove(&Topic::Config) {
+        if self.topics.remove(&PlatformTopic::Config) {
             return Some(PlatformFact::ConfigChanged(surface.cluster.clone()));
         }
         if let Some(name) = self.changes.removed.pop_first() {
             return Some(PlatformFact::RevisionRemoved(name));
         }
+        // It may be gone again since it was noted. Then its removal is on its way, and there is nothing to
+        // show.
         while let Some(name) = self.changes.revisions.pop_first() {
             if let Some(facts) = fleet.facts(&name) {
                 return Some(PlatformFact::RevisionChanged(Arc::new(facts)));
@@ -188,11 +211,12 @@ impl Outbox {
                 return Some(PlatformFact::RouteFound { revision, route });
             }
         }
-        if self.topics.remove(&Topic::Ownership) {
+        if self.topics.remove(&PlatformTopic::Ownership) {
             return Some(PlatformFact::OwnershipChanged(self.ownership.clone()));
         }
         while let Some(revision) = self.changes.pods.pop_first() {
             let pods = fleet.pods(&revision);
+            // Every look at a revision notes its pods, and mostly nothing about them has changed.
             if let Some(pods) = pods.filter(|pods| self.said_pods.get(&revision) != Some(pods)) {
                 self.said_pods.insert(revision.clone(), pods.clone());
                 return Some(PlatformFact::PodsChanged { revision, pods });
@@ -211,14 +235,14 @@ impl Outbox {
             return Some(PlatformFact::OrderEnded { order, outcome });
         }
         Some(match self.topics.pop_first()? {
-            Topic::Ownership => PlatformFact::OwnershipChanged(self.ownership.clone()),
-            Topic::Config => PlatformFact::ConfigChanged(surface.cluster.clone()),
-            Topic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
-            Topic::Problems => PlatformFact::ProblemsChanged {
+            PlatformTopic::Ownership => PlatformFact::OwnershipChanged(self.ownership.clone()),
+            PlatformTopic::Config => PlatformFact::ConfigChanged(surface.cluster.clone()),
+            PlatformTopic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
+            PlatformTopic::Problems => PlatformFact::ProblemsChanged {
                 about: Subject::Configuration,
                 problems: surface.problems.clone(),
             },
-            Topic::Synced => PlatformFact::Synced,
+            PlatformTopic::Synced => PlatformFact::Synced,
         })
     }
 }

@@ -10,7 +10,7 @@ use vocabulary::{LinkAddress, PodExits, PodName, QueueProxyAnnouncement, Timesta
 
 use crate::pod::{PodMessage, SidecarProcess, Template};
 use crate::supervisor::causes::StartCause;
-use crate::supervisor::handover::records::{PodRecord, StageRecord};
+use crate::supervisor::handover::records::{HandOverPod, StageRecord};
 use crate::supervisor::restarts::Life;
 
 /// The number of a template within its Service, from 1.
@@ -18,13 +18,13 @@ pub(crate) type TemplateNumber = u32;
 
 /// One pod.
 #[derive(Clone, Debug)]
-pub(crate) struct Pod {
+pub(crate) struct SupervisedPod {
     /// Its name.
     pub(crate) name: PodName,
     /// Which template it runs.
     pub(crate) template: TemplateNumber,
     /// How far its life has come.
-    pub(crate) stage: Stage,
+    pub(crate) stage: PodStage,
     /// Since when it says that it is ready, if it does.
     pub(crate) ready_since: Option<Timestamp>,
     /// Why it is in trouble.
@@ -44,7 +44,7 @@ pub(crate) struct Pod {
 
 /// How far a pod's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum PodStage {
     /// No process yet: its template failed, and it waits until then.
     Waiting {
         /// When it may start.
@@ -66,13 +66,13 @@ pub(crate) enum Stage {
     Killed,
 }
 
-impl Pod {
+impl SupervisedPod {
     /// A pod that waits for its start.
     pub(crate) fn waiting(name: PodName, template: TemplateNumber, until: Timestamp) -> Self {
         Self {
             name,
             template,
-            stage: Stage::Waiting { until },
+            stage: PodStage::Waiting { until },
             ready_since: None,
             trouble: None,
             drain_limit: Duration::ZERO,
@@ -85,15 +85,18 @@ impl Pod {
         }
     }
 
-    /// What another process needs to know of it; `None` if it is not handed over, because it was killed or has no process.
-    pub(crate) fn record(&self, now: Timestamp) -> Option<PodRecord> {
+    /// What another process needs to know of it; `None` if it is not handed over, because it was killed or
+    /// has no process.
+    pub(crate) fn record(&self, now: Timestamp) -> Option<HandOverPod> {
         let stage = match self.stage {
-            Stage::Serving => StageRecord::Serving,
-            Stage::Leaving { until } => StageRecord::Leaving { within: until.saturating_since(now) },
-            Stage::Ending { until } => StageRecord::Ending { within: until.saturating_since(now) },
-            Stage::Waiting { .. } | Stage::Killed => return None,
+            PodStage::Serving => StageRecord::Serving,
+            PodStage::Leaving { until } => StageRecord::Leaving { within: until.saturating_since(now) },
+            PodStage::Ending { until } => StageRecord::Ending { within: until.saturating_since(now) },
+            // A pod that only waits is started anew by whoever takes over, and one that was killed has
+            // nothing to be handed.
+            PodStage::Waiting { .. } | PodStage::Killed => return None,
         };
-        Some(PodRecord {
+        Some(HandOverPod {
             name: self.name.clone(),
             template: self.template,
             stage,
@@ -108,14 +111,16 @@ impl Pod {
     }
 
     /// The pod that another process had.
-    pub(crate) fn taken_over(record: PodRecord, now: Timestamp) -> Self {
+    pub(crate) fn taken_over(record: HandOverPod, now: Timestamp) -> Self {
         Self {
             name: record.name,
             template: record.template,
+            // Spans become points on our own axis. The time that the handing over took is not counted against
+            // anybody.
             stage: match record.stage {
-                StageRecord::Serving => Stage::Serving,
-                StageRecord::Leaving { within } => Stage::Leaving { until: now + within },
-                StageRecord::Ending { within } => Stage::Ending { until: now + within },
+                StageRecord::Serving => PodStage::Serving,
+                StageRecord::Leaving { within } => PodStage::Leaving { until: now + within },
+                StageRecord::Ending { within } => PodStage::Ending { until: now + within },
             },
             ready_since: record.ready_for.map(|span| now - span),
             trouble: record.trouble,
@@ -132,8 +137,8 @@ impl Pod {
     /// Whether it is among the pods that there should be.
     pub(crate) fn is_wanted(&self) -> bool {
         match self.stage {
-            Stage::Waiting { .. } | Stage::Serving => true,
-            Stage::Leaving { .. } | Stage::Ending { .. } | Stage::Killed => false,
+            PodStage::Waiting { .. } | PodStage::Serving => true,
+            PodStage::Leaving { .. } | PodStage::Ending { .. } | PodStage::Killed => false,
         }
     }
 
@@ -156,7 +161,7 @@ impl Pod {
         self.started = now;
         self.drain_limit = template.timeouts.drain_limit(without_timeout);
         self.app_grace = template.app_grace();
-        self.stage = Stage::Serving;
+        self.stage = PodStage::Serving;
     }
 
     /// When it is killed if it is told to end now.
@@ -206,14 +211,15 @@ impl Pod {
         Life { started: self.started, ready_since: self.ready_since }
     }
 
-    /// The pod as the platform's users see it. `hold` says why no request should wait for one of its template.
+    /// The pod as the platform's users see it. `hold` says why no request should wait for one of its
+    /// template.
     pub(crate) fn facts(&self, present_template: TemplateNumber, hold: Option<&str>) -> PodFacts {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let phase = match self.stage {
-            Stage::Waiting { .. } => PodPhase::Pending,
-            Stage::Serving if self.announced.is_none() => PodPhase::Pending,
-            Stage::Serving => PodPhase::Running,
-            Stage::Leaving { .. } | Stage::Ending { .. } | Stage::Killed => PodPhase::Terminating,
+            PodStage::Waiting { .. } => PodPhase::Pending,
+            PodStage::Serving if self.announced.is_none() => PodPhase::Pending,
+            PodStage::Serving => PodPhase::Running,
+            PodStage::Leaving { .. } | PodStage::Ending { .. } | PodStage::Killed => PodPhase::Terminating,
         };
         PodFacts {
             name: self.name.clone(),

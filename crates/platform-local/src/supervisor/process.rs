@@ -15,9 +15,11 @@ use vocabulary::{PodName, RevisionName};
 use crate::executable::this_executable;
 use crate::lines::Lines;
 use crate::pod::{Container, LONGEST_LINE, PodMessage, PodSpec, send_outputs};
-use crate::supervisor::failure::Failure;
+use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::fleet::PodNews;
-use crate::supervisor::handover::{ContainerOutputs, PipeHandles, PodHandles, Question, Verdict, decided};
+use crate::supervisor::handover::{
+    ContainerOutputs, HandOverQuestion, HandOverVerdict, PipeHandles, PodHandles, decided,
+};
 use crate::supervisor::lifeline::Lifeline;
 use crate::supervisor::logs::{LogSink, PodLog};
 
@@ -75,14 +77,14 @@ pub(crate) struct ProcessHandle {
     /// What is wanted of it.
     pub(crate) wish: watch::Sender<Wish>,
     /// Whether it can be handed over.
-    pub(super) questions: mpsc::Sender<Question>,
+    pub(super) questions: mpsc::Sender<HandOverQuestion>,
 }
 
 /// The other end of that way.
 #[derive(Debug)]
 pub(crate) struct ProcessOrders {
     wish: watch::Receiver<Wish>,
-    questions: mpsc::Receiver<Question>,
+    questions: mpsc::Receiver<HandOverQuestion>,
 }
 
 impl ProcessHandle {
@@ -94,7 +96,8 @@ impl ProcessHandle {
     }
 }
 
-/// Runs one process to its end. The last news is always [`PodNews::Ended`], unless the process was handed over.
+/// Runs one process to its end. The last news is always [`PodNews::Ended`], unless the process was handed
+/// over.
 pub(crate) async fn run(start: Start, orders: ProcessOrders) {
     let Start { ebb, pod, spec, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
@@ -151,8 +154,8 @@ impl PodProcess {
     }
 }
 
-/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be killed whole. Whose pod it is stands in its
-/// arguments, for whoever looks at a list of processes.
+/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be
+/// killed whole. Whose pod it is stands in its arguments, for whoever looks at a list of processes.
 fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -245,18 +248,19 @@ impl ProcessWatch {
                 Ok(()) = self.orders.wish.changed() => match *self.orders.wish.borrow_and_update() {
                     Wish::Run => {}
                     Wish::Terminate => lifeline.terminate(),
-                    // Closing our end is the order to kill everything; only `ebb pod` itself can find every descendant.
+                    // Closing our end is the order to kill everything; only `ebb pod` itself can find every
+                    // descendant.
                     Wish::Kill => drop(input.take()),
                 },
                 // One that is being killed is not handed over: it is gone soon.
                 Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {
                     match self.stand_still(question, &open, lines.begun(), lifeline).await {
-                        Verdict::Given => {
+                        HandOverVerdict::Given => {
                             // Dropped, it would close the socket for whoever has it now, too.
                             open.forget();
                             return Silence::Given;
                         }
-                        Verdict::Kept | Verdict::Pending => input = Some(open),
+                        HandOverVerdict::Kept | HandOverVerdict::Pending => input = Some(open),
                     }
                 },
                 () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => lifeline.kill_group(),
@@ -267,12 +271,12 @@ impl ProcessWatch {
     /// Hands over copies of what belongs to the process, and waits until it is decided whose it is.
     async fn stand_still(
         &self,
-        question: Question,
+        question: HandOverQuestion,
         socket: &OwnedWriteHalf,
         begun: &[u8],
         lifeline: &Lifeline,
-    ) -> Verdict {
-        let Question { reply, mut verdict } = question;
+    ) -> HandOverVerdict {
+        let HandOverQuestion { reply, mut verdict } = question;
         let copies = async {
             let outputs = self.log.hand_over(&verdict).await;
             let socket: &UnixStream = socket.as_ref();
@@ -306,13 +310,14 @@ impl ProcessWatch {
         }
     }
 
-    /// Passes on a message. What failed says why in its last words, which are in its pipe already: it has ended.
+    /// Passes on a message. What failed says why in its last words, which are in its pipe already: it has
+    /// ended.
     async fn take(&mut self, message: PodMessage) {
         let news = match message {
             PodMessage::QueueProxyLogged { line } => return self.log.note_queue_proxy(&line),
             PodMessage::Failed { reason, container } => {
                 let last_lines = self.log.last_words(container.as_deref()).await;
-                PodNews::Failed(Failure { reason, last_lines })
+                PodNews::Failed(ProcessFailure { reason, last_lines })
             }
             PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
         };

@@ -9,10 +9,12 @@ use vocabulary::Timestamp;
 const LEAST: Duration = Duration::from_millis(100);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the first one again.
+/// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the
+/// first one again.
 const HEALTHY: Duration = Duration::from_secs(10);
 
-/// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and the second comes of it.
+/// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and
+/// the second comes of it.
 const HOPELESS: u32 = 3;
 
 /// The failures of one template.
@@ -55,8 +57,8 @@ impl Default for Restarts {
 }
 
 impl Restarts {
-    /// Notes a failure. Pods that were started together fail together; that is one failure, so only a pod that was started after the last
-    /// one that lengthened the wait lengthens it again.
+    /// Notes a failure. Pods that were started together fail together; that is one failure, so only a pod
+    /// that was started after the last one that lengthened the wait lengthens it again.
     pub(crate) fn note_failure(&mut self, reason: &str, life: Life, now: Timestamp) {
         let was_healthy = life.ready_since.is_some_and(|since| now.saturating_since(since) >= HEALTHY);
         let was_quiet = self.last.is_none_or(|last| now.saturating_since(last) >= HEALTHY + LONGEST);

@@ -1,16 +1,18 @@
 //! Which pods may be started now, and which wait for a moment.
 //!
-//! To start a pod keeps a core busy, for ten milliseconds or, with an interpreter that loads a framework, for seconds. Where many are
-//! to be started, all at once would share the cores with each other and with those that serve: the first would be ready hardly before
-//! the last, and nobody would be answered meanwhile. So a pod takes a place from its start until it is *ready*, and there are a few
-//! places for each core. A start that leaves a core idle (it waits for a database, say) gives its place up soon: what counts is
-//! measured, not guessed.
+//! To start a pod keeps a core busy, for ten milliseconds or, with an interpreter that loads a framework, for
+//! seconds. Where many are to be started, all at once would share the cores with each other and with those
+//! that serve: the first would be ready hardly before the last, and nobody would be answered meanwhile. So a
+//! pod takes a place from its start until it is *ready*, and there are a few places for each core. A start
+//! that leaves a core idle (it waits for a database, say) gives its place up soon: what counts is measured,
+//! not guessed.
 //!
-//! While no core is idle, what starts takes from what serves. A revision whose pods were quick to be ready grows all the same, for that
-//! takes little; one that starts slowly gets a pod for each core at once, and further ones only now and then.
+//! While no core is idle, what starts takes from what serves. A revision whose pods were quick to be ready
+//! grows all the same, for that takes little; one that starts slowly gets a pod for each core at once, and
+//! further ones only now and then.
 //!
-//! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends, and say so. The last of
-//! those places are kept for revisions that have no pod at all.
+//! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends,
+//! and say so. The last of those places are kept for revisions that have no pod at all.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -21,16 +23,19 @@ use vocabulary::{PodName, RevisionName, Timestamp};
 
 use crate::pod::PodSpec;
 
-/// How many may be on their way for each core: while one waits for the disk or for another process, there is one that does not.
+/// How many may be on their way for each core: while one waits for the disk or for another process, there is
+/// one that does not.
 const PER_CORE: usize = 2;
-/// A pod that is not ready so long after its start gives its place up, if a core is idle: a few looks at the cores.
+/// A pod that is not ready so long after its start gives its place up, if a core is idle: a few looks at the
+/// cores.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// The same if none is: it may hang, and keep the cores busy without ever getting ready.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
 /// A pod that is ready so soon has taken less from the others than a look at the cores can see.
 const QUICK: Duration = Duration::from_millis(250);
-/// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what the cores do: more pods
-/// answer no more where the cores are what lacks, but somebody else may keep them busy, and then the revision must grow all the same.
+/// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what
+/// the cores do: more pods answer no more where the cores are what lacks, but somebody else may keep them
+/// busy, and then the revision must grow all the same.
 const SHARE_OF_STARTS: u32 = 10;
 /// The longest wait for such a start; also where it is not known how long one takes.
 const SLOWLY: Duration = Duration::from_secs(10);
@@ -42,8 +47,8 @@ const KEPT_FREE: usize = 8;
 pub(super) struct Starts {
     cores: usize,
     ceiling: usize,
-    waiting: BTreeMap<Turn, (PodName, Box<PodSpec>)>,
-    under_way: BTreeMap<PodName, Start>,
+    waiting: BTreeMap<StartTurn, (PodName, Box<PodSpec>)>,
+    under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
     took: BTreeMap<RevisionName, Duration>,
     added: u64,
@@ -53,7 +58,7 @@ pub(super) struct Starts {
 
 /// A start that is under way.
 #[derive(Debug)]
-struct Start {
+struct PodStart {
     revision: RevisionName,
     since: Timestamp,
     has_place: bool,
@@ -74,7 +79,7 @@ pub(super) struct Machine {
 
 /// Who comes first: the least does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+struct StartTurn {
     /// So the first pod of one revision, for which requests may wait, does not wait for the tenth of another.
     siblings: usize,
     /// Otherwise who came first.
@@ -103,7 +108,7 @@ impl Starts {
     /// A pod is to be started, in a revision that has so many other pods.
     pub(super) fn add(&mut self, pod: PodName, siblings: usize, spec: Box<PodSpec>) {
         self.added += 1;
-        self.waiting.insert(Turn { siblings, number: self.added }, (pod, spec));
+        self.waiting.insert(StartTurn { siblings, number: self.added }, (pod, spec));
     }
 
     /// Whether nobody waits.
@@ -111,7 +116,8 @@ impl Starts {
         self.waiting.is_empty()
     }
 
-    /// Whether it matters for anybody who waits that a core is idle: a wake from zero does not pay for a look.
+    /// Whether it matters for anybody who waits that a core is idle: a wake from zero does not pay for a
+    /// look.
     pub(super) fn depend_on_cores(&self) -> bool {
         !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
@@ -143,20 +149,25 @@ impl Starts {
     pub(super) fn next(&mut self, machine: Machine, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
         let patience = if machine.has_room { PATIENCE } else { LONG_PATIENCE };
         for start in self.under_way.values_mut() {
+            // Given up for good: a start that takes long must not block the others, and it may not have a
+            // place again when the machine has room, because somebody else has it by then.
             start.has_place &= now.saturating_since(start.since) < patience;
         }
         self.look_again = Some(machine.next_look);
         let waiting = self.waiting.iter();
+        // The order of the turns is the order of need: first pods before second ones, whoever asked sooner
+        // among equals. Who may not start yet does not keep those behind from starting.
         let mut free = waiting.filter(|(turn, (_, spec))| self.may_start(**turn, spec, machine, now));
         let turn = *free.next()?.0;
         let (pod, spec) = self.waiting.remove(&turn)?;
-        let start = Start { revision: spec.owner(), since: now, has_place: true };
+        let start = PodStart { revision: spec.owner(), since: now, has_place: true };
         self.under_way.insert(pod.clone(), start);
+        // Of all revisions: the pace is there for the machine, which they share.
         self.last_start = now;
         Some((pod, spec))
     }
 
-    fn may_start(&self, turn: Turn, spec: &PodSpec, machine: Machine, now: Timestamp) -> bool {
+    fn may_start(&self, turn: StartTurn, spec: &PodSpec, machine: Machine, now: Timestamp) -> bool {
         let taken = self.under_way.values().filter(|start| start.has_place).count();
         if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(turn, machine) {
             return false;
@@ -166,7 +177,7 @@ impl Starts {
     }
 
     /// The first pods of a revision are what its requests wait for.
-    fn is_urgent(&self, turn: Turn) -> bool {
+    fn is_urgent(&self, turn: StartTurn) -> bool {
         turn.siblings < self.cores
     }
 
@@ -183,7 +194,8 @@ impl Starts {
     }
 
     /// How many processes there may be before the one whose turn it is.
-    fn ceiling_for(&self, turn: Turn, machine: Machine) -> usize {
+    fn ceiling_for(&self, turn: StartTurn, machine: Machine) -> usize {
+        // A revision that grows must not take the places that others need to wake up at all.
         let kept_free = if turn.siblings == 0 { 0 } else { machine.asleep.min(self.ceiling / KEPT_FREE) };
         self.ceiling - kept_free
     }
@@ -223,6 +235,7 @@ mod tests {
             revision: name("app-00001"),
             template: Template::default(),
             drain_limit: std::time::Duration::ZERO,
+            ignored_user_agents: vocabulary::IgnoredUserAgents::none(),
             descriptors: None,
             control_group: None,
         };

@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
 use scaling::PodPhase;
-use vocabulary::{Bucket, Epoch, Ownership, PodCount, PodState, QueueProxyAnnouncement, RevisionName};
+use vocabulary::{
+    Bucket, Epoch, HopKey, Ownership, PodCount, PodState, QueueProxyAnnouncement, RevisionName,
+};
 
-use super::outbox::Outbox;
+use super::outbox::FactOutbox;
 use super::*;
-use crate::manifest::{Placed, Service};
+use crate::front_door::FrontDoor;
+use crate::manifest::{ManifestService, PlacedService};
 use crate::pod::{Container, PodMessage, Template};
 
 struct World {
     fleet: Fleet,
-    loaded: Loaded,
+    loaded: LoadedManifest,
     now: vocabulary::Timestamp,
     log: Vec<String>,
 }
@@ -23,8 +26,8 @@ fn revision(name: &str) -> RevisionName {
 }
 
 /// A Service whose template differs from others by its command.
-fn service(name: &str, command: &str) -> Service {
-    Service {
+fn service(name: &str, command: &str) -> ManifestService {
+    ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
         settings: scaling::RevisionSettings::default(),
@@ -44,8 +47,10 @@ impl World {
     /// One Service `app` with this many pods, all announced and ready.
     fn with_pods(count: u32) -> Self {
         let mut world = Self {
-            fleet: Fleet::new(([127, 0, 0, 1], 8080).into(), || HopKey::new("key".to_owned())),
-            loaded: Loaded::default(),
+            fleet: Fleet::new(FrontDoor::without_tls(([127, 0, 0, 1], 8080).into()), || {
+                HopKey::new("key".to_owned())
+            }),
+            loaded: LoadedManifest::default(),
             now: vocabulary::Timestamp::from_secs(3600),
             log: Vec::new(),
         };
@@ -60,8 +65,8 @@ impl World {
         world
     }
 
-    fn edit(&mut self, services: &[Service]) {
-        let placed = |service: &Service| Placed {
+    fn edit(&mut self, services: &[ManifestService]) {
+        let placed = |service: &ManifestService| PlacedService {
             file: "all.yaml".into(),
             autoscaler_file: None,
             service: service.clone(),
@@ -104,7 +109,7 @@ impl World {
         let reason = "the app exited with code 3".to_owned();
         self.note(
             pod,
-            &PodNews::Failed(failure::Failure { reason, last_lines: vec!["no database".to_owned()] }),
+            &PodNews::Failed(failure::ProcessFailure { reason, last_lines: vec!["no database".to_owned()] }),
         );
         self.ends(pod);
     }
@@ -497,7 +502,9 @@ mod telling {
                 PlatformFact::ConfigChanged(_) => "config".to_owned(),
                 PlatformFact::ProblemsChanged { problems, .. } => format!("{} problems", problems.len()),
                 PlatformFact::RevisionChanged(facts) => format!("revision {}", facts.name.name()),
-                PlatformFact::RevisionRemoved(name) => format!("removed {}", name.name()),
+                PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
+                    format!("removed {}", name.name())
+                }
                 PlatformFact::PodsChanged { revision, pods } => {
                     format!("pods of {}: {}", revision.name(), pods.len())
                 }
@@ -518,7 +525,7 @@ mod telling {
         let surface = Surface::default();
         let (subscriber, mut events) = mpsc::channel(100);
         let everything = Ownership::of_everything(Epoch(1));
-        let mut outbox = Outbox::new(subscriber, everything, &world.fleet);
+        let mut outbox = FactOutbox::new(subscriber, everything, &world.fleet);
         assert!(!outbox.say(&world.fleet, &surface));
         let all =
             ["config", "revision app", "ownership", "pods of app: 1", "0 activators", "0 problems", "synced"];
@@ -542,9 +549,9 @@ mod telling {
     }
 
     /// An autoscaler that takes a seat, and what it is told.
-    fn arrival(seat: u64, name: &str) -> (Arrival, mpsc::Receiver<PlatformFact>) {
+    fn arrival(seat: u64, name: &str) -> (SeatArrival, mpsc::Receiver<PlatformFact>) {
         let (facts, told) = mpsc::channel(100);
-        (Arrival { seat: SeatId(seat), name: ReplicaName::new(name), facts }, told)
+        (SeatArrival { seat: SeatId(seat), name: ReplicaName::new(name), facts }, told)
     }
 
     fn fence(bucket: u16, epoch: u64) -> Fence {
@@ -562,7 +569,7 @@ mod telling {
         audience.say(&world.fleet, &surface);
         assert!(kinds(&mut former_events).contains(&"Done".to_owned()));
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
-        assert_eq!(world.fleet.set_route(&revision("app"), route), Known::Yes);
+        assert_eq!(world.fleet.set_route(&revision("app"), route), TargetPresence::Yes);
         let (latter, mut events) = arrival(2, "one");
         audience.sit(latter, &world.fleet, world.now);
         assert!(
@@ -576,7 +583,8 @@ mod telling {
         assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
     }
 
-    /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them first.
+    /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them
+    /// first.
     #[test]
     fn who_takes_a_bucket_over_hears_what_the_former_owner_ordered_before_it_is_its_own() {
         let mut world = World::with_pods(1);
@@ -623,7 +631,7 @@ mod telling {
         let mut world = World::with_pods(1);
         let surface = Surface::default();
         let (subscriber, mut events) = mpsc::channel(1);
-        let mut outbox = Outbox::new(subscriber, Ownership::of_everything(Epoch(1)), &world.fleet);
+        let mut outbox = FactOutbox::new(subscriber, Ownership::of_everything(Epoch(1)), &world.fleet);
         assert!(outbox.say(&world.fleet, &surface), "there is more than fits");
         for count in 2..5 {
             world.scale(count, &[]);
@@ -651,7 +659,9 @@ fn handed_over(mut world: World) -> World {
     let record = world.fleet.record(&with_process, world.now);
     let record = serde_json::to_string(&record).expect("records are plain data");
     world.now = vocabulary::Timestamp::from_secs(1_000_000);
-    world.fleet = Fleet::new(([127, 0, 0, 1], 8080).into(), || HopKey::new("another key".to_owned()));
+    world.fleet = Fleet::new(FrontDoor::without_tls(([127, 0, 0, 1], 8080).into()), || {
+        HopKey::new("another key".to_owned())
+    });
     world.fleet.take_over(serde_json::from_str(&record).expect("it is understood"), &world.loaded, world.now);
     world
 }

@@ -7,13 +7,13 @@ mod strictness;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::Malformed;
-use super::framing::Framing;
-use chunked::Chunked;
+use super::MalformedMessage;
+use super::framing::BodyFraming;
+use chunked::ChunkedState;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Decoded {
+pub enum DecodedPiece {
     /// Part of the body.
     Data(Bytes),
     /// What follows the last chunk; the body is over.
@@ -26,71 +26,71 @@ pub enum Decoded {
 
 /// Where in a body we are.
 #[derive(Debug)]
-pub struct Decoder(Place);
+pub struct BodyDecoder(BodyPlace);
 
 #[derive(Debug)]
-enum Place {
+enum BodyPlace {
     /// So many bytes are to come.
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkedState),
     UntilClose,
     Ended,
     /// What came is no body. That is so from then on, whoever asks: nothing behind it is the next message.
-    Broken(Malformed),
+    Broken(MalformedMessage),
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// At the beginning of a body that is framed like this.
-    pub fn new(framing: Framing) -> Self {
+    pub fn new(framing: BodyFraming) -> Self {
         Self(match framing {
-            Framing::Length(0) => Place::Ended,
-            Framing::Length(length) => Place::Length(length),
-            Framing::Chunked => Place::Chunked(Chunked::BEGIN),
-            Framing::UntilClose => Place::UntilClose,
+            BodyFraming::Length(0) => BodyPlace::Ended,
+            BodyFraming::Length(length) => BodyPlace::Length(length),
+            BodyFraming::Chunked => BodyPlace::Chunked(ChunkedState::BEGIN),
+            BodyFraming::UntilClose => BodyPlace::UntilClose,
         })
     }
 
     /// Whether the body is over.
     pub fn is_ended(&self) -> bool {
-        matches!(self.0, Place::Ended)
+        matches!(self.0, BodyPlace::Ended)
     }
 
     /// How many bytes are to come, if that is known.
     pub fn left(&self) -> Option<u64> {
         match &self.0 {
-            Place::Length(left) => Some(*left),
-            Place::Ended => Some(0),
-            Place::Chunked(_) | Place::UntilClose | Place::Broken(_) => None,
+            BodyPlace::Length(left) => Some(*left),
+            BodyPlace::Ended => Some(0),
+            BodyPlace::Chunked(_) | BodyPlace::UntilClose | BodyPlace::Broken(_) => None,
         }
     }
 
     /// The connection ended. Returns whether the body may end like that.
     pub fn close(&mut self) -> bool {
-        let is_legal = matches!(self.0, Place::UntilClose | Place::Ended);
-        self.0 = Place::Ended;
+        let is_legal = matches!(self.0, BodyPlace::UntilClose | BodyPlace::Ended);
+        self.0 = BodyPlace::Ended;
         is_legal
     }
 
     /// Takes what it can from the beginning of `input`.
-    pub fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
+    pub fn decode(&mut self, input: &mut Bytes) -> Result<DecodedPiece, MalformedMessage> {
         match &mut self.0 {
-            Place::Ended => Ok(Decoded::End),
-            Place::Broken(why) => Err(*why),
-            _ if input.is_empty() => Ok(Decoded::More),
-            Place::Length(left) => {
+            BodyPlace::Ended => Ok(DecodedPiece::End),
+            BodyPlace::Broken(why) => Err(*why),
+            _ if input.is_empty() => Ok(DecodedPiece::More),
+            BodyPlace::Length(left) => {
                 let data = take(input, left);
                 if *left == 0 {
-                    self.0 = Place::Ended;
+                    self.0 = BodyPlace::Ended;
                 }
-                Ok(Decoded::Data(data))
+                Ok(DecodedPiece::Data(data))
             }
-            Place::UntilClose => Ok(Decoded::Data(std::mem::take(input))),
-            Place::Chunked(chunked) => {
+            BodyPlace::UntilClose => Ok(DecodedPiece::Data(std::mem::take(input))),
+            BodyPlace::Chunked(chunked) => {
                 let decoded = chunked.decode(input);
                 match &decoded {
-                    Ok(Decoded::End | Decoded::Trailers(_)) => self.0 = Place::Ended,
-                    Ok(Decoded::Data(_) | Decoded::More) => {}
-                    Err(why) => self.0 = Place::Broken(*why),
+                    Ok(DecodedPiece::End | DecodedPiece::Trailers(_)) => self.0 = BodyPlace::Ended,
+                    Ok(DecodedPiece::Data(_) | DecodedPiece::More) => {}
+                    Err(why) => self.0 = BodyPlace::Broken(*why),
                 }
                 decoded
             }
@@ -111,11 +111,11 @@ mod tests {
 
     /// Decodes `text` in pieces: the body, its trailers, and what was left over. `None` if it is not over.
     fn decode(
-        framing: Framing,
+        framing: BodyFraming,
         text: &[u8],
         piece: usize,
-    ) -> Result<Option<(Vec<u8>, HeaderMap, usize)>, Malformed> {
-        let mut decoder = Decoder::new(framing);
+    ) -> Result<Option<(Vec<u8>, HeaderMap, usize)>, MalformedMessage> {
+        let mut decoder = BodyDecoder::new(framing);
         let (mut body, mut trailers) = (Vec::new(), HeaderMap::new());
         let mut read = 0;
         for bytes in text.chunks(piece) {
@@ -123,10 +123,10 @@ mod tests {
             let mut input = Bytes::copy_from_slice(bytes);
             loop {
                 match decoder.decode(&mut input)? {
-                    Decoded::Data(data) => body.extend_from_slice(&data),
-                    Decoded::Trailers(found) => trailers = found,
-                    Decoded::End => return Ok(Some((body, trailers, text.len() - read + input.len()))),
-                    Decoded::More => break,
+                    DecodedPiece::Data(data) => body.extend_from_slice(&data),
+                    DecodedPiece::Trailers(found) => trailers = found,
+                    DecodedPiece::End => return Ok(Some((body, trailers, text.len() - read + input.len()))),
+                    DecodedPiece::More => break,
                 }
             }
         }
@@ -138,7 +138,7 @@ mod tests {
         let text = b"4\r\nWiki\r\n006;a=\"b\"\r\npedia \r\nE \r\nin \r\n\r\nchunks.\r\n0\r\n\r\nnext";
         for piece in 1..=text.len() {
             let (body, trailers, left) =
-                decode(Framing::Chunked, text, piece).expect("legal").expect("whole");
+                decode(BodyFraming::Chunked, text, piece).expect("legal").expect("whole");
             assert_eq!(body, b"Wikipedia in \r\n\r\nchunks.");
             assert_eq!((trailers.len(), left), (0, 4), "in pieces of {piece}");
         }
@@ -148,7 +148,8 @@ mod tests {
     fn trailers_are_read_however_they_come() {
         let text = b"1\r\nx\r\n0\r\ngrpc-status: 0\r\nA:\tb\r\n\r\n";
         for piece in 1..=text.len() {
-            let (body, trailers, _) = decode(Framing::Chunked, text, piece).expect("legal").expect("whole");
+            let (body, trailers, _) =
+                decode(BodyFraming::Chunked, text, piece).expect("legal").expect("whole");
             assert_eq!(body, b"x");
             assert_eq!(
                 (&trailers["grpc-status"], &trailers["a"]),
@@ -191,8 +192,8 @@ mod tests {
         ] {
             for piece in [1, 7, text.len()] {
                 assert_eq!(
-                    decode(Framing::Chunked, text.as_bytes(), piece),
-                    Err(Malformed::Chunk),
+                    decode(BodyFraming::Chunked, text.as_bytes(), piece),
+                    Err(MalformedMessage::Chunk),
                     "{text:.40}"
                 );
             }
@@ -214,7 +215,7 @@ mod tests {
         ] {
             let text = format!("1{extension}\r\nx\r\n0{extension}\r\n\r\n");
             for piece in 1..=text.len() {
-                let (body, _, left) = decode(Framing::Chunked, text.as_bytes(), piece)
+                let (body, _, left) = decode(BodyFraming::Chunked, text.as_bytes(), piece)
                     .unwrap_or_else(|why| panic!("{text:?}: {why}"))
                     .expect("whole");
                 assert_eq!((&body[..], left), (&b"x"[..], 0), "{text:?}");
@@ -245,22 +246,22 @@ mod tests {
         ] {
             let text = format!("1\r\nx\r\n0\r\n{trailers}");
             for piece in [1, 7, text.len()] {
-                let read = decode(Framing::Chunked, text.as_bytes(), piece);
-                assert_eq!(read, Err(Malformed::Trailers), "{trailers:.40?} in pieces of {piece}");
+                let read = decode(BodyFraming::Chunked, text.as_bytes(), piece);
+                assert_eq!(read, Err(MalformedMessage::Trailers), "{trailers:.40?} in pieces of {piece}");
             }
         }
         let longest = format!("0\r\na: {}\r\n\r\n", "b".repeat(16 * 1024 - "a: \r\n\r\n".len()));
-        assert!(decode(Framing::Chunked, longest.as_bytes(), 1000).expect("legal").is_some());
+        assert!(decode(BodyFraming::Chunked, longest.as_bytes(), 1000).expect("legal").is_some());
         let most = format!("0\r\n{}\r\n", "a: b\r\n".repeat(64));
         let (_, trailers, _) =
-            decode(Framing::Chunked, most.as_bytes(), 1000).expect("legal").expect("whole");
+            decode(BodyFraming::Chunked, most.as_bytes(), 1000).expect("legal").expect("whole");
         assert_eq!(trailers.len(), 64);
     }
 
     #[test]
     fn what_was_broken_once_stays_broken() {
         for text in ["0\r\n: b\r\n\r\n\r\n", "x\r\n0\r\n\r\n"] {
-            let mut decoder = Decoder::new(Framing::Chunked);
+            let mut decoder = BodyDecoder::new(BodyFraming::Chunked);
             let mut input = Bytes::copy_from_slice(text.as_bytes());
             let first = decoder.decode(&mut input).expect_err("malformed");
             input = Bytes::from_static(b"0\r\n\r\n");
@@ -273,12 +274,12 @@ mod tests {
     fn a_length_ends_where_it_says_and_not_before() {
         for piece in 1..=8 {
             let (body, _, left) =
-                decode(Framing::Length(5), b"12345678", piece).expect("legal").expect("whole");
+                decode(BodyFraming::Length(5), b"12345678", piece).expect("legal").expect("whole");
             assert_eq!((&body[..], left), (&b"12345"[..], 3));
         }
-        assert_eq!(decode(Framing::Length(5), b"1234", 2), Ok(None));
-        let mut decoder = Decoder::new(Framing::Length(5));
+        assert_eq!(decode(BodyFraming::Length(5), b"1234", 2), Ok(None));
+        let mut decoder = BodyDecoder::new(BodyFraming::Length(5));
         assert!(!decoder.close(), "it broke off");
-        assert!(Decoder::new(Framing::UntilClose).close());
+        assert!(BodyDecoder::new(BodyFraming::UntilClose).close());
     }
 }

@@ -6,7 +6,7 @@ use crate::content_length::parse_length;
 
 /// How the end of a message's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     /// It has so many bytes.
     Length(u64),
     /// It says so itself.
@@ -15,9 +15,10 @@ pub enum Framing {
     UntilClose,
 }
 
-/// What the headers say of the message and its connection. One look at each header, while it is read, is cheaper than a search for each name.
+/// What the headers say of the message and its connection. One look at each header, while it is read, is
+/// cheaper than a search for each name.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct FramingHeaders {
     /// How the message is encoded for its transfer, if it says so.
     pub(crate) coding: Option<TransferCoding>,
     /// The last length.
@@ -29,7 +30,7 @@ pub(crate) struct Said {
     /// Whether the sender waits for `100 Continue`.
     pub(crate) expects_continue: bool,
     /// What is to become of the connection.
-    pub(crate) connection: Words,
+    pub(crate) connection: ConnectionOptions,
 }
 
 /// What the message says of its encoding for the transfer.
@@ -45,13 +46,13 @@ pub(crate) enum TransferCoding {
 
 /// The words of `Connection` that concern us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct ConnectionOptions {
     pub(crate) close: bool,
     pub(crate) keep_alive: bool,
     pub(crate) upgrade: bool,
 }
 
-impl Said {
+impl FramingHeaders {
     /// Looks at one header.
     pub(super) fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
         match *name {
@@ -92,7 +93,7 @@ impl TransferCoding {
     }
 }
 
-impl Words {
+impl ConnectionOptions {
     pub(crate) fn note(&mut self, value: &[u8]) {
         for word in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= word.eq_ignore_ascii_case(b"close");
@@ -108,9 +109,9 @@ mod tests {
 
     #[test]
     fn words_are_found_in_any_case_and_between_others() {
-        let mut words = Words::default();
+        let mut words = ConnectionOptions::default();
         words.note(b"foo,\tClose , keep-alive2");
         words.note(b"UPGRADE");
-        assert_eq!(words, Words { close: true, keep_alive: false, upgrade: true });
+        assert_eq!(words, ConnectionOptions { close: true, keep_alive: false, upgrade: true });
     }
 }

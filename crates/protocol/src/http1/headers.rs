@@ -5,8 +5,8 @@ use std::io::Write;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Malformed;
-use super::framing::Said;
+use super::MalformedMessage;
+use super::framing::FramingHeaders;
 
 /// Room for what a proxy adds. A map that grows is filled anew.
 const ADDED_HEADERS: usize = 3;
@@ -15,15 +15,15 @@ const ADDED_HEADERS: usize = 3;
 pub(crate) fn read_headers(
     bytes: &Bytes,
     headers: &[httparse::Header<'_>],
-) -> Result<(HeaderMap, Said), Malformed> {
+) -> Result<(HeaderMap, FramingHeaders), MalformedMessage> {
     let mut map = HeaderMap::with_capacity(headers.len() + ADDED_HEADERS);
-    let mut said = Said::default();
+    let mut said = FramingHeaders::default();
     for header in headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Head)?;
-        let value =
-            HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).map_err(|_| Malformed::Head)?;
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| MalformedMessage::Head)?;
+        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(header.value))
+            .map_err(|_| MalformedMessage::Head)?;
         said.note(&name, &value);
-        map.try_append(name, value).map_err(|_| Malformed::Head)?;
+        map.try_append(name, value).map_err(|_| MalformedMessage::Head)?;
     }
     Ok((map, said))
 }

@@ -7,12 +7,12 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::Frame;
 
-use super::framing::Framing;
+use super::framing::BodyFraming;
 use super::headers::write_header;
 use crate::headers::may_be_trailer;
 
-/// A piece of the body up to this size is copied to what waits to be written, so that the next piece can go out with it. That is as much as comes with the
-/// head of a request.
+/// A piece of the body up to this size is copied to what waits to be written, so that the next piece can go
+/// out with it. That is as much as comes with the head of a request.
 const JOINED_BYTES_MAX: usize = 8 * 1024;
 
 /// While this much waits to be written, nothing is copied behind it.
@@ -42,8 +42,8 @@ pub struct WrongLength;
 
 /// What is still to be written of a message.
 #[derive(Debug)]
-pub struct Outgoing {
-    body: Sending,
+pub struct OutgoingMessage {
+    body: UnsentBody,
     /// What goes out next: the head, or the line before a chunk, or trailers.
     before: Vec<u8>,
     before_written: usize,
@@ -56,28 +56,28 @@ pub struct Outgoing {
 
 /// Which of its body is still to be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
+enum UnsentBody {
     Length(u64),
     Chunks,
     UntilClose,
     Complete,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A message with this head.
-    pub fn new(head: Vec<u8>, framing: Framing) -> Self {
+    pub fn new(head: Vec<u8>, framing: BodyFraming) -> Self {
         let body = match framing {
-            Framing::Length(0) => Sending::Complete,
-            Framing::Length(length) => Sending::Length(length),
-            Framing::Chunked => Sending::Chunks,
-            Framing::UntilClose => Sending::UntilClose,
+            BodyFraming::Length(0) => UnsentBody::Complete,
+            BodyFraming::Length(length) => UnsentBody::Length(length),
+            BodyFraming::Chunked => UnsentBody::Chunks,
+            BodyFraming::UntilClose => UnsentBody::UntilClose,
         };
         Self { body, before: head, before_written: 0, data: Bytes::new(), after: b"", is_begun: false }
     }
 
     /// Whether everything was written.
     pub fn is_done(&self) -> bool {
-        matches!(self.body, Sending::Complete) && self.is_written()
+        matches!(self.body, UnsentBody::Complete) && self.is_written()
     }
 
     /// Whether anything was written.
@@ -93,19 +93,20 @@ impl Outgoing {
     /// How many bytes are still to be written, once all of the body was taken.
     pub fn rest(&self) -> Option<usize> {
         let written = self.before_written;
-        matches!(self.body, Sending::Complete)
+        matches!(self.body, UnsentBody::Complete)
             .then(|| self.before.len() - written + self.data.len() + self.after.len())
     }
 
-    /// Whether a piece of the body may be taken: what is there already goes out together, because each write costs the kernel far more than a copy. Not
-    /// before the end of the last chunk is out: what the next one puts before its data would overtake it. And not while the peer takes nothing: small
-    /// pieces would pile up behind the head.
+    /// Whether a piece of the body may be taken: what is there already goes out together, because each write
+    /// costs the kernel far more than a copy. Not before the end of the last chunk is out: what the next one
+    /// puts before its data would overtake it. And not while the peer takes nothing: small pieces would pile
+    /// up behind the head.
     pub fn wants_body(&self) -> bool {
         let is_crowded = self.before.len() >= CROWDED_BYTES;
         !is_crowded
             && self.data.is_empty()
             && self.after.is_empty()
-            && !matches!(self.body, Sending::Complete)
+            && !matches!(self.body, UnsentBody::Complete)
     }
 
     /// Takes what comes next of the body; `None` is its end.
@@ -122,18 +123,18 @@ impl Outgoing {
             return Ok(());
         }
         match &mut self.body {
-            Sending::Length(left) => {
+            UnsentBody::Length(left) => {
                 *left = left.checked_sub(data.len() as u64).ok_or(WrongLength)?;
                 if *left == 0 {
-                    self.body = Sending::Complete;
+                    self.body = UnsentBody::Complete;
                 }
             }
-            Sending::Chunks => {
+            UnsentBody::Chunks => {
                 write!(self.before, "{:X}\r\n", data.len()).expect("writing to memory does not fail");
                 self.after = b"\r\n";
             }
-            Sending::UntilClose => {}
-            Sending::Complete => return Err(WrongLength),
+            UnsentBody::UntilClose => {}
+            UnsentBody::Complete => return Err(WrongLength),
         }
         if data.len() <= JOINED_BYTES_MAX {
             if self.before.capacity() == 0 {
@@ -150,17 +151,17 @@ impl Outgoing {
 
     fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), WrongLength> {
         match self.body {
-            Sending::Length(_) => return Err(WrongLength),
-            Sending::Chunks => {
+            UnsentBody::Length(_) => return Err(WrongLength),
+            UnsentBody::Chunks => {
                 self.before.extend_from_slice(b"0\r\n");
                 for (name, value) in trailers.into_iter().flatten().filter(|(name, _)| may_be_trailer(name)) {
                     write_header(name, value, &mut self.before);
                 }
                 self.before.extend_from_slice(b"\r\n");
             }
-            Sending::UntilClose | Sending::Complete => {}
+            UnsentBody::UntilClose | UnsentBody::Complete => {}
         }
-        self.body = Sending::Complete;
+        self.body = UnsentBody::Complete;
         Ok(())
     }
 
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     /// Writes what is there, a few bytes at a time.
-    fn flush(outgoing: &mut Outgoing, out: &mut Vec<u8>) {
+    fn flush(outgoing: &mut OutgoingMessage, out: &mut Vec<u8>) {
         while !outgoing.is_written() {
             let taken: Vec<u8> = outgoing.pieces().concat().into_iter().take(1000).collect();
             outgoing.advance(taken.len());
@@ -218,11 +219,11 @@ mod tests {
     }
 
     /// What arrives of a message with these frames.
-    fn written(framing: Framing, frames: Vec<Frame<Bytes>>) -> Result<String, WrongLength> {
+    fn written(framing: BodyFraming, frames: Vec<Frame<Bytes>>) -> Result<String, WrongLength> {
         let mut out = Vec::new();
         let mut head = spare_buffer();
         head.extend_from_slice(b"head;");
-        let mut outgoing = Outgoing::new(head, framing);
+        let mut outgoing = OutgoingMessage::new(head, framing);
         for frame in frames.into_iter().map(Some).chain([None]) {
             outgoing.take(frame)?;
             flush(&mut outgoing, &mut out);
@@ -237,12 +238,12 @@ mod tests {
         let chunked = format!("head;3\r\nabc\r\n2001\r\n{long}\r\n0\r\n\r\n");
         let plain = format!("head;abc{long}");
         let frames = || vec![data("abc"), data(""), data(&long)];
-        assert_eq!(written(Framing::Chunked, frames()), Ok(chunked));
-        assert_eq!(written(Framing::UntilClose, frames()), Ok(plain.clone()));
+        assert_eq!(written(BodyFraming::Chunked, frames()), Ok(chunked));
+        assert_eq!(written(BodyFraming::UntilClose, frames()), Ok(plain.clone()));
         let length = 3 + long.len() as u64;
-        assert_eq!(written(Framing::Length(length), frames()), Ok(plain));
-        assert_eq!(written(Framing::Length(length + 1), frames()), Err(WrongLength));
-        assert_eq!(written(Framing::Length(length - 1), frames()), Err(WrongLength));
+        assert_eq!(written(BodyFraming::Length(length), frames()), Ok(plain));
+        assert_eq!(written(BodyFraming::Length(length + 1), frames()), Err(WrongLength));
+        assert_eq!(written(BodyFraming::Length(length - 1), frames()), Err(WrongLength));
     }
 
     #[test]
@@ -254,12 +255,12 @@ mod tests {
         }
         let frames = vec![data("a"), Frame::trailers(trailers)];
         let expected = "head;1\r\na\r\n0\r\nx-sum: 1\r\n\r\n".to_owned();
-        assert_eq!(written(Framing::Chunked, frames), Ok(expected));
+        assert_eq!(written(BodyFraming::Chunked, frames), Ok(expected));
     }
 
     #[test]
     fn small_pieces_do_not_pile_up_while_the_peer_takes_nothing() {
-        let mut outgoing = Outgoing::new(b"head;".to_vec(), Framing::Chunked);
+        let mut outgoing = OutgoingMessage::new(b"head;".to_vec(), BodyFraming::Chunked);
         let mut taken = 0;
         while outgoing.wants_body() {
             outgoing.take(Some(data("piece"))).expect("chunks have any length");
@@ -273,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_small_piece_waits_for_a_large_one_that_is_there_too() {
-        for framing in [Framing::Chunked, Framing::UntilClose, Framing::Length(100_000)] {
-            let mut outgoing = Outgoing::new(b"head;".to_vec(), framing);
+        for framing in [BodyFraming::Chunked, BodyFraming::UntilClose, BodyFraming::Length(100_000)] {
+            let mut outgoing = OutgoingMessage::new(b"head;".to_vec(), framing);
             for (length, is_more_wanted) in
                 [(1, true), (JOINED_BYTES_MAX, true), (JOINED_BYTES_MAX + 1, false)]
             {
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn a_chunk_never_overtakes_the_end_of_the_one_before() {
         let mut out = Vec::new();
-        let mut outgoing = Outgoing::new(Vec::new(), Framing::Chunked);
+        let mut outgoing = OutgoingMessage::new(Vec::new(), BodyFraming::Chunked);
         // The kernel took everything but the last byte of a chunk.
         outgoing.after = b"\n";
         assert!(!outgoing.wants_body());

@@ -1,7 +1,8 @@
 //! The head of a request: what it says, and why it cannot be answered by anybody but us.
 //!
-//! Where two servers could read two different requests out of the same bytes, there is none: lines end with carriage return and line feed, a length is one
-//! number, and what is encoded for the transfer ends in chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
+//! Where two servers could read two different requests out of the same bytes, there is none: lines end with
+//! carriage return and line feed, a length is one number, and what is encoded for the transfer ends in
+//! chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
 
 use std::mem::MaybeUninit;
 
@@ -10,7 +11,7 @@ use http::{Method, Request, Uri, Version};
 use thiserror::Error;
 
 use super::HeadLimits;
-use super::framing::{Framing, Said, TransferCoding};
+use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::read_headers;
 use super::response_writing::ResponseForm;
 use crate::ambiguity::{is_scheme, may_be_in_host};
@@ -24,7 +25,7 @@ pub struct RequestHead {
     /// What it says, without its body.
     pub request: Request<()>,
     /// How its body ends.
-    pub framing: Framing,
+    pub framing: BodyFraming,
     /// How its answer is to be written.
     pub asked: ResponseForm,
     /// Whether the client waits for `100 Continue` before it sends the body.
@@ -130,7 +131,8 @@ pub(super) fn read_request(
     let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| UnreadableRequest::HeaderName)?;
     *request.headers_mut() = headers;
     let framing = request_framing(&said, is_http10)?;
-    // Of a length beside chunks somebody before us may have thought that it ends the request, and take what we find there for something else.
+    // Of a length beside chunks somebody before us may have thought that it ends the request, and take what
+    // we find there for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
     let head = RequestHead {
         framing,
@@ -140,7 +142,7 @@ pub(super) fn read_request(
             keeps_alive: said.keeps_alive(is_http10) && !is_ambiguous,
         },
         expects_continue: said.expects_continue && !is_http10,
-        offers_upgrade: said.connection.upgrade && !is_http10 && framing == Framing::Length(0),
+        offers_upgrade: said.connection.upgrade && !is_http10 && framing == BodyFraming::Length(0),
         request,
     };
     Ok(Some((head, length)))
@@ -157,7 +159,8 @@ fn are_lines_whole(head: &[u8], headers: &[httparse::Header<'_>]) -> bool {
         && headers.iter().all(|header| begins_a_line(header.name))
 }
 
-/// A target in the form that its method has (RFC 9112 §3.2): `http::Uri` reads each form for any method, and more than there are.
+/// A target in the form that its method has (RFC 9112 §3.2): `http::Uri` reads each form for any method, and
+/// more than there are.
 fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableRequest> {
     if text.len() > TARGET_BYTES_MAX {
         return Err(UnreadableRequest::TargetTooLong);
@@ -179,13 +182,13 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableR
     if is_legal { Ok(uri) } else { Err(UnreadableRequest::Target) }
 }
 
-fn request_framing(said: &Said, is_http10: bool) -> Result<Framing, UnreadableRequest> {
+fn request_framing(said: &FramingHeaders, is_http10: bool) -> Result<BodyFraming, UnreadableRequest> {
     match said.coding {
         Some(_) if is_http10 => Err(UnreadableRequest::OldTransferEncoding),
         Some(TransferCoding::Unknown) => Err(UnreadableRequest::TransferEncoding),
-        Some(TransferCoding::Chunked | TransferCoding::ChunkedAtLast) => Ok(Framing::Chunked),
+        Some(TransferCoding::Chunked | TransferCoding::ChunkedAtLast) => Ok(BodyFraming::Chunked),
         None if said.is_length_ambiguous => Err(UnreadableRequest::ContentLength),
-        None => Ok(Framing::Length(said.length.unwrap_or(0))),
+        None => Ok(BodyFraming::Length(said.length.unwrap_or(0))),
     }
 }
 
@@ -214,7 +217,7 @@ mod tests {
         );
         assert_eq!(
             (request.version(), framing, asked.keeps_alive),
-            (Version::HTTP_11, Framing::Length(0), true)
+            (Version::HTTP_11, BodyFraming::Length(0), true)
         );
         let mine: Vec<&[u8]> =
             request.headers().get_all("x-mine").iter().map(http::HeaderValue::as_bytes).collect();
@@ -224,12 +227,12 @@ mod tests {
     #[test]
     fn framing_is_that_of_rfc_9112() {
         for (headers, expected) in [
-            ("", Ok(Framing::Length(0))),
-            ("Content-Length: 5\r\n", Ok(Framing::Length(5))),
+            ("", Ok(BodyFraming::Length(0))),
+            ("Content-Length: 5\r\n", Ok(BodyFraming::Length(5))),
             // The service refuses these two, and counts them.
-            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok(Framing::Length(5))),
-            ("Transfer-Encoding: gzip, Chunked\r\n", Ok(Framing::Chunked)),
-            ("Transfer-Encoding: chunked\r\n", Ok(Framing::Chunked)),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok(BodyFraming::Length(5))),
+            ("Transfer-Encoding: gzip, Chunked\r\n", Ok(BodyFraming::Chunked)),
+            ("Transfer-Encoding: chunked\r\n", Ok(BodyFraming::Chunked)),
             ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(UnreadableRequest::ContentLength)),
             ("Content-Length: 5, 5\r\n", Err(UnreadableRequest::ContentLength)),
             ("Content-Length: +5\r\n", Err(UnreadableRequest::ContentLength)),

@@ -1,6 +1,7 @@
 //! Reads one head of a request after the other, in whatever pieces they come.
 //!
-//! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, see [`PartialHead`].
+//! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, see
+//! [`PartialHead`].
 
 #[cfg(test)]
 mod strictness;
@@ -53,7 +54,8 @@ impl RequestReader {
         self.head.take()
     }
 
-    /// Takes what was read. What follows a head comes with the news of it; `None` while there is no whole one.
+    /// Takes what was read. What follows a head comes with the news of it; `None` while there is no whole
+    /// one.
     pub fn take(&mut self, fresh: Bytes) -> Result<Option<(NextMessage, Bytes)>, UnreadableRequest> {
         let Some(bytes) = self.gather(fresh) else { return self.check_length() };
         let mut bytes = bytes;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
 
-use super::framing::{Framing, Said, TransferCoding};
+use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::{read_headers, write_header, write_length};
-use super::{HeadLimits, Malformed};
+use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
 
 /// The head of a response.
@@ -17,7 +17,7 @@ pub struct ResponseHead {
     /// What it says, without its body.
     pub response: Response<()>,
     /// How its body ends.
-    pub framing: Framing,
+    pub framing: BodyFraming,
     /// Whether the connection may be used again after the body.
     pub is_kept_alive: bool,
     /// Set if there is no body, whatever the headers say.
@@ -34,7 +34,7 @@ pub enum BodilessResponse {
 }
 
 impl BodilessResponse {
-    fn of(said: &Said) -> Self {
+    fn of(said: &FramingHeaders) -> Self {
         let is_announcing = said.coding.is_some() || (said.lengths > 0 && said.length != Some(0));
         if is_announcing { Self::Announcing } else { Self::Silent }
     }
@@ -51,8 +51,9 @@ pub enum BodySize {
     Unknown,
 }
 
-/// Writes the head of a request. Returns how its body is to be framed: as its own headers say, else by the length that is known, else in chunks.
-pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>) -> Framing {
+/// Writes the head of a request. Returns how its body is to be framed: as its own headers say, else by the
+/// length that is known, else in chunks.
+pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>) -> BodyFraming {
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -66,36 +67,37 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
     }
     let framing = request_framing(request, size);
     match framing {
-        Framing::Length(length) if length > 0 && !request.headers().contains_key(CONTENT_LENGTH) => {
+        BodyFraming::Length(length) if length > 0 && !request.headers().contains_key(CONTENT_LENGTH) => {
             write_length(length, out);
         }
-        Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-        Framing::Length(_) | Framing::UntilClose => {}
+        BodyFraming::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        BodyFraming::Length(_) | BodyFraming::UntilClose => {}
     }
     out.extend_from_slice(b"\r\n");
     framing
 }
 
-fn request_framing<B>(request: &Request<B>, size: BodySize) -> Framing {
+fn request_framing<B>(request: &Request<B>, size: BodySize) -> BodyFraming {
     let known = match size {
-        BodySize::Empty => return Framing::Length(0),
+        BodySize::Empty => return BodyFraming::Length(0),
         BodySize::Exact(length) => Some(length),
         BodySize::Unknown => None,
     };
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| parse_length(value.as_bytes()));
     match announced.or(known) {
-        Some(length) => Framing::Length(length),
-        None => Framing::Chunked,
+        Some(length) => BodyFraming::Length(length),
+        None => BodyFraming::Chunked,
     }
 }
 
-/// Reads the head of a response to a request with this method and how many bytes it takes; `None` while its end is missing.
+/// Reads the head of a response to a request with this method and how many bytes it takes; `None` while its
+/// end is missing.
 pub(super) fn read_response(
     bytes: &Bytes,
     method: &Method,
     limits: HeadLimits,
-) -> Result<Option<(ResponseHead, usize)>, Malformed> {
-    let too_large = Malformed::HeadTooLarge(limits);
+) -> Result<Option<(ResponseHead, usize)>, MalformedMessage> {
+    let too_large = MalformedMessage::HeadTooLarge(limits);
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -103,8 +105,8 @@ pub(super) fn read_response(
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(too_large),
-        Err(_) if begins_with_settings(bytes) => return Err(Malformed::Http2),
-        Err(_) => return Err(Malformed::Head),
+        Err(_) if begins_with_settings(bytes) => return Err(MalformedMessage::Http2),
+        Err(_) => return Err(MalformedMessage::Head),
     };
     if length > limits.bytes || parsed.headers.len() > limits.headers {
         return Err(too_large);
@@ -113,11 +115,11 @@ pub(super) fn read_response(
     let mut response = Response::new(());
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     *response.status_mut() =
-        parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
+        parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(MalformedMessage::Head)?;
     let (headers, said) = read_headers(bytes, parsed.headers)?;
     *response.headers_mut() = headers;
     let framing = response_framing(&mut response, method, &said)?;
-    let is_kept_alive = framing != Framing::UntilClose && said.keeps_alive(is_http10);
+    let is_kept_alive = framing != BodyFraming::UntilClose && said.keeps_alive(is_http10);
     let bodiless = is_bodiless(response.status(), method).then(|| BodilessResponse::of(&said));
     Ok(Some((ResponseHead { response, framing, is_kept_alive, bodiless }, length)))
 }
@@ -135,41 +137,45 @@ fn is_bodiless(status: StatusCode, method: &Method) -> bool {
         || status == StatusCode::NOT_MODIFIED
 }
 
-fn response_framing(response: &mut Response<()>, method: &Method, said: &Said) -> Result<Framing, Malformed> {
+fn response_framing(
+    response: &mut Response<()>,
+    method: &Method,
+    said: &FramingHeaders,
+) -> Result<BodyFraming, MalformedMessage> {
     if is_bodiless(response.status(), method) {
-        return Ok(Framing::Length(0));
+        return Ok(BodyFraming::Length(0));
     }
     match said.coding {
         Some(TransferCoding::Chunked) => {
             // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
             response.headers_mut().remove(CONTENT_LENGTH);
-            return Ok(Framing::Chunked);
+            return Ok(BodyFraming::Chunked);
         }
         // The header ends here, and the client would take what is encoded for the body itself.
         Some(TransferCoding::ChunkedAtLast | TransferCoding::Unknown) => {
-            return Err(Malformed::TransferEncoding);
+            return Err(MalformedMessage::TransferEncoding);
         }
         None => {}
     }
     if said.is_length_ambiguous {
-        return Err(Malformed::ContentLength);
+        return Err(MalformedMessage::ContentLength);
     }
-    let Some(length) = said.length else { return Ok(Framing::UntilClose) };
+    let Some(length) = said.length else { return Ok(BodyFraming::UntilClose) };
     if said.lengths > 1 {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    Ok(Framing::Length(length))
+    Ok(BodyFraming::Length(length))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(head: &str) -> Result<Option<(ResponseHead, usize)>, Malformed> {
+    fn read(head: &str) -> Result<Option<(ResponseHead, usize)>, MalformedMessage> {
         read_response(&Bytes::copy_from_slice(head.as_bytes()), &Method::GET, HeadLimits::OUTER)
     }
 
-    fn framing(headers: &str) -> Result<(Framing, bool), Malformed> {
+    fn framing(headers: &str) -> Result<(BodyFraming, bool), MalformedMessage> {
         let (head, _) = read(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))?.expect("the head is whole");
         Ok((head.framing, head.is_kept_alive))
     }
@@ -177,24 +183,24 @@ mod tests {
     #[test]
     fn framing_is_that_of_rfc_9112() {
         for (headers, expected) in [
-            ("Content-Length: 5\r\n", Ok((Framing::Length(5), true))),
-            ("Content-Length: 5\r\nconnection: Foo, Close\r\n", Ok((Framing::Length(5), false))),
-            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok((Framing::Length(5), true))),
-            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(Malformed::ContentLength)),
-            ("Content-Length: +5\r\n", Err(Malformed::ContentLength)),
-            ("Content-Length: \r\n", Err(Malformed::ContentLength)),
-            ("Content-Length: 99999999999999999999\r\n", Err(Malformed::ContentLength)),
-            ("Transfer-Encoding: chunked\r\n", Ok((Framing::Chunked, true))),
-            ("Transfer-Encoding: Chunked\r\nContent-Length: 3\r\n", Ok((Framing::Chunked, true))),
-            ("Transfer-Encoding: gzip, chunked\r\n", Err(Malformed::TransferEncoding)),
+            ("Content-Length: 5\r\n", Ok((BodyFraming::Length(5), true))),
+            ("Content-Length: 5\r\nconnection: Foo, Close\r\n", Ok((BodyFraming::Length(5), false))),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", Ok((BodyFraming::Length(5), true))),
+            ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(MalformedMessage::ContentLength)),
+            ("Content-Length: +5\r\n", Err(MalformedMessage::ContentLength)),
+            ("Content-Length: \r\n", Err(MalformedMessage::ContentLength)),
+            ("Content-Length: 99999999999999999999\r\n", Err(MalformedMessage::ContentLength)),
+            ("Transfer-Encoding: chunked\r\n", Ok((BodyFraming::Chunked, true))),
+            ("Transfer-Encoding: Chunked\r\nContent-Length: 3\r\n", Ok((BodyFraming::Chunked, true))),
+            ("Transfer-Encoding: gzip, chunked\r\n", Err(MalformedMessage::TransferEncoding)),
             (
                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                Err(Malformed::TransferEncoding),
+                Err(MalformedMessage::TransferEncoding),
             ),
-            ("Transfer-Encoding: gzip\r\n", Err(Malformed::TransferEncoding)),
-            ("Transfer-Encoding: identity\r\n", Err(Malformed::TransferEncoding)),
-            ("Transfer-Encoding:\r\n", Err(Malformed::TransferEncoding)),
-            ("", Ok((Framing::UntilClose, false))),
+            ("Transfer-Encoding: gzip\r\n", Err(MalformedMessage::TransferEncoding)),
+            ("Transfer-Encoding: identity\r\n", Err(MalformedMessage::TransferEncoding)),
+            ("Transfer-Encoding:\r\n", Err(MalformedMessage::TransferEncoding)),
+            ("", Ok((BodyFraming::UntilClose, false))),
         ] {
             assert_eq!(framing(headers), expected, "{headers}");
         }
@@ -216,7 +222,7 @@ mod tests {
             let text = format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\n");
             let read = read_response(&Bytes::from(text), &method, HeadLimits::OUTER);
             let head = read.expect("legal").expect("whole").0;
-            assert_eq!((head.framing, head.is_kept_alive), (Framing::Length(0), true));
+            assert_eq!((head.framing, head.is_kept_alive), (BodyFraming::Length(0), true));
             assert_eq!(head.response.headers()[CONTENT_LENGTH], "7");
         }
     }
@@ -235,8 +241,11 @@ mod tests {
         for length in 0..text.len() {
             assert!(read(&text[..length]).expect("so far so good").is_none(), "{length} bytes");
         }
-        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n").expect_err("not HTTP"), Malformed::Head);
-        assert_eq!(read("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0d").expect_err("not 1.1"), Malformed::Http2);
+        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n").expect_err("not HTTP"), MalformedMessage::Head);
+        assert_eq!(
+            read("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0d").expect_err("not 1.1"),
+            MalformedMessage::Http2
+        );
     }
 
     #[test]
@@ -245,7 +254,7 @@ mod tests {
             let read = |text: String| read_response(&Bytes::from(text), &Method::GET, limits);
             let counted = |count| format!("HTTP/1.1 204 N\r\n{}\r\n", "a: b\r\n".repeat(count));
             assert!(read(counted(limits.headers)).expect("legal").is_some());
-            let too_large = Malformed::HeadTooLarge(limits);
+            let too_large = MalformedMessage::HeadTooLarge(limits);
             assert_eq!(read(counted(limits.headers + 1)).expect_err("too many"), too_large);
             let long = |bytes: usize| {
                 let around = "HTTP/1.1 204 N\r\na: \r\n\r\n".len();
@@ -264,14 +273,14 @@ mod tests {
             (String::from_utf8(out).expect("ASCII"), framing)
         };
         let get = written(Request::get("/a?b").header("host", "h"), BodySize::Empty);
-        assert_eq!(get, ("GET /a?b HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), Framing::Length(0)));
+        assert_eq!(get, ("GET /a?b HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), BodyFraming::Length(0)));
         let head = "POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n".to_owned();
-        assert_eq!(written(Request::post("/"), BodySize::Exact(3)), (head, Framing::Length(3)));
+        assert_eq!(written(Request::post("/"), BodySize::Exact(3)), (head, BodyFraming::Length(3)));
         let head = "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n".to_owned();
         let empty = written(Request::post("/").header("content-length", "0"), BodySize::Empty);
-        assert_eq!(empty, (head, Framing::Length(0)));
+        assert_eq!(empty, (head, BodyFraming::Length(0)));
         let stream = written(Request::post("/").header("transfer-encoding", "x"), BodySize::Unknown);
         let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
-        assert_eq!(stream, (head, Framing::Chunked));
+        assert_eq!(stream, (head, BodyFraming::Chunked));
     }
 }

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 
 use super::partial_head::PartialHead;
 use super::response_head::{ResponseHead, read_response};
-use super::{HeadLimits, INTERIM_BYTES_MAX, INTERIM_RESPONSES_MAX, Malformed};
+use super::{HeadLimits, INTERIM_BYTES_MAX, INTERIM_RESPONSES_MAX, MalformedMessage};
 
 /// What a server says before the body of its response.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ impl ResponseReader {
         self.unread
     }
 
-    /// The head of the response, if it is whole. Interim responses before it are passed over, because clients get those of our server
-    /// only; of each `100 Continue` somebody is told.
+    /// The head of the response, if it is whole. Interim responses before it are passed over, because clients
+    /// get those of our server only; of each `100 Continue` somebody is told.
     pub fn take_head(
         &mut self,
         method: &Method,
         mut on_continue: impl FnMut(),
-    ) -> Result<Option<ResponseHead>, Malformed> {
+    ) -> Result<Option<ResponseHead>, MalformedMessage> {
         while let Some(mut bytes) = self.gather()? {
             // Some apps end a body with a line too many.
             while bytes.starts_with(b"\r\n") {
@@ -85,7 +85,7 @@ impl ResponseReader {
     }
 
     /// What was read, with what there was of the head; `None` if it need not be looked at yet.
-    fn gather(&mut self) -> Result<Option<Bytes>, Malformed> {
+    fn gather(&mut self) -> Result<Option<Bytes>, MalformedMessage> {
         let fresh = std::mem::take(&mut self.unread);
         if fresh.is_empty() {
             return Ok(None);
@@ -99,17 +99,18 @@ impl ResponseReader {
         Ok(None)
     }
 
-    fn check_length(&self) -> Result<(), Malformed> {
+    fn check_length(&self) -> Result<(), MalformedMessage> {
         let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.len() > self.limits.bytes);
-        if is_too_long { Err(Malformed::HeadTooLarge(self.limits)) } else { Ok(()) }
+        if is_too_long { Err(MalformedMessage::HeadTooLarge(self.limits)) } else { Ok(()) }
     }
 
-    /// So much came before the response. An app that goes on like that for ever would keep us busy for as long.
-    fn pass_over(&mut self, bytes: usize) -> Result<(), Malformed> {
+    /// So much came before the response. An app that goes on like that for ever would keep us busy for as
+    /// long.
+    fn pass_over(&mut self, bytes: usize) -> Result<(), MalformedMessage> {
         self.interim_bytes += bytes;
         let is_too_much =
             self.interim_responses > INTERIM_RESPONSES_MAX || self.interim_bytes > INTERIM_BYTES_MAX;
-        if is_too_much { Err(Malformed::Interim) } else { Ok(()) }
+        if is_too_much { Err(MalformedMessage::Interim) } else { Ok(()) }
     }
 }
 

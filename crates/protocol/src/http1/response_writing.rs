@@ -3,7 +3,7 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{StatusCode, response};
 
-use super::framing::{Framing, Words};
+use super::framing::{BodyFraming, ConnectionOptions};
 use super::headers::{write_header, write_length};
 use crate::content_length::parse_length;
 
@@ -25,12 +25,13 @@ pub struct ResponseForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnouncedResponse {
     /// How its body ends.
-    pub framing: Framing,
+    pub framing: BodyFraming,
     /// Whether the connection is closed after it.
     pub is_last: bool,
 }
 
-/// Writes the head of a response whose body has `exact` bytes, if that is known. It is dated with the present, unless it says when it was made.
+/// Writes the head of a response whose body has `exact` bytes, if that is known. It is dated with the
+/// present, unless it says when it was made.
 pub fn write_response(
     head: &response::Parts,
     exact: Option<u64>,
@@ -46,7 +47,7 @@ pub fn write_response(
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    let (mut length, mut is_dated, mut own) = (None, false, Words::default());
+    let (mut length, mut is_dated, mut own) = (None, false, ConnectionOptions::default());
     for (name, value) in &head.headers {
         match *name {
             // How the message ends is decided below. One that switches protocols keeps its own `Connection`.
@@ -69,13 +70,13 @@ pub fn write_response(
         write_length(exact, out);
     }
     let framing = match length.or(exact) {
-        _ if !has_body => Framing::Length(0),
-        Some(length) => Framing::Length(length),
-        None if form.is_http10 => Framing::UntilClose,
-        None => Framing::Chunked,
+        _ if !has_body => BodyFraming::Length(0),
+        Some(length) => BodyFraming::Length(length),
+        None if form.is_http10 => BodyFraming::UntilClose,
+        None => BodyFraming::Chunked,
     };
-    let is_last = !form.keeps_alive || own.close || framing == Framing::UntilClose;
-    if framing == Framing::Chunked {
+    let is_last = !form.keeps_alive || own.close || framing == BodyFraming::UntilClose;
+    if framing == BodyFraming::Chunked {
         out.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }
     if status != StatusCode::SWITCHING_PROTOCOLS {
@@ -133,21 +134,27 @@ mod tests {
         let (length, chunked, close) =
             ("|content-length: 2", "|transfer-encoding: chunked", "|connection: close");
         for (headers, exact, asked, expected, framing) in [
-            (&[][..], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
-            (&[], Some(0), ORDINARY, "|content-length: 0".to_owned(), Framing::Length(0)),
-            (&[], None, ORDINARY, chunked.to_owned(), Framing::Chunked),
-            (&[("content-length", "2")], None, ORDINARY, length.to_owned(), Framing::Length(2)),
-            (&[("content-length", "x")], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
-            (&[("transfer-encoding", "x")], Some(2), ORDINARY, length.to_owned(), Framing::Length(2)),
-            (&[("connection", "close")], Some(2), ORDINARY, format!("{length}{close}"), Framing::Length(2)),
+            (&[][..], Some(2), ORDINARY, length.to_owned(), BodyFraming::Length(2)),
+            (&[], Some(0), ORDINARY, "|content-length: 0".to_owned(), BodyFraming::Length(0)),
+            (&[], None, ORDINARY, chunked.to_owned(), BodyFraming::Chunked),
+            (&[("content-length", "2")], None, ORDINARY, length.to_owned(), BodyFraming::Length(2)),
+            (&[("content-length", "x")], Some(2), ORDINARY, length.to_owned(), BodyFraming::Length(2)),
+            (&[("transfer-encoding", "x")], Some(2), ORDINARY, length.to_owned(), BodyFraming::Length(2)),
+            (
+                &[("connection", "close")],
+                Some(2),
+                ORDINARY,
+                format!("{length}{close}"),
+                BodyFraming::Length(2),
+            ),
             (
                 &[("a", "1"), ("a", "2")],
                 Some(2),
                 LAST,
                 format!("|a: 1|a: 2{length}{close}"),
-                Framing::Length(2),
+                BodyFraming::Length(2),
             ),
-            (&[], None, LAST, format!("{chunked}{close}"), Framing::Chunked),
+            (&[], None, LAST, format!("{chunked}{close}"), BodyFraming::Chunked),
         ] {
             let (text, announced) = written(200, headers, exact, asked);
             assert_eq!(text, format!("HTTP/1.1 200 OK{expected}"));
@@ -172,7 +179,7 @@ mod tests {
             assert_eq!(text, expected);
             assert_eq!(
                 announced,
-                AnnouncedResponse { framing: Framing::Length(0), is_last: false },
+                AnnouncedResponse { framing: BodyFraming::Length(0), is_last: false },
                 "{text}"
             );
         }
@@ -182,10 +189,10 @@ mod tests {
     fn http_1_0_knows_no_chunks_and_closes_unless_both_sides_say_otherwise() {
         let (text, announced) = written(200, &[], Some(1), OLD);
         assert_eq!(text, "HTTP/1.0 200 OK|content-length: 1|connection: keep-alive");
-        assert_eq!(announced, AnnouncedResponse { framing: Framing::Length(1), is_last: false });
+        assert_eq!(announced, AnnouncedResponse { framing: BodyFraming::Length(1), is_last: false });
         let (text, announced) = written(200, &[], None, OLD);
         assert_eq!(text, "HTTP/1.0 200 OK|connection: close");
-        assert_eq!(announced, AnnouncedResponse { framing: Framing::UntilClose, is_last: true });
+        assert_eq!(announced, AnnouncedResponse { framing: BodyFraming::UntilClose, is_last: true });
     }
 
     #[test]

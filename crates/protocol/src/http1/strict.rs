@@ -1,7 +1,8 @@
 //! HTTP/1.1 as RFC 9112 and RFC 9110 write it, read slowly and to the letter: the oracle for what we accept.
 //!
-//! It shares nothing with the readers that it judges, not even a helper. It looks at whole texts, again and again, and names what is wrong with one; what we
-//! accept although the RFC does not stands in [`DIFFERENCES`], each with its reason.
+//! It shares nothing with the readers that it judges, not even a helper. It looks at whole texts, again and
+//! again, and names what is wrong with one; what we accept although the RFC does not stands in
+//! [`DIFFERENCES`], each with its reason.
 
 /// What we accept on purpose although the grammar does not.
 pub(crate) const DIFFERENCES: &[(&str, &str)] = &[
@@ -25,7 +26,7 @@ pub(crate) const BLANKS_BEHIND_SIZE: &str = "blanks behind the size of a chunk";
 
 /// What a text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict<Message> {
+pub(crate) enum StrictVerdict<Message> {
     /// So many bytes of it are this.
     Whole(Message, usize),
     /// It may become something.
@@ -34,15 +35,15 @@ pub(crate) enum Verdict<Message> {
     Refused(&'static str),
 }
 
-pub(crate) type Fields = Vec<(String, Vec<u8>)>;
+pub(crate) type HeaderFields = Vec<(String, Vec<u8>)>;
 
 /// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestHead {
+pub(crate) struct StrictRequestHead {
     pub(crate) method: Vec<u8>,
     pub(crate) target: Vec<u8>,
     pub(crate) version: Vec<u8>,
-    pub(crate) fields: Fields,
+    pub(crate) fields: HeaderFields,
     pub(crate) body: BodyLength,
 }
 
@@ -56,24 +57,24 @@ pub(crate) enum BodyLength {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkedBody {
     pub(crate) data: Vec<u8>,
-    pub(crate) trailers: Fields,
+    pub(crate) trailers: HeaderFields,
 }
 
 /// Reads the head of a request; empty lines before it are nothing (RFC 9112 §2.2).
-pub(crate) fn request_head(text: &[u8]) -> Verdict<RequestHead> {
+pub(crate) fn request_head(text: &[u8]) -> StrictVerdict<StrictRequestHead> {
     let mut begin = 0;
     while text[begin..].starts_with(b"\r\n") {
         begin += 2;
     }
-    let Some(end) = find(&text[begin..], b"\r\n\r\n") else { return Verdict::Partial };
+    let Some(end) = find(&text[begin..], b"\r\n\r\n") else { return StrictVerdict::Partial };
     let lines = split(&text[begin..begin + end], b"\r\n");
     match head_of(&lines) {
-        Ok(head) => Verdict::Whole(head, begin + end + 4),
-        Err(why) => Verdict::Refused(why),
+        Ok(head) => StrictVerdict::Whole(head, begin + end + 4),
+        Err(why) => StrictVerdict::Refused(why),
     }
 }
 
-fn head_of(lines: &[&[u8]]) -> Result<RequestHead, &'static str> {
+fn head_of(lines: &[&[u8]]) -> Result<StrictRequestHead, &'static str> {
     let words = split(lines[0], b" ");
     let [method, target, version] = words[..] else { return Err("not three words with one space between") };
     if !is_token(method) {
@@ -86,7 +87,7 @@ fn head_of(lines: &[&[u8]]) -> Result<RequestHead, &'static str> {
     check_target(method, target)?;
     check_host(version, &fields)?;
     let body = length_of(version, &fields)?;
-    Ok(RequestHead {
+    Ok(StrictRequestHead {
         method: method.to_vec(),
         target: target.to_vec(),
         version: version.to_vec(),
@@ -145,7 +146,7 @@ fn check_path_and_query(text: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn check_host(version: &[u8], fields: &Fields) -> Result<(), &'static str> {
+fn check_host(version: &[u8], fields: &HeaderFields) -> Result<(), &'static str> {
     let hosts: Vec<&Vec<u8>> =
         fields.iter().filter(|(name, _)| name == "host").map(|(_, value)| value).collect();
     match hosts[..] {
@@ -191,7 +192,7 @@ fn check_host_and_port(text: &[u8]) -> Result<(), &'static str> {
 }
 
 /// RFC 9112 §6.3, without what it allows to repair.
-fn length_of(version: &[u8], fields: &Fields) -> Result<BodyLength, &'static str> {
+fn length_of(version: &[u8], fields: &HeaderFields) -> Result<BodyLength, &'static str> {
     let values = |wanted: &str| -> Vec<&[u8]> {
         fields.iter().filter(|(name, _)| name == wanted).map(|(_, value)| &value[..]).collect()
     };
@@ -212,40 +213,40 @@ fn length_of(version: &[u8], fields: &Fields) -> Result<BodyLength, &'static str
 }
 
 /// Reads a body in chunks with its trailers (RFC 9112 §7.1).
-pub(crate) fn chunked_body(text: &[u8]) -> Verdict<ChunkedBody> {
+pub(crate) fn chunked_body(text: &[u8]) -> StrictVerdict<ChunkedBody> {
     let mut data = Vec::new();
     let mut at = 0;
     loop {
         let Some(line_end) = find(&text[at..], b"\r\n") else {
-            return Verdict::Partial;
+            return StrictVerdict::Partial;
         };
         let size = match chunk_size(&text[at..at + line_end]) {
             Ok(size) => size,
-            Err(why) => return Verdict::Refused(why),
+            Err(why) => return StrictVerdict::Refused(why),
         };
         at += line_end + 2;
         if size == 0 {
             break;
         }
         let Some(end) = usize::try_from(size).ok().and_then(|size| at.checked_add(size)) else {
-            return Verdict::Partial;
+            return StrictVerdict::Partial;
         };
-        let Some(chunk) = text.get(at..end) else { return Verdict::Partial };
+        let Some(chunk) = text.get(at..end) else { return StrictVerdict::Partial };
         match text.get(end..end + 2) {
             Some(b"\r\n") => {}
-            Some(_) => return Verdict::Refused("a chunk does not end where it says"),
-            None => return Verdict::Partial,
+            Some(_) => return StrictVerdict::Refused("a chunk does not end where it says"),
+            None => return StrictVerdict::Partial,
         }
         data.extend_from_slice(chunk);
         at = end + 2;
     }
     if text[at..].starts_with(b"\r\n") {
-        return Verdict::Whole(ChunkedBody { data, trailers: Vec::new() }, at + 2);
+        return StrictVerdict::Whole(ChunkedBody { data, trailers: Vec::new() }, at + 2);
     }
-    let Some(end) = find(&text[at..], b"\r\n\r\n") else { return Verdict::Partial };
+    let Some(end) = find(&text[at..], b"\r\n\r\n") else { return StrictVerdict::Partial };
     match fields_of(&split(&text[at..at + end], b"\r\n")) {
-        Ok(trailers) => Verdict::Whole(ChunkedBody { data, trailers }, at + end + 4),
-        Err(why) => Verdict::Refused(why),
+        Ok(trailers) => StrictVerdict::Whole(ChunkedBody { data, trailers }, at + end + 4),
+        Err(why) => StrictVerdict::Refused(why),
     }
 }
 
@@ -296,7 +297,7 @@ fn skip_quoted(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Header or trailer lines (RFC 9112 §5): a name, a colon, a value; lines are not folded.
-fn fields_of(lines: &[&[u8]]) -> Result<Fields, &'static str> {
+fn fields_of(lines: &[&[u8]]) -> Result<HeaderFields, &'static str> {
     let mut fields = Vec::new();
     for line in lines {
         if line.iter().any(|byte| b"\r\n".contains(byte)) {
@@ -398,15 +399,15 @@ pub(crate) fn pieces<'t>(text: &'t [u8], sizes: &[usize]) -> Vec<&'t [u8]> {
 pub(crate) fn check_accepted<Message: std::fmt::Debug + PartialEq>(
     text: &[u8],
     ours: &(Message, usize),
-    strict: Verdict<Message>,
+    strict: StrictVerdict<Message>,
 ) {
     let shown = String::from_utf8_lossy(text).into_owned();
     match strict {
-        Verdict::Whole(message, length) => assert_eq!(ours, &(message, length), "{shown:?}"),
-        Verdict::Refused(why) => {
+        StrictVerdict::Whole(message, length) => assert_eq!(ours, &(message, length), "{shown:?}"),
+        StrictVerdict::Refused(why) => {
             let is_meant = DIFFERENCES.iter().any(|(difference, _)| *difference == why);
             assert!(is_meant, "{shown:?} is accepted, but it has {why}: {ours:?}");
         }
-        Verdict::Partial => panic!("{shown:?} is accepted as {ours:?}, but it is not whole"),
+        StrictVerdict::Partial => panic!("{shown:?} is accepted as {ours:?}, but it is not whole"),
     }
 }

@@ -1,17 +1,22 @@
 //! What does a peer make us do, and does it bring anything for it?
 //!
-//! Some frames make work and bring nothing: pings, settings, room for data that nobody sends, empty pieces, streams that are broken off. One of them takes a
-//! tenth of a microsecond, so a peer that sends nothing else keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: who
-//! measures the bandwidth of a connection by pings, as gRPC does at both ends, sends one in each round trip while data flows, thousands in a second where a
-//! round trip is short, and the faster all goes the more. So frames are *paid for*. What brings something (a head, a piece of a body, in either direction)
-//! gives a peer credit, every frame that does not takes some, and a peer without credit is sent away. nginx weighs the bytes of all frames against those of
-//! heads and bodies in the same way, and Envoy counts room for data against pieces of data sent.
+//! Some frames make work and bring nothing: pings, settings, room for data that nobody sends, empty pieces,
+//! streams that are broken off. One of them takes a tenth of a microsecond, so a peer that sends nothing else
+//! keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: who measures the
+//! bandwidth of a connection by pings, as gRPC does at both ends, sends one in each round trip while data
+//! flows, thousands in a second where a round trip is short, and the faster all goes the more. So frames are
+//! *paid for*. What brings something (a head, a piece of a body, in either direction) gives a peer credit,
+//! every frame that does not takes some, and a peer without credit is sent away. nginx weighs the bytes of
+//! all frames against those of heads and bodies in the same way, and Envoy counts room for data against
+//! pieces of data sent.
 //!
-//! Time only forgives: who has used its credit up gets back what a core does not notice, so that pings between requests, for months, add up to nothing.
-//! That is the only use of a clock here, and it is looked at only when the credit is gone: otherwise a frame costs an addition.
+//! Time only forgives: who has used its credit up gets back what a core does not notice, so that pings
+//! between requests, for months, add up to nothing. That is the only use of a clock here, and it is looked at
+//! only when the credit is gone: otherwise a frame costs an addition.
 //!
-//! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not read while they wait, see
-//! `transport` of `dataplane`), and how long others wait meanwhile (a connection handles so many frames in a turn, see there too).
+//! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not
+//! read while they wait, see `transport` of `dataplane`), and how long others wait meanwhile (a connection
+//! handles so many frames in a turn, see there too).
 
 use std::time::Duration;
 
@@ -20,7 +25,8 @@ use vocabulary::Timestamp;
 /// What a new peer has, and the most that time gives back: about a millisecond of a core.
 const ALLOWANCE: u64 = 10_000;
 
-/// What time gives back: a thousandth of a core. At [`CANCELLED`] it allows a client to break off 1,000 requests in a second for ever.
+/// What time gives back: a thousandth of a core. At [`CANCELLED`] it allows a client to break off 1,000
+/// requests in a second for ever.
 const GIVEN_BACK_PER_MILLISECOND: u64 = 10;
 
 /// What a frame costs that brings nothing: the unit of everything here.
@@ -29,13 +35,16 @@ const FRAME: u64 = 1;
 /// So many bytes of a frame that brings nothing cost as much as the frame itself.
 const BYTES_PER_UNIT: usize = 1024;
 
-/// A request that its client breaks off, beyond what its head has brought. We may have begun to send it on by then, and close the app's connection for it.
+/// A request that its client breaks off, beyond what its head has brought. We may have begun to send it on by
+/// then, and close the app's connection for it.
 const CANCELLED: u64 = 10;
 
-/// A stream that has to be refused or broken off because of what its peer sent: a head was read for it, and an answer is written.
+/// A stream that has to be refused or broken off because of what its peer sent: a head was read for it, and
+/// an answer is written.
 const BROKEN_OFF: u64 = 8;
 
-/// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than its frame.
+/// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than
+/// its frame.
 const DRIBBLE: u64 = 8;
 
 /// So many bytes of a head that is of no use cost a unit: each may stand for a field.
@@ -44,11 +53,13 @@ const HEAD_BYTES_PER_UNIT: usize = 64;
 /// So many streams that are looked at for one frame cost a unit.
 const STREAMS_PER_UNIT: usize = 8;
 
-/// What a head or a piece of a body brings. Beside each piece gRPC's ends send up to three frames (a ping, room in its stream and in its connection), and
-/// those of others that give room for every read four. Envoy allows ten frames that give room for each piece.
+/// What a head or a piece of a body brings. Beside each piece gRPC's ends send up to three frames (a ping,
+/// room in its stream and in its connection), and those of others that give room for every read four. Envoy
+/// allows ten frames that give room for each piece.
 const USEFUL: u64 = 16;
 
-/// So many bytes of a body bring a further unit: a piece may be read in many small parts, with room given back for each.
+/// So many bytes of a body bring a further unit: a piece may be read in many small parts, with room given
+/// back for each.
 const USEFUL_BYTES_PER_UNIT: usize = 256;
 
 /// So many bytes of a body bring a unit where the peer's own lack of room has cut them off.
@@ -56,11 +67,12 @@ const CUT_BYTES_PER_UNIT: usize = 64;
 
 /// Who is at the other end, as far as it changes the price of what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(super) enum PeerRole {
     /// A client of the first hop. It answers for its own requests.
     Client,
-    /// An end that many share: one of our own hops, which passes on what clients do, or an app, which goes on for a moment with what we broke off. Streams that
-    /// end early are counted where a client opens them: here one client's would end another's.
+    /// An end that many share: one of our own hops, which passes on what clients do, or an app, which goes on
+    /// for a moment with what we broke off. Streams that end early are counted where a client opens them:
+    /// here one client's would end another's.
     Shared,
 }
 
@@ -100,20 +112,20 @@ pub(super) struct Overdrawn;
 /// The credit of one peer.
 #[derive(Debug)]
 pub(super) struct PeerAccount {
-    peer: Peer,
+    peer: PeerRole,
     credit: u64,
     /// When time last gave something back.
     since: Timestamp,
 }
 
 impl PeerAccount {
-    pub(super) fn new(peer: Peer, now: Timestamp) -> Self {
+    pub(super) fn new(peer: PeerRole, now: Timestamp) -> Self {
         Self { peer, credit: ALLOWANCE, since: now }
     }
 
     /// It has turned out that many share this connection.
     pub(super) fn share(&mut self) {
-        self.peer = Peer::Shared;
+        self.peer = PeerRole::Shared;
     }
 
     pub(super) fn earn(&mut self, benefit: Benefit) {
@@ -141,12 +153,12 @@ impl PeerAccount {
     fn price(&self, burden: Burden) -> u64 {
         match (burden, self.peer) {
             (Burden::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
-            (Burden::LatePiece, Peer::Client) | (Burden::BrokenOff, Peer::Shared) => FRAME,
+            (Burden::LatePiece, PeerRole::Client) | (Burden::BrokenOff, PeerRole::Shared) => FRAME,
             (Burden::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
             (Burden::Dribble, _) => DRIBBLE,
-            (Burden::Cancelled, Peer::Client) => USEFUL + CANCELLED,
-            (Burden::BrokenOff, Peer::Client) => BROKEN_OFF,
-            (Burden::Cancelled | Burden::LatePiece, Peer::Shared) => 0,
+            (Burden::Cancelled, PeerRole::Client) => USEFUL + CANCELLED,
+            (Burden::BrokenOff, PeerRole::Client) => BROKEN_OFF,
+            (Burden::Cancelled | Burden::LatePiece, PeerRole::Shared) => 0,
             (Burden::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
         }
     }
@@ -179,7 +191,7 @@ mod tests {
         Timestamp::ZERO + Duration::from_millis(milliseconds)
     }
 
-    fn account(peer: Peer) -> PeerAccount {
+    fn account(peer: PeerRole) -> PeerAccount {
         PeerAccount::new(peer, at(0))
     }
 
@@ -192,17 +204,18 @@ mod tests {
 
     #[test]
     fn what_brings_nothing_is_allowed_for_a_while_and_time_forgives_it() {
-        let mut peer = account(Peer::Client);
+        let mut peer = account(PeerRole::Client);
         assert_eq!(allowed(&mut peer, PING, at(0)), 10_000);
         assert_eq!(allowed(&mut peer, PING, at(100)), 1_000);
         assert_eq!(allowed(&mut peer, PING, at(100)), 0, "once only");
         assert_eq!(allowed(&mut peer, PING, at(100_000)), 10_000, "and no more than a new peer has");
     }
 
-    /// The pattern of gRPC's estimate of bandwidth, a million times faster than any network: nothing of it depends on time.
+    /// The pattern of gRPC's estimate of bandwidth, a million times faster than any network: nothing of it
+    /// depends on time.
     #[test]
     fn pieces_of_bodies_pay_for_the_frames_beside_them_without_any_time() {
-        let mut peer = account(Peer::Client);
+        let mut peer = account(PeerRole::Client);
         for _ in 0..1_000_000 {
             peer.earn(Benefit::Body(1));
             for _ in 0..4 {
@@ -219,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_takes_a_byte_at_a_time_pays_for_it() {
-        let mut peer = account(Peer::Client);
+        let mut peer = account(PeerRole::Client);
         let dribbles = (0..100_000)
             .take_while(|_| {
                 peer.earn(Benefit::CutBody(1));
@@ -231,7 +244,7 @@ mod tests {
 
     #[test]
     fn cancelled_requests_count_for_a_client_and_not_for_an_end_that_many_share() {
-        let mut client = account(Peer::Client);
+        let mut client = account(PeerRole::Client);
         let cancelled = (0..100_000)
             .take_while(|_| {
                 client.earn(Benefit::Head);
@@ -239,7 +252,7 @@ mod tests {
             })
             .count();
         assert_eq!(cancelled, 1_000);
-        let mut hop = account(Peer::Client);
+        let mut hop = account(PeerRole::Client);
         hop.share();
         for burden in [Burden::Cancelled, Burden::LatePiece] {
             assert_eq!(allowed(&mut hop, burden, at(0)), 1_000_000);
@@ -249,7 +262,7 @@ mod tests {
 
     #[test]
     fn long_frames_and_useless_heads_cost_more() {
-        let times = |burden| allowed(&mut account(Peer::Client), burden, at(0));
+        let times = |burden| allowed(&mut account(PeerRole::Client), burden, at(0));
         assert_eq!(times(Burden::Frame(16_384)), 10_000 / 17);
         assert_eq!(times(Burden::UselessHead(256 * 1024)), 2);
         assert_eq!(times(Burden::Streams(250)), 10_000 / 32);

@@ -5,8 +5,8 @@ use std::fmt;
 /// How long the head of a frame is.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// As long as the payload of a frame may be, in both directions: the least that everybody must accept. Longer frames would only delay what else is
-/// to be sent.
+/// As long as the payload of a frame may be, in both directions: the least that everybody must accept. Longer
+/// frames would only delay what else is to be sent.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
 
 /// The window of a connection or stream of which nothing else was said.
@@ -31,7 +31,7 @@ pub const PRIORITY: u8 = 0x20;
 
 /// What a frame is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// Some of a body.
     Data,
     /// A head, or its beginning.
@@ -56,7 +56,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [Self; 10] = [
         Self::Data,
         Self::Headers,
@@ -81,7 +81,7 @@ pub struct FrameHead {
     /// How many bytes follow.
     pub length: usize,
     /// What it is about.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// What its kind says of it.
     pub flags: u8,
     /// 0 for the connection itself.
@@ -94,7 +94,7 @@ impl FrameHead {
         let [a, b, c, kind, flags, stream @ ..] = bytes;
         Self {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
-            kind: Kind::of(kind),
+            kind: FrameKind::of(kind),
             flags,
             stream: u32::from_be_bytes(stream) & (u32::MAX >> 1),
         }
@@ -124,7 +124,7 @@ impl FrameHead {
 }
 
 /// Writes a whole frame.
-pub fn write_frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
+pub fn write_frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&FrameHead { length: payload.len(), kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
 }
@@ -142,18 +142,18 @@ pub(super) fn write_headers(
     write_block(out);
     let length = out.len() - block_begin;
     if length <= PAYLOAD_BYTES_MAX {
-        let head = FrameHead { length, kind: Kind::Headers, flags: flags | END_HEADERS, stream };
+        let head = FrameHead { length, kind: FrameKind::Headers, flags: flags | END_HEADERS, stream };
         out[begin..block_begin].copy_from_slice(&head.bytes());
         return;
     }
     let block = out.split_off(block_begin);
     out.truncate(begin);
     let mut pieces = block.chunks(PAYLOAD_BYTES_MAX).peekable();
-    let mut kind = (Kind::Headers, flags);
+    let mut kind = (FrameKind::Headers, flags);
     while let Some(piece) = pieces.next() {
         let end = if pieces.peek().is_none() { END_HEADERS } else { 0 };
         write_frame(kind.0, kind.1 | end, stream, piece, out);
-        kind = (Kind::Continuation, 0);
+        kind = (FrameKind::Continuation, 0);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The two ends of one stream, as the tasks hold them that read and write it. Dropping one says that nobody is there any more.
+//! The two ends of one stream, as the tasks hold them that read and write it. Dropping one says that nobody
+//! is there any more.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -95,6 +96,8 @@ impl Receiver {
     /// The head of the response.
     pub fn poll_response(&self, context: &Context<'_>) -> Poll<Result<Response<()>, StreamError>> {
         let mut state = self.stream.state.borrow_mut();
+        // The response before the error, for the same reason as in the body: an app may answer and then break
+        // the stream off.
         if let Some(response) = state.response.take() {
             return Poll::Ready(Ok(response));
         }
@@ -109,6 +112,8 @@ impl Receiver {
     pub fn take_whole(&self) -> Option<Bytes> {
         let whole = {
             let mut state = self.stream.state.borrow_mut();
+            // Only if nothing else will come: then the body needs neither the stream nor a task, and the
+            // stream is over by now.
             let is_whole = state.receiving.is_ended
                 && state.receiving.data.is_one_piece()
                 && state.receiving.trailers.is_none();
@@ -130,7 +135,10 @@ impl HttpBody for Receiver {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         let mut state = self.stream.state.borrow_mut();
+        // What came before an error is read before the error is told: a response that was answered in full
+        // and then reset is a full response.
         if let Some(data) = state.receiving.data.pop() {
+            // `read` looks at the stream's state itself, and may forget the stream.
             drop(state);
             self.session.read(&self.stream, data.len());
             return Poll::Ready(Some(Ok(Frame::data(data))));

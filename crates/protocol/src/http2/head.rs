@@ -13,7 +13,7 @@ use crate::content_length::parse_length;
 
 /// Why a head is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum HeadProblem {
     Malformed,
     TooLarge,
 }
@@ -38,7 +38,7 @@ pub(super) struct Head {
     has_headers: bool,
     bytes: usize,
     headers_seen: usize,
-    problem: Option<Problem>,
+    problem: Option<HeadProblem>,
 }
 
 impl Head {
@@ -47,7 +47,7 @@ impl Head {
         self.bytes += bytes;
         self.headers_seen += usize::from(matches!(field, Field::Header(..)));
         if self.bytes > limits.bytes || self.headers_seen > limits.headers {
-            self.problem.get_or_insert(Problem::TooLarge);
+            self.problem.get_or_insert(HeadProblem::TooLarge);
         }
         if self.problem.is_some() {
             return ControlFlow::Break(());
@@ -64,7 +64,7 @@ impl Head {
         if is_legal {
             return ControlFlow::Continue(());
         }
-        self.problem = Some(Problem::Malformed);
+        self.problem = Some(HeadProblem::Malformed);
         ControlFlow::Break(())
     }
 
@@ -98,30 +98,31 @@ impl Head {
         self.method.is_some() || self.scheme.is_some() || self.authority.is_some() || self.path.is_some()
     }
 
-    pub(super) fn into_request(self) -> Result<Request<()>, Problem> {
+    pub(super) fn into_request(self) -> Result<Request<()>, HeadProblem> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
         let Self { method, scheme, authority, path, status: None, headers, .. } = self else {
-            return Err(Problem::Malformed);
+            return Err(HeadProblem::Malformed);
         };
-        let method = method.ok_or(Problem::Malformed)?;
+        let method = method.ok_or(HeadProblem::Malformed)?;
         let mut parts = Parts::default();
         if method == Method::CONNECT {
-            // It is refused later, with an answer; as it stands it names an authority and nothing else (§8.5).
+            // It is refused later, with an answer; as it stands it names an authority and nothing else
+            // (§8.5).
             if scheme.is_some() || path.is_some() || authority.is_none() {
-                return Err(Problem::Malformed);
+                return Err(HeadProblem::Malformed);
             }
             parts.authority = authority;
         } else {
-            let (Some(scheme), Some(path)) = (scheme, path) else { return Err(Problem::Malformed) };
+            let (Some(scheme), Some(path)) = (scheme, path) else { return Err(HeadProblem::Malformed) };
             if authority.is_some() {
                 parts.scheme = Some(scheme);
             }
             parts.authority = authority;
             parts.path_and_query = Some(path);
         }
-        let uri = Uri::from_parts(parts).map_err(|_| Problem::Malformed)?;
+        let uri = Uri::from_parts(parts).map_err(|_| HeadProblem::Malformed)?;
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -130,36 +131,36 @@ impl Head {
         Ok(request)
     }
 
-    pub(super) fn into_response(self) -> Result<Response<()>, Problem> {
+    pub(super) fn into_response(self) -> Result<Response<()>, HeadProblem> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
         if self.has_request_fields() {
-            return Err(Problem::Malformed);
+            return Err(HeadProblem::Malformed);
         }
         let mut response = Response::new(());
-        *response.status_mut() = self.status.ok_or(Problem::Malformed)?;
+        *response.status_mut() = self.status.ok_or(HeadProblem::Malformed)?;
         *response.version_mut() = Version::HTTP_2;
         *response.headers_mut() = self.headers;
         Ok(response)
     }
 
-    pub(super) fn into_trailers(self) -> Result<HeaderMap, Problem> {
+    pub(super) fn into_trailers(self) -> Result<HeaderMap, HeadProblem> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
         let is_legal = !self.has_request_fields() && self.status.is_none();
-        if is_legal { Ok(self.headers) } else { Err(Problem::Malformed) }
+        if is_legal { Ok(self.headers) } else { Err(HeadProblem::Malformed) }
     }
 }
 
 /// How long a body is said to be; an error if that is no number, or several.
-pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, HeadProblem> {
     let mut found = None;
     for value in headers.get_all(CONTENT_LENGTH) {
-        let length = parse_length(value.as_bytes()).ok_or(Problem::Malformed)?;
+        let length = parse_length(value.as_bytes()).ok_or(HeadProblem::Malformed)?;
         if found.replace(length).is_some_and(|other| other != length) {
-            return Err(Problem::Malformed);
+            return Err(HeadProblem::Malformed);
         }
     }
     Ok(found)
@@ -167,7 +168,7 @@ pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Problem
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::Decoder;
+    use super::super::hpack::HpackDecoder;
     use super::*;
 
     /// A head of these lines, as a peer would write it: every field a literal with a new name.
@@ -182,7 +183,7 @@ mod tests {
         }
         let mut head = Head::default();
         let bounds = HeadBounds { bytes: 300, headers: 5 };
-        Decoder::default()
+        HpackDecoder::default()
             .decode(&block, |field, bytes| head.take(field, bytes, bounds))
             .expect("legal HPACK");
         head
@@ -236,15 +237,19 @@ mod tests {
             &[GET[0], GET[1], GET[2], (":path", "relative")],
             &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
         ] {
-            assert_eq!(head(lines).into_request().expect_err("malformed"), Problem::Malformed, "{lines:?}");
+            assert_eq!(
+                head(lines).into_request().expect_err("malformed"),
+                HeadProblem::Malformed,
+                "{lines:?}"
+            );
         }
         let long = "x".repeat(120);
         let lines = [&GET[..], &[("a", &long), ("b", "")]].concat();
-        assert_eq!(head(&lines).into_request().expect_err("too large"), Problem::TooLarge);
+        assert_eq!(head(&lines).into_request().expect_err("too large"), HeadProblem::TooLarge);
         let many = [("a", ""); 3];
         assert!(head(&[&GET[..2], &GET[3..], &many].concat()).into_request().is_ok());
         let lines = [&GET[..2], &GET[3..], &many, &many].concat();
-        assert_eq!(head(&lines).into_request().expect_err("too many"), Problem::TooLarge);
+        assert_eq!(head(&lines).into_request().expect_err("too many"), HeadProblem::TooLarge);
         assert!(head(&with(("te", "trailers"))).into_request().is_ok());
     }
 
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(length(&[]), Ok(None));
         assert_eq!(length(&["12", "12"]), Ok(Some(12)));
         for wrong in [&["12", "13"][..], &["+1"], &[""], &["1,1"], &["99999999999999999999"]] {
-            assert_eq!(length(wrong), Err(Problem::Malformed), "{wrong:?}");
+            assert_eq!(length(wrong), Err(HeadProblem::Malformed), "{wrong:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The compression of HTTP/2 heads (RFC 7541).
 //!
-//! Reading is complete: both tables, Huffman codes, changes of size. Writing uses the static table and nothing else: a proxy writes each head
-//! once, and looking for what was written before, or squeezing letters into bits, costs more than the bytes it saves on the
-//! way to a neighbour.
+//! Reading is complete: both tables, Huffman codes, changes of size. Writing uses the static table and
+//! nothing else: a proxy writes each head once, and looking for what was written before, or squeezing letters
+//! into bits, costs more than the bytes it saves on the way to a neighbour.
 
 mod decode;
 mod encode;
@@ -14,10 +14,11 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
 use thiserror::Error;
 
-pub use decode::Decoder;
+pub use decode::HpackDecoder;
 pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
 
-/// One line of a head, understood. Entries of the tables are kept like this, so that what a peer repeats is not parsed again.
+/// One line of a head, understood. Entries of the tables are kept like this, so that what a peer repeats is
+/// not parsed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `:method`.
@@ -32,7 +33,8 @@ pub enum Field {
     Status(StatusCode),
     /// Any other.
     Header(HeaderName, HeaderValue),
-    /// Legal for HPACK, and so part of the table, but not for HTTP: the message in which it stands is malformed.
+    /// Legal for HPACK, and so part of the table, but not for HTTP: the message in which it stands is
+    /// malformed.
     Malformed,
 }
 

@@ -1,16 +1,17 @@
 //! Frames out of the bytes of a connection.
 //!
-//! The bytes come in pieces of the thread's read buffer. A frame that is whole is looked at where it lies; a part of a frame is put by until
-//! the rest comes, except for DATA, which is passed on as it comes. So a connection that waits holds nothing.
+//! The bytes come in pieces of the thread's read buffer. A frame that is whole is looked at where it lies; a
+//! part of a frame is put by until the rest comes, except for DATA, which is passed on as it comes. So a
+//! connection that waits holds nothing.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, Kind, PADDED, PAYLOAD_BYTES_MAX};
+use super::frame::{END_STREAM, FRAME_HEAD_BYTES, Fault, FrameHead, FrameKind, PADDED, PAYLOAD_BYTES_MAX};
 use crate::pieces::COPIED_BYTES_MAX;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum InputPiece {
     /// A whole frame of any kind but DATA.
     Frame(FrameHead, BytesMut),
     /// Some of a body.
@@ -29,7 +30,7 @@ pub(super) struct DataPiece {
 
 /// Where in the stream of frames we are.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(super) struct FrameInput {
     /// The beginning of a frame that is not whole.
     partial: BytesMut,
     /// The DATA frame in the middle of which we are.
@@ -47,9 +48,9 @@ struct DataFrame {
     is_end: bool,
 }
 
-impl Input {
+impl FrameInput {
     /// The next piece; `None` when nothing is left of `read`.
-    pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<Piece>, Fault> {
+    pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<InputPiece>, Fault> {
         loop {
             if let Some(data) = &mut self.data {
                 let piece = data.take(read);
@@ -59,7 +60,7 @@ impl Input {
                 return Ok(piece);
             }
             let Some(head) = self.head(read)? else { return Ok(None) };
-            if head.kind == Kind::Data {
+            if head.kind == FrameKind::Data {
                 match self.begin_data(head, read)? {
                     Some(data) => self.data = Some(data),
                     None => return Ok(None),
@@ -68,7 +69,7 @@ impl Input {
             }
             let Some(mut frame) = self.whole(FRAME_HEAD_BYTES + head.length, read) else { return Ok(None) };
             frame.advance(FRAME_HEAD_BYTES);
-            return Ok(Some(Piece::Frame(head, frame)));
+            return Ok(Some(InputPiece::Frame(head, frame)));
         }
     }
 
@@ -133,8 +134,9 @@ impl Input {
 }
 
 impl DataFrame {
-    /// What is there of it. Every frame gives at least one piece, because the end of a stream may be an empty one.
-    fn take(&mut self, read: &mut BytesMut) -> Option<Piece> {
+    /// What is there of it. Every frame gives at least one piece, because the end of a stream may be an empty
+    /// one.
+    fn take(&mut self, read: &mut BytesMut) -> Option<InputPiece> {
         if read.is_empty() && self.left + self.padding > 0 {
             return None;
         }
@@ -154,7 +156,7 @@ impl DataFrame {
         read.advance(padding);
         let counts_for = length + padding + std::mem::take(&mut self.uncounted);
         let is_end = self.is_end && self.left == 0 && self.padding == 0;
-        Some(Piece::Data(DataPiece { stream: self.stream, bytes, counts_for, is_end }))
+        Some(InputPiece::Data(DataPiece { stream: self.stream, bytes, counts_for, is_end }))
     }
 }
 
@@ -165,13 +167,13 @@ mod tests {
 
     fn written() -> Vec<u8> {
         let mut out = Vec::new();
-        write_frame(Kind::Headers, END_HEADERS, 1, b"block", &mut out);
-        write_frame(Kind::Data, 0, 1, b"hello", &mut out);
-        write_frame(Kind::Data, PADDED, 1, b"\x03abc\0\0\0", &mut out);
-        write_frame(Kind::Settings, 1, 0, b"", &mut out);
-        write_frame(Kind::Data, END_STREAM, 1, b"", &mut out);
-        write_frame(Kind::Data, END_STREAM | PADDED, 3, b"\x00", &mut out);
-        write_frame(Kind::Unknown, 0, 9, b"whatever", &mut out);
+        write_frame(FrameKind::Headers, END_HEADERS, 1, b"block", &mut out);
+        write_frame(FrameKind::Data, 0, 1, b"hello", &mut out);
+        write_frame(FrameKind::Data, PADDED, 1, b"\x03abc\0\0\0", &mut out);
+        write_frame(FrameKind::Settings, 1, 0, b"", &mut out);
+        write_frame(FrameKind::Data, END_STREAM, 1, b"", &mut out);
+        write_frame(FrameKind::Data, END_STREAM | PADDED, 3, b"\x00", &mut out);
+        write_frame(FrameKind::Unknown, 0, 9, b"whatever", &mut out);
         out
     }
 
@@ -179,14 +181,14 @@ mod tests {
     fn frames_are_the_same_however_they_are_read() {
         let bytes = written();
         for step in 1..=bytes.len() {
-            let mut input = Input::default();
+            let mut input = FrameInput::default();
             let (mut frames, mut body, mut counted, mut ends) = (Vec::new(), Vec::new(), 0, Vec::new());
             for part in bytes.chunks(step) {
                 let mut read = BytesMut::from(part);
                 while let Some(piece) = input.next(&mut read).expect("legal") {
                     match piece {
-                        Piece::Frame(head, payload) => frames.push((head.kind, payload.to_vec())),
-                        Piece::Data(DataPiece { stream, bytes, counts_for, is_end }) => {
+                        InputPiece::Frame(head, payload) => frames.push((head.kind, payload.to_vec())),
+                        InputPiece::Data(DataPiece { stream, bytes, counts_for, is_end }) => {
                             body.extend_from_slice(&bytes);
                             counted += counts_for;
                             if is_end {
@@ -198,9 +200,9 @@ mod tests {
                 assert!(read.is_empty(), "in pieces of {step}");
             }
             let expected = [
-                (Kind::Headers, b"block".to_vec()),
-                (Kind::Settings, Vec::new()),
-                (Kind::Unknown, b"whatever".to_vec()),
+                (FrameKind::Headers, b"block".to_vec()),
+                (FrameKind::Settings, Vec::new()),
+                (FrameKind::Unknown, b"whatever".to_vec()),
             ];
             assert_eq!(frames, expected, "in pieces of {step}");
             assert_eq!((&body[..], counted, &ends[..]), (&b"helloabc"[..], 5 + 7 + 1, &[1, 3][..]));
@@ -212,12 +214,15 @@ mod tests {
         let fault = |kind, flags, stream, payload: &[u8]| {
             let mut out = Vec::new();
             write_frame(kind, flags, stream, payload, &mut out);
-            Input::default().next(&mut BytesMut::from(&out[..])).expect_err("a fault")
+            FrameInput::default().next(&mut BytesMut::from(&out[..])).expect_err("a fault")
         };
         let long = vec![0; PAYLOAD_BYTES_MAX + 1];
-        assert_eq!(fault(Kind::Ping, 0, 0, &long), Fault::size("a frame longer than MAX_FRAME_SIZE"));
-        assert_eq!(fault(Kind::Data, 0, 0, b"x"), Fault::protocol("DATA on no stream"));
-        assert_eq!(fault(Kind::Data, PADDED, 1, b""), Fault::size("a DATA frame without its padding"));
-        assert_eq!(fault(Kind::Data, PADDED, 1, b"\x02x"), Fault::protocol("padding longer than its frame"));
+        assert_eq!(fault(FrameKind::Ping, 0, 0, &long), Fault::size("a frame longer than MAX_FRAME_SIZE"));
+        assert_eq!(fault(FrameKind::Data, 0, 0, b"x"), Fault::protocol("DATA on no stream"));
+        assert_eq!(fault(FrameKind::Data, PADDED, 1, b""), Fault::size("a DATA frame without its padding"));
+        assert_eq!(
+            fault(FrameKind::Data, PADDED, 1, b"\x02x"),
+            Fault::protocol("padding longer than its frame")
+        );
     }
 }

@@ -1,21 +1,25 @@
 //! How much memory may the connections of a process take for what nobody has read?
 //!
-//! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections. So what is held is counted in a budget of the
-//! process, and a connection may hold a part of what is *free*: a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the
-//! more there are that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has to look for the one that holds
-//! most: it is the one that gets no more. What it does then is the session's affair (it breaks off the stream that was not read for the longest time).
+//! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections.
+//! So what is held is counted in a budget of the process, and a connection may hold a part of what is *free*:
+//! a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the more there are
+//! that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has
+//! to look for the one that holds most: it is the one that gets no more. What it does then is the session's
+//! affair (it breaks off the stream that was not read for the longest time).
 //!
-//! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while it is scarce, which need no account. So it never holds up another,
-//! and there is nothing to break off.
+//! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while it is
+//! scarce, which need no account. So it never holds up another, and there is nothing to break off.
 //!
-//! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request never touches what all threads share.
+//! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request
+//! never touches what all threads share.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// As much as all connections may hold, where memory is not scarcer than that.
 const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// As much as one connection may hold, however much is free: 250 requests whose bodies nobody reads hold half of it.
+/// As much as one connection may hold, however much is free: 250 requests whose bodies nobody reads hold half
+/// of it.
 const CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// What a connection holds without taking it from the budget.
@@ -27,8 +31,9 @@ const STEP_BYTES: usize = 16 * 1024;
 /// A connection may hold one part of so many of what is free.
 const FREE_PARTS: usize = 4;
 
-/// From one part of so many on, what is held is so much that new streams get no more room than they need: 16 MiB of 256, which are 1,000 responses of 16 KiB that
-/// nobody reads. Honest clients read, so it takes an attack or a great many slow ones.
+/// From one part of so many on, what is held is so much that new streams get no more room than they need: 16
+/// MiB of 256, which are 1,000 responses of 16 KiB that nobody reads. Honest clients read, so it takes an
+/// attack or a great many slow ones.
 const SCARCE_PARTS: usize = 16;
 
 /// What the connections of one process may hold, and what they do hold.
@@ -47,7 +52,8 @@ impl MemoryBudget {
         Self { bytes_max, held: AtomicUsize::new(0), refusals: AtomicU64::new(0) }
     }
 
-    /// A budget for as long as the process lives: 256 MiB, or half of what the process may have if that is less.
+    /// A budget for as long as the process lives: 256 MiB, or half of what the process may have if that is
+    /// less.
     pub fn of_process(memory_limit: Option<u64>) -> &'static Self {
         let half = memory_limit.map_or(usize::MAX, |limit| usize::try_from(limit / 2).unwrap_or(usize::MAX));
         Box::leak(Box::new(Self::new(half.min(BUDGET_BYTES_MAX))))
@@ -68,13 +74,15 @@ impl MemoryBudget {
         self.held() > self.bytes_max / SCARCE_PARTS
     }
 
-    /// Whether a connection that holds nothing yet may hold so much, and streams need not get by with what they need.
+    /// Whether a connection that holds nothing yet may hold so much, and streams need not get by with what
+    /// they need.
     pub fn has_room_for(&self, bytes: usize) -> bool {
         let free = self.bytes_max.saturating_sub(self.held()).saturating_sub(bytes);
         !self.is_scarce() && bytes <= free / FREE_PARTS
     }
 
-    /// How many streams were broken off since this was last asked, because their connection held its part of the budget.
+    /// How many streams were broken off since this was last asked, because their connection held its part of
+    /// the budget.
     pub fn take_refusals(&self) -> u64 {
         self.refusals.swap(0, Ordering::Relaxed)
     }

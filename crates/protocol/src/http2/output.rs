@@ -12,7 +12,8 @@ const COPIED_BYTES_MAX: usize = 2 * 1024;
 /// How many pieces are handed over at once.
 const PIECES_MAX: usize = 32;
 
-/// Frames in the order in which they go out. Small ones are joined; a large piece of a body is passed on as it is.
+/// Frames in the order in which they go out. Small ones are joined; a large piece of a body is passed on as
+/// it is.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     /// What goes out first.

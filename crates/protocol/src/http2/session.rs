@@ -1,8 +1,9 @@
 //! What both ends of a connection know of it: its streams, its windows, what is to be written.
 //!
-//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks. They meet here, and only here:
-//! everything is on one thread, so there is no lock and no channel. A task that has something to send writes the frame at once and wakes the
-//! connection's task, which finds what all streams have written in that turn and hands it to the kernel together.
+//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks. They meet
+//! here, and only here: everything is on one thread, so there is no lock and no channel. A task that has
+//! something to send writes the frame at once and wakes the connection's task, which finds what all streams
+//! have written in that turn and hands it to the kernel together.
 
 mod ending;
 mod greeting;
@@ -10,6 +11,7 @@ mod holding;
 mod receive;
 mod resets;
 mod send;
+mod stream_ends;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,23 +24,24 @@ use http::Request;
 use vocabulary::Timestamp;
 
 use super::Now;
-use super::account::{Burden, Overdrawn, Peer, PeerAccount};
+use super::account::{Burden, Overdrawn, PeerAccount, PeerRole};
 use super::frame::{
-    END_STREAM, ErrorCode, Fault, Kind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
+    END_STREAM, ErrorCode, Fault, FrameKind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
-use super::hpack::{Decoder, Encoder, encode_request};
-use super::input::Input;
+use super::hpack::{Encoder, HpackDecoder, encode_request};
+use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
-use super::stream::{Stream, StreamError, Streams, Waiting};
-use ending::Leaving;
-pub use greeting::Greeting;
+use super::stream::{Stream, StreamError, Streams, WaitingTask};
+use ending::LeavingProgress;
+pub use greeting::PeerPreface;
 use resets::BrokenStreams;
 
-/// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up to. Otherwise a few streams that nobody reads at
-/// the moment, because they wait for a slot or for a slow client, would take the window from all others, and who waits might wait for one of those.
+/// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up
+/// to. Otherwise a few streams that nobody reads at the moment, because they wait for a slot or for a slow
+/// client, would take the window from all others, and who waits might wait for one of those.
 const CONNECTION_WINDOW: u32 = 1024 * 1024 * 1024;
 
 /// While more than this is waiting to be written, streams add no data.
@@ -47,22 +50,20 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// How many streams that we broke off are remembered: their peers may have sent more before they knew.
 const RESETS_REMEMBERED: usize = 256;
 
-/// How many streams a peer most probably takes that has not said so yet (RFC 9113 §6.5.2 advises at least 100).
+/// How many streams a peer most probably takes that has not said so yet (RFC 9113 §6.5.2 advises at least
+/// 100).
 const STREAMS_PROBABLE: u32 = 100;
 
 /// The last stream there can be.
 const STREAM_MAX: u32 = u32::MAX >> 1;
 
-/// How many pieces of frames are looked at before others get their turn: about as many as 250 streams, which is all that one connection has, send at once with
-/// two frames each. If they bring nothing they take some 50 µs, and a hundred connections that send nothing else a quarter of what a client notices.
+/// How many pieces of frames are looked at before others get their turn: about as many as 250 streams, which
+/// is all that one connection has, send at once with two frames each. If they bring nothing they take some 50
+/// µs, and a hundred connections that send nothing else a quarter of what a client notices.
 const PIECES_PER_TURN: u32 = 512;
 
 /// What says that a peer is alive.
 const ALIVE_PING: [u8; 8] = *b"alive?\0\0";
-
-/// How many times as much is accepted of a stream of which half of what was accepted so far was read. Twice as much each time makes a response of 1 MB wait
-/// more often than it has to.
-const GROWTH: u32 = 4;
 
 /// Which end of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +79,15 @@ pub enum Role {
 pub struct SessionLimits {
     /// How many streams a client may open.
     pub streams: u32,
-    /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at least 65,535, because they do not wait until they
-    /// have heard of it.
+    /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at
+    /// least 65,535, because they do not wait until they have heard of it.
     pub stream_window: u32,
-    /// The same once readers have taken more than that of several of the streams that we opened, unless memory is scarce.
+    /// The same once readers have taken more than that of several of the streams that we opened, unless
+    /// memory is scarce.
     pub proven_window: u32,
-    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached in steps, as the stream is read: what nobody takes costs as little
-    /// memory as possible, what is taken should not wait for its reader, and whose reader stops holds hardly more than was read.
+    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached in steps, as the
+    /// stream is read: what nobody takes costs as little memory as possible, what is taken should not wait
+    /// for its reader, and whose reader stops holds hardly more than was read.
     pub read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
     pub head_bytes: usize,
@@ -96,7 +99,7 @@ pub struct SessionLimits {
 
 /// A request that came.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ArrivedRequest {
     /// Where it came, and where it is answered.
     pub stream: Rc<Stream>,
     /// `None` when its head is too large.
@@ -109,9 +112,9 @@ pub struct Arrived {
     clippy::large_enum_variant,
     reason = "it is moved once, and boxing it would cost every request an allocation"
 )]
-pub enum Received {
+pub enum SessionEvent {
     /// A request came.
-    Request(Arrived),
+    Request(ArrivedRequest),
     /// The peer goes away, and not because all is well.
     Farewell {
         /// Why.
@@ -133,13 +136,13 @@ pub struct Session(RefCell<Core>);
 struct Core {
     role: Role,
     limits: SessionLimits,
-    input: Input,
+    input: FrameInput,
     /// The head that is being read: it may take several frames.
     block: Option<Block>,
-    decoder: Decoder,
+    decoder: HpackDecoder,
     has_settings: bool,
     /// Who waits for the peer's first words.
-    greeting: Waiting,
+    greeting: WaitingTask,
     output: Output,
     encoder: Encoder,
     transport: TransportTask,
@@ -171,7 +174,7 @@ struct Core {
     account: PeerAccount,
     /// How many more pieces are looked at in this turn.
     pieces_left: u32,
-    leaving: Leaving,
+    leaving: LeavingProgress,
     /// The peer goes away and opens or takes no further stream.
     is_peer_leaving: bool,
     is_closed: bool,
@@ -180,7 +183,7 @@ struct Core {
 /// The task that moves the bytes.
 #[derive(Debug, Default)]
 struct TransportTask {
-    waiting: Waiting,
+    waiting: WaitingTask,
     /// While it runs, or is about to, nobody needs to wake it.
     is_awake: bool,
 }
@@ -201,6 +204,8 @@ impl Session {
     pub fn new(role: Role, limits: SessionLimits, now: Timestamp) -> Self {
         let mut settings = Vec::new();
         if role == Role::Client {
+            // Nobody here would read a pushed response, and a peer that promises one has taken a stream for
+            // it by then.
             write_setting(SETTING_ENABLE_PUSH, 0, &mut settings);
         } else {
             write_setting(SETTING_STREAMS_MAX, limits.streams, &mut settings);
@@ -212,17 +217,19 @@ impl Session {
         if role == Role::Client {
             output.frames().extend_from_slice(super::PREFACE);
         }
-        write_frame(Kind::Settings, 0, 0, &settings, output.frames());
+        write_frame(FrameKind::Settings, 0, 0, &settings, output.frames());
+        // The window of the whole connection has no setting; it only grows, by frames like this one (RFC 9113
+        // §6.9.2).
         let more = CONNECTION_WINDOW - WINDOW_DEFAULT;
-        write_frame(Kind::WindowUpdate, 0, 0, &more.to_be_bytes(), output.frames());
+        write_frame(FrameKind::WindowUpdate, 0, 0, &more.to_be_bytes(), output.frames());
         Self(RefCell::new(Core {
             role,
             limits,
-            input: Input::default(),
+            input: FrameInput::default(),
             block: None,
-            decoder: Decoder::default(),
+            decoder: HpackDecoder::default(),
             has_settings: false,
-            greeting: Waiting::default(),
+            greeting: WaitingTask::default(),
             output,
             encoder: Encoder::default(),
             transport: TransportTask::default(),
@@ -244,13 +251,13 @@ impl Session {
             unreturned: 0,
             account: PeerAccount::new(
                 match role {
-                    Role::Server => Peer::Client,
-                    Role::Client => Peer::Shared,
+                    Role::Server => PeerRole::Client,
+                    Role::Client => PeerRole::Shared,
                 },
                 now,
             ),
             pieces_left: PIECES_PER_TURN,
-            leaving: Leaving::No,
+            leaving: LeavingProgress::No,
             is_peer_leaving: false,
             is_closed: false,
         }))
@@ -265,9 +272,11 @@ impl Session {
     /// Whether no further stream can be opened, now or later.
     pub fn is_closed(&self) -> bool {
         let core = self.0.borrow();
+        // The numbers of streams are never used twice, so a connection that has used them up is as good as
+        // closed.
         core.is_closed
             || core.is_peer_leaving
-            || core.leaving != Leaving::No
+            || core.leaving != LeavingProgress::No
             || core.last_stream >= STREAM_MAX - 2
     }
 
@@ -278,15 +287,18 @@ impl Session {
         core.streams.len() + core.broken.held() < core.peer.streams_max.unwrap_or(unsaid) as usize
     }
 
-    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there is room.
+    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there
+    /// is room.
     pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
         let mut core = self.0.borrow_mut();
         let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
+        // Before the stream: it is to be opened with the window that the peer is told of now.
         core.offer_room();
         let stream = Rc::new(Stream::new(id, core.stream_window, core.peer.stream_window));
         let flags = {
             let mut state = stream.state.borrow_mut();
             state.is_bodiless = *request.method() == http::Method::HEAD;
+            // The head will carry END_STREAM: dropping the sender breaks nothing off then.
             state.sending.is_ended = body == HasBody::No;
             if state.sending.is_ended { END_STREAM } else { 0 }
         };
@@ -300,87 +312,18 @@ impl Session {
         (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
     }
 
-    /// Somebody has read so much of a stream's data.
-    pub(super) fn read(&self, stream: &Stream, length: usize) {
-        let mut core = self.0.borrow_mut();
-        core.credit(length);
-        core.no_longer_unread(length);
-        core.reads += 1;
-        let mut state = stream.state.borrow_mut();
-        state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
-        state.receiving.read_at = core.reads;
-        let accepted = state.receiving.accepted;
-        if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended && state.error.is_none() {
-            // More from the second time on: what a reader takes should not wait for it, and what it takes no more is hardly more than it took. The first time may
-            // be no reader's: as much as this goes into the next one's room, which is of the same size where that is one of our own hops.
-            if std::mem::replace(&mut state.receiving.is_growing, true) {
-                state.receiving.accepted =
-                    accepted.saturating_mul(GROWTH).min(core.limits.read_window).max(accepted);
-            } else {
-                core.readers = core.readers.saturating_add(1);
-            }
-            state.receiving.unreturned += state.receiving.accepted - accepted;
-            let returned = std::mem::take(&mut state.receiving.unreturned);
-            state.receiving.window += i64::from(returned);
-            write_frame(Kind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
-            core.wake_transport();
-        }
-        drop(state);
-        core.forget_if_over(stream);
-    }
-
-    /// Nobody will read more of a stream.
-    pub(super) fn reader_gone(&self, stream: &Stream) {
-        let mut core = self.0.borrow_mut();
-        let (unread, is_ended, is_writer_gone) = {
-            let mut state = stream.state.borrow_mut();
-            state.receiving.is_gone = true;
-            let unread = state.receiving.data.clear();
-            (unread, state.receiving.is_ended, state.sending.is_gone)
-        };
-        core.credit(unread);
-        core.no_longer_unread(unread);
-        core.forget_if_over(stream);
-        // A client that wants no answer wants nothing; a server answers without having read everything.
-        if core.streams.find(stream.id).is_some() && !is_ended {
-            match core.role {
-                Role::Client => core.reset(stream.id, ErrorCode::CANCEL),
-                Role::Server if is_writer_gone => core.reset(stream.id, ErrorCode::NO_ERROR),
-                Role::Server => {}
-            }
-        }
-    }
-
-    /// Nobody will send more on a stream.
-    pub(super) fn writer_gone(&self, stream: &Stream) {
-        let mut core = self.0.borrow_mut();
-        let (is_ended, is_reader_gone) = {
-            let mut state = stream.state.borrow_mut();
-            state.sending.is_gone = true;
-            core.note_come(&mut state.sending);
-            (state.sending.is_ended, state.receiving.is_gone)
-        };
-        core.call_blocked();
-        if core.streams.find(stream.id).is_none() {
-            return;
-        }
-        if !is_ended {
-            core.reset(stream.id, ErrorCode::CANCEL);
-        } else if is_reader_gone && core.role == Role::Server {
-            core.reset(stream.id, ErrorCode::NO_ERROR);
-        }
-    }
-
     /// Asks the peer whether it is there.
     pub fn ping(&self) {
         let mut core = self.0.borrow_mut();
-        write_frame(Kind::Ping, 0, 0, &ALIVE_PING, core.output.frames());
+        write_frame(FrameKind::Ping, 0, 0, &ALIVE_PING, core.output.frames());
         core.wake_transport();
     }
 
     /// The transport's turn begins: until it ends, nobody needs to wake it.
     pub fn begin_turn(&self, context: &Context<'_>) {
         let mut core = self.0.borrow_mut();
+        // Registered even though nobody wakes it during the turn: what is written after the turn, by tasks
+        // that run on this thread before it has its next one, has to wake it.
         core.transport.waiting.register(context);
         core.transport.is_awake = true;
         core.pieces_left = PIECES_PER_TURN;
@@ -391,7 +334,8 @@ impl Session {
         self.0.borrow_mut().account.share();
     }
 
-    /// Writes what can be written: `write` takes some of the pieces that it is shown, and says how much. Streams that waited for room go on.
+    /// Writes what can be written: `write` takes some of the pieces that it is shown, and says how much.
+    /// Streams that waited for room go on.
     pub fn end_turn(
         &self,
         write: impl FnMut(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
@@ -403,6 +347,8 @@ impl Session {
         }
         let before = core.output.len();
         let written = core.output.poll_write(write);
+        // Any byte may have been of the last head, so every stream up to here counts as begun. This decides
+        // what may be sent again when the connection breaks.
         if core.output.len() < before {
             core.last_written = core.last_stream;
         }
@@ -423,7 +369,11 @@ impl Session {
     }
 
     /// Looks at what was read until a request has come, nothing is left, or it is the turn of others.
-    pub fn receive(&self, read: &mut BytesMut, now: Now<'_>) -> Result<Received, (ErrorCode, &'static str)> {
+    pub fn receive(
+        &self,
+        read: &mut BytesMut,
+        now: Now<'_>,
+    ) -> Result<SessionEvent, (ErrorCode, &'static str)> {
         self.0.borrow_mut().receive(read, now)
     }
 }
@@ -442,6 +392,7 @@ impl Core {
     fn write_head(&mut self, stream: u32, flags: u8, write_fields: impl FnOnce(&mut Vec<u8>)) {
         write_headers(stream, flags, self.output.frames(), |out| {
             self.encoder.begin(out);
+            // In one go into the output: nothing may come between the frames of a head (RFC 9113 §6.10).
             write_fields(out);
         });
     }
@@ -456,10 +407,11 @@ impl Core {
     /// Gives the connection's window back what was read or will never be.
     fn credit(&mut self, length: usize) {
         self.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
+        // By halves, so that a frame is written for half a gigabyte and the peer never waits for one.
         if self.unreturned >= CONNECTION_WINDOW / 2 && !self.is_closed {
             let returned = std::mem::take(&mut self.unreturned);
             self.receive_window += i64::from(returned);
-            write_frame(Kind::WindowUpdate, 0, 0, &returned.to_be_bytes(), self.output.frames());
+            write_frame(FrameKind::WindowUpdate, 0, 0, &returned.to_be_bytes(), self.output.frames());
             self.wake_transport();
         }
     }

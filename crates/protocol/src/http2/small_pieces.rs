@@ -1,15 +1,19 @@
 //! Which pieces of a body are too small to go on as they are?
 //!
-//! A piece that nobody has read costs its reader much more than its bytes, so readers bound what the small ones among them cost. The crate `h2`, which hyper and
-//! tonic stand on, charges a connection for what each unread piece lacks of 256 bytes, allows half of the connection's window in all (512 KiB with hyper's
-//! defaults, some 2,000 pieces of a byte), and ends the connection with everything on it when that is spent. A client that talks to such an app itself ends its own
-//! requests. Here streams of many clients share a connection to the app, so one of them would end the requests of others.
+//! A piece that nobody has read costs its reader much more than its bytes, so readers bound what the small
+//! ones among them cost. The crate `h2`, which hyper and tonic stand on, charges a connection for what each
+//! unread piece lacks of 256 bytes, allows half of the connection's window in all (512 KiB with hyper's
+//! defaults, some 2,000 pieces of a byte), and ends the connection with everything on it when that is spent.
+//! A client that talks to such an app itself ends its own requests. Here streams of many clients share a
+//! connection to the app, so one of them would end the requests of others.
 //!
-//! We cannot see when an app reads a piece, only that it goes on: it answers on the stream, or gives it room. So what each stream has sent in small pieces since
-//! then is counted as `h2` counts it, and three things follow. A stream sends a few small pieces as they come, and others at a pace that no person and few
-//! programs reach; what comes faster is *joined*, for a few milliseconds or until it is no longer small. A connection that may hold many small pieces is
-//! *laden*: it takes no further stream while another connection can. And the more it may hold, the longer pieces are joined, so that the requests which
-//! are on their way on it have the time to end.
+//! We cannot see when an app reads a piece, only that it goes on: it answers on the stream, or gives it room.
+//! So what each stream has sent in small pieces since then is counted as `h2` counts it, and three things
+//! follow. A stream sends a few small pieces as they come, and others at a pace that no person and few
+//! programs reach; what comes faster is *joined*, for a few milliseconds or until it is no longer small. A
+//! connection that may hold many small pieces is *laden*: it takes no further stream while another connection
+//! can. And the more it may hold, the longer pieces are joined, so that the requests which are on their way
+//! on it have the time to end.
 
 use std::time::Duration;
 
@@ -18,8 +22,8 @@ use vocabulary::Timestamp;
 /// From this size on a piece is not small: what `h2` takes for the cost of one.
 pub const SMALL_BYTES: usize = 256;
 
-/// How many small pieces a stream sends at once without their being joined. Those of as many streams as there usually are on a connection (200 at most with hyper)
-/// stay within what `h2` allows.
+/// How many small pieces a stream sends at once without their being joined. Those of as many streams as there
+/// usually are on a connection (200 at most with hyper) stay within what `h2` allows.
 const BURST: u32 = 8;
 
 /// From then on, one small piece in this time goes on as it is: 50 a second.

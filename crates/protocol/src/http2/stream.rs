@@ -32,8 +32,8 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// What to tell another peer to whom a part of the stream was passed on. Never that it was refused: that says that nothing was done for it, and who
-    /// hears that sends it again.
+    /// What to tell another peer to whom a part of the stream was passed on. Never that it was refused: that
+    /// says that nothing was done for it, and who hears that sends it again.
     pub fn code(self) -> ErrorCode {
         match self {
             Self::Reset(ErrorCode::REFUSED_STREAM) | Self::Refused | Self::Aborted(_) => {
@@ -63,8 +63,8 @@ pub struct Stream {
 /// What is known of it.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) receiving: Receiving,
-    pub(super) sending: Sending,
+    pub(super) receiving: ReceivingHalf,
+    pub(super) sending: SendingHalf,
     /// The head of the response, on the side of the client, until somebody takes it.
     pub(super) response: Option<Response<()>>,
     /// Whether there is no body whatever a length says: it is the answer to HEAD, or its status has none.
@@ -74,7 +74,7 @@ pub(super) struct State {
 
 /// What comes.
 #[derive(Debug, Default)]
-pub(super) struct Receiving {
+pub(super) struct ReceivingHalf {
     pub(super) head: HeadProgress,
     /// What was not yet read.
     pub(super) data: BodyPieces,
@@ -94,7 +94,7 @@ pub(super) struct Receiving {
     pub(super) length_left: Option<u64>,
     /// Whether nobody will read more.
     pub(super) is_gone: bool,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingTask,
 }
 
 /// How much there is of a message's head.
@@ -109,7 +109,7 @@ pub(super) enum HeadProgress {
 
 /// What goes.
 #[derive(Debug, Default)]
-pub(super) struct Sending {
+pub(super) struct SendingHalf {
     /// How much may be sent. Negative when the peer has changed its mind.
     pub(super) window: i64,
     pub(super) is_ended: bool,
@@ -117,7 +117,7 @@ pub(super) struct Sending {
     pub(super) is_gone: bool,
     /// Whether it waits for its connection, not for its own window.
     pub(super) turn: Turn,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingTask,
 }
 
 /// Where a stream is in the queue of those that wait for their connection.
@@ -139,12 +139,12 @@ impl Stream {
             is_over: Cell::new(false),
             small_pieces: Cell::default(),
             state: RefCell::new(State {
-                receiving: Receiving {
+                receiving: ReceivingHalf {
                     window: i64::from(receive_window),
                     accepted: receive_window,
-                    ..Receiving::default()
+                    ..ReceivingHalf::default()
                 },
-                sending: Sending { window: i64::from(send_window), ..Sending::default() },
+                sending: SendingHalf { window: i64::from(send_window), ..SendingHalf::default() },
                 response: None,
                 is_bodiless: false,
                 error: None,
@@ -176,9 +176,9 @@ impl State {
 
 /// The task that waits for something, if one does.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Option<Waker>);
+pub(super) struct WaitingTask(Option<Waker>);
 
-impl Waiting {
+impl WaitingTask {
     pub(super) fn register(&mut self, context: &Context<'_>) {
         if !self.0.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.0 = Some(context.waker().clone());
@@ -192,7 +192,8 @@ impl Waiting {
     }
 }
 
-/// The open streams of a session and those that wait to be read, by their numbers. There are few, and new ones have the highest numbers.
+/// The open streams of a session and those that wait to be read, by their numbers. There are few, and new
+/// ones have the highest numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     list: Vec<Rc<Stream>>,
@@ -262,7 +263,8 @@ impl Streams {
         self.list.iter()
     }
 
-    /// Of those that hold something, the one that was not read for the longest time; the oldest of those that were never read.
+    /// Of those that hold something, the one that was not read for the longest time; the oldest of those that
+    /// were never read.
     pub(super) fn least_recently_read(&self) -> Option<u32> {
         let holds =
             |stream: &&Rc<Stream>| stream.head_bytes > 0 || !stream.state.borrow().receiving.data.is_empty();

@@ -12,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use proptest::prelude::*;
 use protocol::ambiguity;
-use protocol::http1::{Decoded, Decoder, HeadLimits, NextMessage, RequestReader};
+use protocol::http1::{BodyDecoder, DecodedPiece, HeadLimits, NextMessage, RequestReader};
 use tokio::io::AsyncWriteExt;
 
 /// A request about which we differ, and why.
@@ -109,15 +109,17 @@ fn ours(text: &[u8]) -> Result<Option<Told>, String> {
     if let Some(why) = ambiguity(&head.request) {
         return Err(why.to_string());
     }
-    let mut decoder = Decoder::new(head.framing);
+    let mut decoder = BodyDecoder::new(head.framing);
     let mut body = Vec::new();
     loop {
         match decoder.decode(&mut rest).map_err(|why| why.to_string())? {
-            Decoded::Data(data) => body.extend_from_slice(&data),
-            Decoded::Trailers(trailers) => return Ok(Some(Told::of(&head.request, body, trailers.len()))),
-            Decoded::End => return Ok(Some(Told::of(&head.request, body, 0))),
-            Decoded::More if decoder.is_ended() => return Ok(Some(Told::of(&head.request, body, 0))),
-            Decoded::More => return Ok(None),
+            DecodedPiece::Data(data) => body.extend_from_slice(&data),
+            DecodedPiece::Trailers(trailers) => {
+                return Ok(Some(Told::of(&head.request, body, trailers.len())));
+            }
+            DecodedPiece::End => return Ok(Some(Told::of(&head.request, body, 0))),
+            DecodedPiece::More if decoder.is_ended() => return Ok(Some(Told::of(&head.request, body, 0))),
+            DecodedPiece::More => return Ok(None),
         }
     }
 }

@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::header::{HeaderName, HeaderValue};
 use proptest::prelude::*;
-use protocol::http2::hpack::{CompressionError, Decoder, Field, encode_field};
+use protocol::http2::hpack::{CompressionError, Field, HpackDecoder, encode_field};
 
 type Line = (Vec<u8>, Vec<u8>);
 type Lines = Vec<Line>;
 
 /// What we make of a block. A field that HTTP does not allow has no text here.
-fn ours(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<Option<Line>>, CompressionError> {
+fn ours(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<Option<Line>>, CompressionError> {
     let mut lines = Vec::new();
     let read = decoder.decode(block, |field, _| {
         lines.push(line(&field));
@@ -51,7 +51,7 @@ proptest! {
     /// Its encoder uses the table, so several heads depend on one another.
     #[test]
     fn we_read_what_another_writes(heads in prop::collection::vec(fields(), 1..8)) {
-        let (mut encoder, mut decoder) = (fluke_hpack::Encoder::new(), Decoder::default());
+        let (mut encoder, mut decoder) = (fluke_hpack::Encoder::new(), HpackDecoder::default());
         for head in heads {
             let block = encoder.encode(head.iter().map(|(name, value)| (&name[..], &value[..])));
             let expected: Vec<_> = head.into_iter().map(Some).collect();
@@ -75,15 +75,16 @@ proptest! {
     /// Blocks that nobody wrote, on tables that grow and shrink.
     #[test]
     fn anything_is_the_same_to_both(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6)) {
-        let (mut other, mut decoder) = (fluke_hpack::Decoder::new(), Decoder::default());
+        let (mut other, mut decoder) = (fluke_hpack::Decoder::new(), HpackDecoder::default());
         for block in blocks {
             let own = ours(&mut decoder, &block);
             // It panics where a change of the table's size breaks off.
             let theirs = catch_unwind(AssertUnwindSafe(|| other.decode(&block))).ok().and_then(Result::ok);
             let (theirs, own) = match (theirs, own) {
                 (Some(theirs), Ok(own)) => (theirs, own),
-                // We allow no table beyond 4,096 bytes, and a change of its size at the beginning of a head only (RFC 7541 §4.2); no number needs to be as
-                // large as the other allows; and a Huffman code is padded with the beginning of its own end and nothing else (§5.2).
+                // We allow no table beyond 4,096 bytes, and a change of its size at the beginning of a head
+                // only (RFC 7541 §4.2); no number needs to be as large as the other allows; and a Huffman
+                // code is padded with the beginning of its own end and nothing else (§5.2).
                 (Some(_), Err(CompressionError::TableSize | CompressionError::Integer | CompressionError::Huffman))
                 | (None, Err(_)) => return Ok(()),
                 // It wants a field behind a change of the table's size.

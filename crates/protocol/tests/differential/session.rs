@@ -1,5 +1,6 @@
-//! A session against the crate `h2` at the other end, in both roles: random bodies, trailers and cancelled streams over a pipe that is as narrow and as odd as
-//! it may be. Whoever asks gets back what it sent, whatever becomes of other streams.
+//! A session against the crate `h2` at the other end, in both roles: random bodies, trailers and cancelled
+//! streams over a pipe that is as narrow and as odd as it may be. Whoever asks gets back what it sent,
+//! whatever becomes of other streams.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use protocol::http2::{
-    Arrived, HasBody, MemoryBudget, PREFACE, Received, Receiver, Role, Sender, Session, SessionLimits,
+    ArrivedRequest, HasBody, MemoryBudget, PREFACE, Receiver, Role, Sender, Session, SessionEvent,
+    SessionLimits,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::task::LocalSet;
@@ -73,7 +75,7 @@ struct Driver<A> {
     arrived: A,
 }
 
-impl<A: FnMut(Arrived)> Driver<A> {
+impl<A: FnMut(ArrivedRequest)> Driver<A> {
     async fn run(mut self) {
         poll_fn(|context| self.poll_turn(context)).await;
         self.session.close();
@@ -106,10 +108,10 @@ impl<A: FnMut(Arrived)> Driver<A> {
     fn take(&mut self, mut read: BytesMut, context: &Context<'_>) {
         loop {
             match self.session.receive(&mut read, &now).expect("h2 breaks no rule") {
-                Received::Request(arrived) => (self.arrived)(arrived),
-                Received::Farewell { code, why } => panic!("h2 leaves: {code} {why}"),
-                Received::All => return,
-                Received::TurnOver => self.session.begin_turn(context),
+                SessionEvent::Request(arrived) => (self.arrived)(arrived),
+                SessionEvent::Farewell { code, why } => panic!("h2 leaves: {code} {why}"),
+                SessionEvent::All => return,
+                SessionEvent::TurnOver => self.session.begin_turn(context),
             }
         }
     }
@@ -257,7 +259,7 @@ fn run(test: impl Future<Output = ()>) {
 async fn we_ask(pipe: Pipe, exchanges: Vec<Exchange>) {
     let (stream, other) = tokio::io::duplex(pipe.capacity);
     let session = session(Role::Client);
-    let arrived = |_: Arrived| panic!("nobody asks us");
+    let arrived = |_: ArrivedRequest| panic!("nobody asks us");
     let driver = Driver { session: Rc::clone(&session), stream, sizes: pipe.sizes, at: 0, arrived };
     let driving = tokio::task::spawn_local(driver.run());
     let answering = tokio::task::spawn_local(h2_answers(other));
@@ -282,7 +284,7 @@ async fn we_answer(pipe: Pipe, exchanges: Vec<Exchange>) {
     stream.read_exact(&mut preface).await.expect("open");
     assert_eq!(&preface, PREFACE);
     let answering = Rc::clone(&session);
-    let arrived = move |arrived: Arrived| {
+    let arrived = move |arrived: ArrivedRequest| {
         let sender = Sender::new(Rc::clone(&answering), Rc::clone(&arrived.stream));
         let receiver = Receiver::new(Rc::clone(&answering), arrived.stream);
         assert!(arrived.request.is_some(), "its head is small");

@@ -5,8 +5,8 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use proptest::prelude::*;
 use protocol::http1::{
-    BodySize, Decoded, Decoder, Framing, HeadLimits, NextMessage, Outgoing, RequestReader, ResponseForm,
-    ResponseReader, write_request, write_response,
+    BodyDecoder, BodyFraming, BodySize, DecodedPiece, HeadLimits, NextMessage, OutgoingMessage,
+    RequestReader, ResponseForm, ResponseReader, write_request, write_response,
 };
 
 use crate::messages::{Message, lines, message, sizes};
@@ -15,8 +15,8 @@ use crate::messages::{Message, lines, message, sizes};
 const BEHIND: &[u8] = b"GET /behind HTTP/1.1\r\n\r\n";
 
 /// Everything that is written of a message, in pieces of these sizes.
-fn written(head: Vec<u8>, framing: Framing, message: &Message, sizes: &[usize]) -> Vec<u8> {
-    let mut outgoing = Outgoing::new(head, framing);
+fn written(head: Vec<u8>, framing: BodyFraming, message: &Message, sizes: &[usize]) -> Vec<u8> {
+    let mut outgoing = OutgoingMessage::new(head, framing);
     let mut frames = message.body.iter().cloned().map(Frame::data).collect::<Vec<_>>();
     if !message.trailers.is_empty() {
         frames.push(Frame::trailers(message.trailers.clone()));
@@ -39,21 +39,21 @@ fn written(head: Vec<u8>, framing: Framing, message: &Message, sizes: &[usize]) 
 }
 
 /// The body that is read in pieces of these sizes, its trailers, and what is left.
-fn read(framing: Framing, rest: &[u8], sizes: &[usize]) -> (Vec<u8>, HeaderMap, Vec<u8>) {
-    let mut decoder = Decoder::new(framing);
+fn read(framing: BodyFraming, rest: &[u8], sizes: &[usize]) -> (Vec<u8>, HeaderMap, Vec<u8>) {
+    let mut decoder = BodyDecoder::new(framing);
     let (mut body, mut trailers, mut rest) = (Vec::new(), HeaderMap::new(), rest);
     let mut sizes = sizes.iter().cycle();
     let mut input = Bytes::new();
     loop {
         match decoder.decode(&mut input).expect("we wrote it") {
-            Decoded::Data(data) => body.extend_from_slice(&data),
-            Decoded::Trailers(found) => trailers = found,
-            Decoded::End => return (body, trailers, [&input[..], rest].concat()),
-            Decoded::More if rest.is_empty() => {
+            DecodedPiece::Data(data) => body.extend_from_slice(&data),
+            DecodedPiece::Trailers(found) => trailers = found,
+            DecodedPiece::End => return (body, trailers, [&input[..], rest].concat()),
+            DecodedPiece::More if rest.is_empty() => {
                 assert!(decoder.close(), "a message ends before its end");
                 return (body, trailers, Vec::new());
             }
-            Decoded::More => {
+            DecodedPiece::More => {
                 let (piece, after) = rest.split_at(rest.len().min(*sizes.next().expect("for ever")));
                 (input, rest) = (Bytes::copy_from_slice(piece), after);
             }
@@ -119,7 +119,7 @@ proptest! {
         let mut head = Vec::new();
         let announced = write_response(&parts, exact, form, date, &mut head);
         let mut text = written(head, announced.framing, &message, &write);
-        let ends_with_connection = announced.framing == Framing::UntilClose;
+        let ends_with_connection = announced.framing == BodyFraming::UntilClose;
         if !ends_with_connection {
             text.extend_from_slice(BEHIND);
         }
@@ -143,7 +143,7 @@ proptest! {
         let (body, trailers, left) = read(head.framing, &rest, &sizes);
         prop_assert!(body == message.bytes(), "{} bytes became {}", message.length(), body.len());
         // What has no chunks has no place for them.
-        let sent = if announced.framing == Framing::Chunked { lines(&message.trailers) } else { lines(&HeaderMap::new()) };
+        let sent = if announced.framing == BodyFraming::Chunked { lines(&message.trailers) } else { lines(&HeaderMap::new()) };
         prop_assert_eq!(lines(&trailers), sent);
         prop_assert_eq!(left, if ends_with_connection { &[][..] } else { BEHIND });
     }

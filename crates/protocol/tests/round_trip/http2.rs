@@ -1,4 +1,5 @@
-//! HTTP/2: a session that asks and one that answers, several streams at once, each answered with what it said.
+//! HTTP/2: a session that asks and one that answers, several streams at once, each answered with what it
+//! said.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,7 +11,8 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body::Body;
 use proptest::prelude::*;
 use protocol::http2::{
-    Arrived, HasBody, MemoryBudget, PREFACE, Received, Receiver, Role, Sender, Session, SessionLimits,
+    ArrivedRequest, HasBody, MemoryBudget, PREFACE, Receiver, Role, Sender, Session, SessionEvent,
+    SessionLimits,
 };
 use vocabulary::Timestamp;
 
@@ -97,7 +99,7 @@ impl Inbox {
 }
 
 /// Carries what one end has written to the other, in pieces.
-fn carry(from: &Session, to: &Session, sizes: &mut impl Iterator<Item = usize>) -> Vec<Arrived> {
+fn carry(from: &Session, to: &Session, sizes: &mut impl Iterator<Item = usize>) -> Vec<ArrivedRequest> {
     let mut bytes = Vec::new();
     let written = from.end_turn(|pieces| {
         let length =
@@ -113,10 +115,10 @@ fn carry(from: &Session, to: &Session, sizes: &mut impl Iterator<Item = usize>) 
         let mut read = BytesMut::from(piece);
         loop {
             match to.receive(&mut read, &now).expect("we break no rule") {
-                Received::Request(request) => arrived.push(request),
-                Received::Farewell { code, why } => panic!("somebody leaves: {code} {why}"),
-                Received::All => break,
-                Received::TurnOver => to.begin_turn(&Context::from_waker(Waker::noop())),
+                SessionEvent::Request(request) => arrived.push(request),
+                SessionEvent::Farewell { code, why } => panic!("somebody leaves: {code} {why}"),
+                SessionEvent::All => break,
+                SessionEvent::TurnOver => to.begin_turn(&Context::from_waker(Waker::noop())),
             }
         }
         rest = after;
@@ -169,7 +171,7 @@ impl Exchange {
 }
 
 impl Served {
-    fn of(server: &Rc<Session>, Arrived { stream, request }: Arrived) -> Self {
+    fn of(server: &Rc<Session>, ArrivedRequest { stream, request }: ArrivedRequest) -> Self {
         let request = request.expect("no head here is too large");
         assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/some/path"));
         let sender = Sender::new(Rc::clone(server), Rc::clone(&stream));

@@ -1,6 +1,6 @@
 //! What a peer may send, legal or not, and how it is written.
 
-use protocol::http2::frame::{ACK, END_HEADERS, END_STREAM, Kind, write_frame, write_setting};
+use protocol::http2::frame::{ACK, END_HEADERS, END_STREAM, FrameKind, write_frame, write_setting};
 
 /// Settings number of the window that new streams have (RFC 9113 §6.5.2).
 const INITIAL_WINDOW_SIZE: u16 = 4;
@@ -121,46 +121,54 @@ impl PeerFrame {
             Self::Head { stream, kind, is_end, is_divided } => {
                 let (first, rest) = kind.parts();
                 if is_divided {
-                    write_frame(Kind::Headers, end(is_end), stream, &first, &mut out);
+                    write_frame(FrameKind::Headers, end(is_end), stream, &first, &mut out);
                 } else {
                     let whole = [first, rest].concat();
-                    write_frame(Kind::Headers, END_HEADERS | end(is_end), stream, &whole, &mut out);
+                    write_frame(FrameKind::Headers, END_HEADERS | end(is_end), stream, &whole, &mut out);
                 }
             }
             Self::Continuation { stream } => {
                 let rest = divided.map(|kind| kind.parts().1).unwrap_or_default();
-                write_frame(Kind::Continuation, END_HEADERS, stream, &rest, &mut out);
+                write_frame(FrameKind::Continuation, END_HEADERS, stream, &rest, &mut out);
             }
             Self::Data { stream, length, is_end } => {
-                write_frame(Kind::Data, end(is_end), stream, &vec![b'x'; length], &mut out);
+                write_frame(FrameKind::Data, end(is_end), stream, &vec![b'x'; length], &mut out);
             }
             Self::Priority { stream, form } => {
                 let on = if form == PriorityForm::OnItself { stream } else { 0 };
                 let [a, b, c, d] = on.to_be_bytes();
                 let payload = [a, b, c, d, 16];
                 let length = if form == PriorityForm::Short { 4 } else { 5 };
-                write_frame(Kind::Priority, 0, stream, &payload[..length], &mut out);
+                write_frame(FrameKind::Priority, 0, stream, &payload[..length], &mut out);
             }
-            Self::Reset { stream } => write_frame(Kind::Reset, 0, stream, &8_u32.to_be_bytes(), &mut out),
+            Self::Reset { stream } => {
+                write_frame(FrameKind::Reset, 0, stream, &8_u32.to_be_bytes(), &mut out);
+            }
             Self::Settings { stream_window } => {
                 let mut payload = Vec::new();
                 if let Some(window) = stream_window {
                     write_setting(INITIAL_WINDOW_SIZE, window, &mut payload);
                 }
-                write_frame(Kind::Settings, 0, 0, &payload, &mut out);
+                write_frame(FrameKind::Settings, 0, 0, &payload, &mut out);
             }
-            Self::SettingsAck => write_frame(Kind::Settings, ACK, 0, &[], &mut out),
-            Self::Ping => write_frame(Kind::Ping, 0, 0, b"anything", &mut out),
+            Self::SettingsAck => write_frame(FrameKind::Settings, ACK, 0, &[], &mut out),
+            Self::Ping => write_frame(FrameKind::Ping, 0, 0, b"anything", &mut out),
             Self::PushPromise { stream } => {
-                write_frame(Kind::PushPromise, END_HEADERS, stream, &[0, 0, 0, 2], &mut out);
+                write_frame(FrameKind::PushPromise, END_HEADERS, stream, &[0, 0, 0, 2], &mut out);
             }
             Self::GoAway { last } => {
-                write_frame(Kind::GoAway, 0, 0, &u64::from(last).rotate_left(32).to_be_bytes(), &mut out);
+                write_frame(
+                    FrameKind::GoAway,
+                    0,
+                    0,
+                    &u64::from(last).rotate_left(32).to_be_bytes(),
+                    &mut out,
+                );
             }
             Self::WindowUpdate { stream, more } => {
-                write_frame(Kind::WindowUpdate, 0, stream, &more.to_be_bytes(), &mut out);
+                write_frame(FrameKind::WindowUpdate, 0, stream, &more.to_be_bytes(), &mut out);
             }
-            Self::Unknown { stream } => write_frame(Kind::Unknown, 0, stream, b"anything", &mut out),
+            Self::Unknown { stream } => write_frame(FrameKind::Unknown, 0, stream, b"anything", &mut out),
         }
         out
     }

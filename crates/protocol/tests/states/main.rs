@@ -1,5 +1,6 @@
-//! Any order of frames, from a peer that may break every rule, against a model of what RFC 9113 §5.1 allows: each frame is accepted, ends its stream or ends
-//! the connection exactly where it must, and what we say ourselves is legal in the state that the stream then has, within its windows.
+//! Any order of frames, from a peer that may break every rule, against a model of what RFC 9113 §5.1 allows:
+//! each frame is accepted, ends its stream or ends the connection exactly where it must, and what we say
+//! ourselves is legal in the state that the stream then has, within its windows.
 
 mod frames;
 mod model;
@@ -13,9 +14,9 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::Body;
 use proptest::prelude::*;
-use protocol::http2::frame::{FRAME_HEAD_BYTES, FrameHead, Kind};
+use protocol::http2::frame::{FRAME_HEAD_BYTES, FrameHead, FrameKind};
 use protocol::http2::{
-    Arrived, ErrorCode, HasBody, MemoryBudget, PREFACE, Received, Receiver, Role, Sender, Session,
+    ArrivedRequest, ErrorCode, HasBody, MemoryBudget, PREFACE, Receiver, Role, Sender, Session, SessionEvent,
     SessionLimits,
 };
 use vocabulary::Timestamp;
@@ -29,7 +30,8 @@ const STREAMS_MAX: u32 = 3;
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The peer sends this. What would end the connection it sends only if it is bold: otherwise hardly any test would get far.
+    /// The peer sends this. What would end the connection it sends only if it is bold: otherwise hardly any
+    /// test would get far.
     Peer { frame: PeerFrame, is_bold: bool },
     /// We do this, on the stream that is the so-many-th of those that we hold.
     Ours { at: usize, deed: Deed },
@@ -95,8 +97,8 @@ impl World {
             is_over: false,
         };
         let first = world.written();
-        let kinds: Vec<Kind> = first.iter().map(|(head, _)| head.kind).collect();
-        assert_eq!(kinds, [Kind::Settings, Kind::WindowUpdate]);
+        let kinds: Vec<FrameKind> = first.iter().map(|(head, _)| head.kind).collect();
+        assert_eq!(kinds, [FrameKind::Settings, FrameKind::WindowUpdate]);
         world.peer(PeerFrame::Settings { stream_window: None }, usize::MAX);
         world
     }
@@ -117,7 +119,8 @@ impl World {
     fn peer(&mut self, frame: PeerFrame, piece: usize) {
         let allowed = self.model.judge(frame);
         let bytes = frame.bytes(self.divided.take());
-        // A piece of DATA that nobody reads costs its sender credit, of which a test has as much as a connection at its beginning.
+        // A piece of DATA that nobody reads costs its sender credit, of which a test has as much as a
+        // connection at its beginning.
         let piece = if bytes.len() > 1_000 { piece.max(512) } else { piece };
         if let PeerFrame::Head { kind, is_divided: true, .. } = frame {
             self.divided = Some(kind);
@@ -129,10 +132,10 @@ impl World {
             let mut read = BytesMut::from(part);
             loop {
                 match self.session.receive(&mut read, &now) {
-                    Ok(Received::Request(request)) => arrived = Some(request),
-                    Ok(Received::Farewell { .. }) => panic!("nobody says why it goes away"),
-                    Ok(Received::All) => break,
-                    Ok(Received::TurnOver) => {
+                    Ok(SessionEvent::Request(request)) => arrived = Some(request),
+                    Ok(SessionEvent::Farewell { .. }) => panic!("nobody says why it goes away"),
+                    Ok(SessionEvent::All) => break,
+                    Ok(SessionEvent::TurnOver) => {
                         self.session.begin_turn(&Context::from_waker(Waker::noop()));
                     }
                     Err((code, _)) => {
@@ -155,19 +158,19 @@ impl World {
             self.model
         );
         if frame == PeerFrame::Ping && outcome == Outcome::Accepted {
-            assert!(written.iter().any(|(head, _)| head.kind == Kind::Ping), "a ping is answered");
+            assert!(written.iter().any(|(head, _)| head.kind == FrameKind::Ping), "a ping is answered");
         }
         let is_opened = self.model.apply(frame, outcome);
         self.check(&written);
         self.is_over = fault.is_some();
         if self.is_over {
             let last = written.last().expect("it is told why");
-            assert_eq!((last.0.kind, Some(code_of(&last.1[4..]))), (Kind::GoAway, fault));
+            assert_eq!((last.0.kind, Some(code_of(&last.1[4..]))), (FrameKind::GoAway, fault));
             return;
         }
         let stream = frame.stream().filter(|_| self.role == Role::Server);
         assert_eq!(arrived.is_some(), is_opened && self.role == Role::Server, "{frame:?}: {arrived:?}");
-        if let (Some(id), Some(Arrived { stream, request })) = (stream, arrived) {
+        if let (Some(id), Some(ArrivedRequest { stream, request })) = (stream, arrived) {
             assert!(request.is_some(), "no head here is too large");
             let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
             let receiver = Receiver::new(Rc::clone(&self.session), stream);
@@ -293,8 +296,9 @@ impl Ends {
 
 /// With what the stream of a frame was broken off.
 fn reset_of(written: &[(FrameHead, Vec<u8>)], frame: PeerFrame) -> Option<ErrorCode> {
-    let of_it =
-        |(head, _): &&(FrameHead, Vec<u8>)| head.kind == Kind::Reset && frame.stream() == Some(head.stream);
+    let of_it = |(head, _): &&(FrameHead, Vec<u8>)| {
+        head.kind == FrameKind::Reset && frame.stream() == Some(head.stream)
+    };
     written.iter().find(of_it).map(|(_, payload)| code_of(payload))
 }
 

@@ -1,13 +1,14 @@
-//! The states of a stream as RFC 9113 §5.1 draws them, and nothing of how a session keeps them: which frames a peer may send in which state, what must
-//! become of those that it may not, and what we ourselves may say.
+//! The states of a stream as RFC 9113 §5.1 draws them, and nothing of how a session keeps them: which frames
+//! a peer may send in which state, what must become of those that it may not, and what we ourselves may say.
 //!
-//! Where the standard leaves a choice, all of its answers are allowed, and the state follows the one that was chosen.
+//! Where the standard leaves a choice, all of its answers are allowed, and the state follows the one that was
+//! chosen.
 
 use std::collections::BTreeMap;
 
 use protocol::http2::ErrorCode;
 use protocol::http2::Role;
-use protocol::http2::frame::{END_STREAM, FrameHead, Kind};
+use protocol::http2::frame::{END_STREAM, FrameHead, FrameKind};
 
 use crate::frames::{HeadKind, PeerFrame, PriorityForm};
 
@@ -65,7 +66,7 @@ enum Closing {
 
 /// How far a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Said {
+enum FramingHeaders {
     #[default]
     Nothing,
     Head,
@@ -74,8 +75,8 @@ enum Said {
 #[derive(Clone, Copy, Debug)]
 struct StreamModel {
     state: StreamState,
-    from_peer: Said,
-    from_us: Said,
+    from_peer: FramingHeaders,
+    from_us: FramingHeaders,
     /// How much the peer may send.
     receive_window: i64,
     /// How much we may send.
@@ -152,8 +153,8 @@ impl Model {
             let is_skipped = id % 2 == 1 && id < self.last;
             StreamModel {
                 state: if is_skipped { StreamState::Closed(Closing::Skipped) } else { StreamState::Idle },
-                from_peer: Said::Nothing,
-                from_us: Said::Nothing,
+                from_peer: FramingHeaders::Nothing,
+                from_us: FramingHeaders::Nothing,
                 receive_window: WINDOW_DEFAULT,
                 send_window: self.peers_stream_window,
             }
@@ -234,7 +235,7 @@ impl Model {
             }
             (StreamState::Idle, _) => vec![PROTOCOL],
             (StreamState::Open | StreamState::HalfClosedLocal, Role::Client)
-                if stream.from_peer == Said::Nothing =>
+                if stream.from_peer == FramingHeaders::Nothing =>
             {
                 let is_legal = kind == HeadKind::Response || (kind == HeadKind::Interim && !is_end);
                 vec![if is_legal { Accepted } else { STREAM_PROTOCOL }]
@@ -258,7 +259,7 @@ impl Model {
             StreamState::HalfClosedRemote => vec![STREAM_CLOSED],
             StreamState::Closed(closing) => after(closing),
             StreamState::Open | StreamState::HalfClosedLocal => {
-                if stream.from_peer == Said::Nothing {
+                if stream.from_peer == FramingHeaders::Nothing {
                     vec![STREAM_PROTOCOL]
                 } else if i64::try_from(length).expect("frames are short") > stream.receive_window {
                     vec![STREAM_FLOW]
@@ -307,7 +308,8 @@ impl Model {
     pub(crate) fn apply(&mut self, frame: PeerFrame, outcome: Outcome) -> bool {
         let block = self.block.take();
         if outcome != Accepted {
-            // What we break off, we say ourselves: see `sent`. It was opened all the same, if only to be refused.
+            // What we break off, we say ourselves: see `sent`. It was opened all the same, if only to be
+            // refused.
             if let Some((stream, ..)) = head_of(frame, block) {
                 self.note_opened(stream);
             }
@@ -385,7 +387,7 @@ impl Model {
         }
         let Some(model) = self.streams.get_mut(&id).filter(|model| model.can_receive()) else { return false };
         if kind != HeadKind::Interim {
-            model.from_peer = Said::Head;
+            model.from_peer = FramingHeaders::Head;
         }
         if is_end {
             model.end_of_peer();
@@ -400,7 +402,7 @@ impl Model {
         let before = stream;
         let wrong = |why: &str| Err(format!("{why}: {head:?} in {before:?}"));
         match head.kind {
-            Kind::Headers => {
+            FrameKind::Headers => {
                 let is_opening = stream.state == StreamState::Idle && self.role == Role::Client;
                 if is_opening {
                     if id.is_multiple_of(2) || id <= self.last {
@@ -410,14 +412,14 @@ impl Model {
                     stream.state = StreamState::Open;
                 } else if !stream.can_send() {
                     return wrong("a head on a stream that is closed to us");
-                } else if stream.from_us == Said::Head && !head.has(END_STREAM) {
+                } else if stream.from_us == FramingHeaders::Head && !head.has(END_STREAM) {
                     return wrong("a second head that is not the end");
                 }
-                stream.from_us = Said::Head;
+                stream.from_us = FramingHeaders::Head;
             }
-            Kind::Data => {
+            FrameKind::Data => {
                 let length = i64::try_from(head.length).expect("frames are short");
-                if !stream.can_send() || stream.from_us == Said::Nothing {
+                if !stream.can_send() || stream.from_us == FramingHeaders::Nothing {
                     return wrong("DATA where there is none");
                 }
                 stream.send_window -= length;
@@ -427,7 +429,7 @@ impl Model {
                     return wrong("more DATA than the windows");
                 }
             }
-            Kind::Reset => {
+            FrameKind::Reset => {
                 stream.state = match stream.state {
                     StreamState::Idle if self.may_be_unserved(id) => return Ok(()),
                     StreamState::Idle => return wrong("RST_STREAM of what is idle"),
@@ -438,21 +440,21 @@ impl Model {
                     }
                 };
             }
-            Kind::WindowUpdate if id > 0 => {
+            FrameKind::WindowUpdate if id > 0 => {
                 let more = u32::from_be_bytes(payload.try_into().map_err(|_| "four bytes")?);
                 if !stream.is_active() {
                     return wrong("room for what is over");
                 }
                 stream.receive_window += i64::from(more);
             }
-            Kind::Settings | Kind::Ping | Kind::GoAway | Kind::WindowUpdate => {
+            FrameKind::Settings | FrameKind::Ping | FrameKind::GoAway | FrameKind::WindowUpdate => {
                 return if id == 0 { Ok(()) } else { wrong("a frame of the connection on a stream") };
             }
-            Kind::Priority | Kind::PushPromise | Kind::Continuation | Kind::Unknown => {
+            FrameKind::Priority | FrameKind::PushPromise | FrameKind::Continuation | FrameKind::Unknown => {
                 return wrong("a frame that nobody asked for");
             }
         }
-        if head.has(END_STREAM) && matches!(head.kind, Kind::Headers | Kind::Data) {
+        if head.has(END_STREAM) && matches!(head.kind, FrameKind::Headers | FrameKind::Data) {
             stream.end_of_ours();
         }
         self.streams.insert(id, stream);

@@ -20,8 +20,14 @@ fn environment(changes: &[(&str, &str)]) -> Environment {
     environment
 }
 
+/// Everything that is wrong with an environment.
+fn problems(environment: &Environment) -> Vec<String> {
+    let problems = Config::read(environment).expect_err("something is wrong");
+    problems.iter().map(ToString::to_string).collect()
+}
+
 fn read(changes: &[(&str, &str)]) -> Config {
-    Config::read(&environment(changes)).expect("legal").0
+    Config::read(&environment(changes)).expect("legal").value
 }
 
 #[test]
@@ -61,9 +67,17 @@ fn more_ports_of_the_app_are_pairs() {
     assert_eq!(pairs, expected);
     assert!(read(&[("EBB_MORE_PORTS", "")]).more_ports.is_empty());
     let wrong = environment(&[("EBB_MORE_PORTS", "8100,0:9090,8101:9091")]);
-    let findings = Config::read(&wrong).expect_err("two are no pairs");
-    assert_eq!(findings.problems.len(), 2, "{findings:?}");
-    assert!(findings.problems[0].starts_with("EBB_MORE_PORTS: \"8100\" is no pair"), "{findings:?}");
+    let problems = problems(&wrong);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].starts_with("EBB_MORE_PORTS: \"8100\" is no pair"), "{problems:?}");
+}
+
+#[test]
+fn to_ignore_no_user_agent_is_not_the_same_as_to_say_nothing() {
+    let agents = |changes: &[_]| read(changes).ignored_user_agents;
+    assert_eq!(agents(&[]), IgnoredUserAgents::default());
+    assert_eq!(agents(&[("EBB_IGNORE_USER_AGENTS", "")]), IgnoredUserAgents::none());
+    assert_eq!(agents(&[("EBB_IGNORE_USER_AGENTS", "a/, b")]).to_string(), "a/,b");
 }
 
 /// R15
@@ -94,18 +108,20 @@ fn every_problem_is_reported_at_once() {
         ("QUEUE_SERVING_PORT", "70000"),
         ("SERVING_READINESS_PROBE", "{"),
         ("EBB_LIVENESS_PROBE", "[null]"),
+        ("EBB_READINESS_JUDGE", "kubelet"),
         ("EBB_ANNOUNCE", "stderr"),
         ("EBB_USAGE", "yes"),
         ("EBB_DRAIN_LIMIT", "5"),
         ("EBB_DRAIN_LINGER", "31s"),
         ("EBB_SHADOWING_HEADERS", "no"),
+        ("EBB_IGNORE_USER_AGENTS", "kube-probe/,"),
         ("EBB_LINKPORT", "1"),
         ("EBB_LINK_TOKEN", "0123456789"),
         ("EBB_TRUSTED_HOSTS", "http://h"),
     ]);
     environment.remove("SERVING_POD");
     environment.remove("REVISION_TIMEOUT_SECONDS");
-    let findings = Config::read(&environment).expect_err("fifteen problems");
+    let problems = problems(&environment);
     for expected in [
         "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
         "EBB_ANNOUNCE is \"stderr\"",
@@ -117,28 +133,32 @@ fn every_problem_is_reported_at_once() {
         "QUEUE_SERVING_PORT is \"70000\", which is not a port",
         "SERVING_READINESS_PROBE is not a probe",
         "EBB_LIVENESS_PROBE is not a probe",
+        "EBB_READINESS_JUDGE is \"kubelet\"; write \"queue-proxy\", \"platform\" or leave it out",
         "EBB_DRAIN_LIMIT is \"5\", which has no unit",
         "EBB_DRAIN_LINGER is 31s; write a duration from 0s to 30s",
-        "EBB_SHADOWING_HEADERS is \"no\"; write \"drop\" or \"keep\"",
+        "EBB_SHADOWING_HEADERS is \"no\"; write \"drop\", \"keep\" or leave it out",
+        "EBB_IGNORE_USER_AGENTS is \"kube-probe/,\", which has nothing between two commas or at an end; write",
         "EBB_TRUSTED_HOSTS \"http://h\" is no host",
         "EBB_LINK_TOKEN is not a token; write 32 hexadecimal digits",
     ] {
-        let count = findings.problems.iter().filter(|problem| problem.starts_with(expected)).count();
-        assert_eq!(count, 1, "{expected} in {:#?}", findings.problems);
+        let count = problems.iter().filter(|problem| problem.starts_with(expected)).count();
+        assert_eq!(count, 1, "{expected} in {problems:#?}");
     }
-    assert_eq!(findings.problems.len(), 15, "{:#?}", findings.problems);
+    assert_eq!(problems.len(), 17, "{problems:#?}");
 }
 
 #[test]
 fn what_is_not_built_yet_is_accepted_and_said() {
-    let (_, warnings) = Config::read(&environment(&[
+    let warnings = Config::read(&environment(&[
         ("ENABLE_HTTP2_AUTO_DETECTION", "true"),
         ("ENABLE_HTTP_FULL_DUPLEX", "true"),
         ("ENABLE_MULTI_CONTAINER_PROBES", "false"),
         ("OBSERVABILITY_CONFIG", "{\"tracing\":{\"protocol\":\"grpc\"}}"),
         ("SERVING_READINESS_PROBE", r#"{"httpGet":{"scheme":"HTTPS"}}"#),
     ]))
-    .expect("legal");
+    .expect("legal")
+    .warnings;
+    let warnings: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
     assert_eq!(
         warnings,
         [
@@ -163,6 +183,9 @@ fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
         (config.logged_as.pod_name.as_str(), config.logged_as.pod_ip.as_str()),
         ("hello-1", "10.0.0.7")
     );
+    // As a pod of a cluster reports.
+    let config = read(&[("SERVING_NAMESPACE", "default"), ("SERVING_POD", "default/hello-1")]);
+    assert_eq!((config.logged_as.pod_name.as_str(), config.pod.as_str()), ("hello-1", "default/hello-1"));
     for (text, problem) in [
         (
             "{\"enableRequestLog\":true,\"requestLogTemplate\":\"{{.Foo}}\"}",
@@ -171,15 +194,14 @@ fn the_request_log_is_off_until_knatives_settings_turn_it_on() {
         ("{\"enableRequestLog\":true,\"requestLogTemplate\":\"\"}", "requestLogTemplate is empty"),
         ("nonsense", "is not understood"),
     ] {
-        let findings = Config::read(&environment(&[("OBSERVABILITY_CONFIG", text)])).expect_err(text);
-        assert!(findings.problems.len() == 1 && findings.problems[0].contains(problem), "{findings:?}");
+        let problems = problems(&environment(&[("OBSERVABILITY_CONFIG", text)]));
+        assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
     }
 }
 
 #[test]
 fn a_variable_that_is_like_none_of_ours_gets_no_guess() {
-    let findings = Config::read(&environment(&[("EBB_QQQQQQQQQQ", "1")])).expect_err("unknown");
-    assert_eq!(findings.problems, ["EBB_QQQQQQQQQQ is unknown"]);
+    assert_eq!(problems(&environment(&[("EBB_QQQQQQQQQQ", "1")])), ["EBB_QQQQQQQQQQ is unknown"]);
 }
 
 #[test]
@@ -198,8 +220,7 @@ fn traces_are_off_until_knatives_settings_turn_them_on() {
         assert_eq!(Some(traces.sampling), runtime::SampleRate::new(0.5));
     }
     let text = "{\"tracing\":{\"protocol\":\"http/protobuf\",\"endpoint\":\"https://collector\"}}";
-    let findings =
-        Config::read(&environment(&[("OBSERVABILITY_CONFIG", text)])).expect_err("no TLS is spoken");
+    let problems = problems(&environment(&[("OBSERVABILITY_CONFIG", text)]));
     let expected = "OBSERVABILITY_CONFIG: tracing.endpoint is \"https://collector\"; traces are sent over HTTP without TLS";
-    assert!(findings.problems.len() == 1 && findings.problems[0].starts_with(expected), "{findings:?}");
+    assert!(problems.len() == 1 && problems[0].starts_with(expected), "{problems:?}");
 }

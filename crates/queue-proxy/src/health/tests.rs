@@ -2,9 +2,10 @@ use tokio::net::TcpSocket;
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::config::ReadinessJudge;
 
-fn probes(readiness: Probe) -> Probes {
-    Probes { readiness, liveness: None, startup: None }
+fn probes(readiness: Probe) -> AppProbes {
+    AppProbes { readiness, liveness: None, startup: None, judge: ReadinessJudge::QueueProxy }
 }
 
 /// A command whose answer a test changes: it passes while the file exists.
@@ -30,7 +31,8 @@ async fn an_app_without_a_probe_is_ready_at_once() {
     }
 }
 
-/// R1, R2: while nobody listens the pod is starting, for as long as that takes; it is ready as soon as somebody does.
+/// R1, R2: while nobody listens the pod is starting, for as long as that takes; it is ready as soon as
+/// somebody does.
 #[tokio::test(flavor = "current_thread")]
 async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
     let following = async {
@@ -58,7 +60,8 @@ async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
     LocalSet::new().run_until(following).await;
 }
 
-/// R3, R4: as many good answers in a row as the threshold says, whatever the period, and they are asked for quickly.
+/// R3, R4: as many good answers in a row as the threshold says, whatever the period, and they are asked for
+/// quickly.
 #[tokio::test(flavor = "current_thread")]
 async fn an_app_is_ready_after_its_success_threshold() {
     let following = async {
@@ -115,10 +118,10 @@ async fn a_failing_liveness_probe_is_the_end_and_so_is_a_start_that_takes_too_lo
     let following = async {
         let nowhere = std::path::Path::new("/nowhere/at/all");
         let failing = Probe { failure_threshold: 2, ..file_probe(nowhere) };
-        let liveness = Probes { liveness: Some(failing.clone()), ..probes(Probe::none()) };
+        let liveness = AppProbes { liveness: Some(failing.clone()), ..probes(Probe::none()) };
         let unhealthy = Health::new().watch(&liveness, Clock::start()).await;
         assert!(matches!(unhealthy, Unhealthy::Liveness { failures: 2, .. }), "{unhealthy}");
-        let startup = Probes { startup: Some(failing), ..probes(Probe::none()) };
+        let startup = AppProbes { startup: Some(failing), ..probes(Probe::none()) };
         let health = Health::new();
         let unhealthy = health.watch(&startup, Clock::start()).await;
         assert!(matches!(unhealthy, Unhealthy::Startup { .. }), "{unhealthy}");

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use dataplane::{
-    Body, ClientUpgrade, Protocol, SendError, SendErrorKind, Started, Upstreams, set_host, translate,
+    Body, ClientUpgrade, PeerStart, Protocol, SendError, SendErrorKind, Upstreams, set_host, translate,
 };
 use http::{Request, Response};
 use vocabulary::AppProtocol;
@@ -34,8 +34,8 @@ impl AppEnd {
         &self.host
     }
 
-    /// How a request goes on that came like this. An offer to switch to another protocol (a WebSocket) goes on as it came: HTTP/2 has no such thing, and many
-    /// apps that speak it speak HTTP/1.1 on the same port.
+    /// How a request goes on that came like this. An offer to switch to another protocol (a WebSocket) goes
+    /// on as it came: HTTP/2 has no such thing, and many apps that speak it speak HTTP/1.1 on the same port.
     pub(super) fn protocol_for(&self, came: Protocol, upgrade: Option<&ClientUpgrade>) -> Protocol {
         match self.protocol {
             AppProtocol::Unsaid if self.is_without_http2.get() => Protocol::Http1,
@@ -75,13 +75,14 @@ impl AppEnd {
                 {
                     unsent
                 }
-                // What the usual address said is what people want to read, unless the other one heard the request.
-                SendError { started: Started::No, kind, request }
+                // What the usual address said is what people want to read, unless the other one heard the
+                // request.
+                SendError { started: PeerStart::No, kind, request }
                     if to != usual && kind != SendErrorKind::NotHttp2 =>
                 {
                     return Err(SendError {
                         kind: SendErrorKind::ConnectRefused,
-                        started: Started::No,
+                        started: PeerStart::No,
                         request,
                     });
                 }
@@ -94,7 +95,8 @@ impl AppEnd {
                 }
             };
             self.is_without_http2.set(false);
-            // Not the other one of what is usual by now: another request may have found out meanwhile, and this one would never get there.
+            // Not the other one of what is usual by now: another request may have found out meanwhile, and
+            // this one would never get there.
             to = other_address(usual);
         }
     }

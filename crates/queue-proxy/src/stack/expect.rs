@@ -1,10 +1,18 @@
 //! `Expect: 100-continue`: a client that wants to hear from the app before it sends its body.
 //!
-//! Between activator and queue-proxy the header means something else, "not before you have a slot for it", and is answered by reading; there a
-//! client's own wish travels as `ebb-expect`.
+//! Between activator and queue-proxy the header means something else, "not before you have a slot for it",
+//! and is answered by reading; there a client's own wish travels as `ebb-expect`.
+//!
+//! A body leaves as soon as one of these happens:
+//!
+//! ```text
+//!   the app says 100 Continue    we ask the client for it, and it flows
+//!   PATIENCE is over             the same: an app that knows nothing of this waits for the body
+//!   the app's final head         the client is not asked any more, since the head may be a refusal; what it
+//!                                sends all the same, because it has waited for long enough, flows
+//! ```
 
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +23,8 @@ use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// How long the app may take to ask for the body before it gets it unasked: apps that know nothing of this wait for the body.
+/// How long the app may take to ask for the body before it gets it unasked: apps that know nothing of this
+/// wait for the body.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// On a request of an activator: its own expectation ends here, the client's goes on.
@@ -26,9 +35,9 @@ pub(super) fn restore(headers: &mut HeaderMap) {
     }
 }
 
-/// Holds the body of a request back that expects `100 Continue`, until the app says so or [`PATIENCE`] is over. The returned value must live until
-/// there is a response; a body that was not asked for by then is never sent.
-pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
+/// Holds the body of a request back that expects `100 Continue`, until the app says so or [`PATIENCE`] is
+/// over. Whoever has the head of the app's answer opens the gate.
+pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Gate> {
     if request.body().is_empty() {
         return None;
     }
@@ -37,29 +46,22 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Rc<()>> {
         return None;
     }
     let gate = Gate::opened_by_continue(request);
-    let waiting = Rc::new(());
-    let held = HeldBody {
-        body: std::mem::take(request.body_mut()),
-        gate,
-        is_awaited: Rc::downgrade(&waiting),
-        hold: Hold::Unasked,
-    };
+    let held = HeldBody { body: std::mem::take(request.body_mut()), gate: gate.clone(), hold: Hold::Unasked };
     *request.body_mut() = Body::custom(held);
-    Some(waiting)
+    Some(gate)
 }
 
 struct HeldBody {
     body: Body,
-    /// Opened by the app's `100 Continue`.
+    /// Opened by the app's `100 Continue` or by its answer.
     gate: Gate,
-    /// Dead once there is a response.
-    is_awaited: std::rc::Weak<()>,
     hold: Hold,
 }
 
 /// How far a body is from flowing.
 enum Hold {
-    /// Nobody wants it yet: the request waits for its turn, and the app cannot ask for what it has not heard of.
+    /// Nobody wants it yet: the request waits for its turn, and the app cannot ask for what it has not heard
+    /// of.
     Unasked,
     /// The app is being asked.
     Asking(Pin<Box<Sleep>>),
@@ -90,8 +92,8 @@ impl HttpBody for HeldBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         if !matches!(this.hold, Hold::Over) {
-            let is_over = this.hold.poll_patience(context).is_ready() && this.is_awaited.strong_count() > 0;
-            if this.gate.poll_open(context).is_pending() && !is_over {
+            let is_over = this.hold.poll_patience(context).is_ready();
+            if !is_over && this.gate.poll_open(context).is_pending() {
                 return Poll::Pending;
             }
             this.hold = Hold::Over;

@@ -1,7 +1,7 @@
 //! Answers probes of Knative's kind from what is known of the app.
 //!
-//! On the request port only our own hops may probe: anybody else's probe headers were stripped, and what remains is an ordinary request. On the
-//! admin port everybody may. The answer never waits for the app (L42).
+//! On the request port only our own hops may probe: anybody else's probe headers were stripped, and what
+//! remains is an ordinary request. On the admin port everybody may. The answer never waits for the app (L42).
 
 use dataplane::{Body, names};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -11,8 +11,8 @@ use vocabulary::PodState;
 /// Agents whose requests are probes of this pod, whatever they ask.
 const AGENTS: [&str; 3] = ["kube-probe/", "Knative-Activator-Probe", "Knative-Autoscaling-Probe"];
 
-/// Whether headers that are believed make a request a probe. Not by the agent alone: that header is the client's, and an activator passes
-/// it on (L12).
+/// Whether headers that are believed make a request a probe. Not by the agent alone: that header is the
+/// client's, and an activator passes it on (L12).
 pub(crate) fn is_probe(headers: &HeaderMap) -> bool {
     match headers.get(names::K_NETWORK_PROBE) {
         Some(value) => value == "probe" || is_prober(headers),

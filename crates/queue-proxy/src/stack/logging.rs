@@ -1,4 +1,5 @@
-//! The request log, where there is one: a line for each request, written when everything of its answer is on its way.
+//! The request log, where there is one: a line for each request, written when everything of its answer is on
+//! its way.
 
 use dataplane::{Body, Connection, UnservedRequest, effective_host, names};
 use http::Request;
@@ -7,14 +8,15 @@ use http_body::Body as _;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;
 
-use super::{Answer, Sender, gate};
+use super::{ProxyResponse, RequestSender, gate};
 use crate::config::LoggedProbes;
 
-/// What a line says of a request whose client left before there was an answer; the number that proxies use for it.
+/// What a line says of a request whose client left before there was an answer; the number that proxies use
+/// for it.
 const CLIENT_GONE: u16 = 499;
 
 /// Begins lines.
-pub(crate) struct Logging {
+pub(crate) struct RequestLogging {
     log: RequestLog,
     probes: LoggedProbes,
     clock: Clock,
@@ -27,20 +29,21 @@ pub(super) struct Line {
     began_at: Timestamp,
 }
 
-impl Logging {
+impl RequestLogging {
     pub(crate) fn new(log: RequestLog, probes: LoggedProbes, clock: Clock) -> Self {
         Self { log, probes, clock }
     }
 
-    /// Begins the line of a request, unless it has none. Who sent it was proved: nobody hides by calling itself a probe.
+    /// Begins the line of a request, unless it has none. Who sent it was proved: nobody hides by calling
+    /// itself a probe.
     pub(super) fn begin(
         &self,
-        sender: Sender,
+        sender: RequestSender,
         request: &Request<Body>,
         connection: &Connection,
     ) -> Option<Box<Line>> {
         let headers = request.headers();
-        let is_hop = sender == Sender::Hop;
+        let is_hop = sender == RequestSender::Hop;
         let is_probe = is_hop && (gate::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
         if is_probe && self.probes == LoggedProbes::None {
             return None;
@@ -52,20 +55,20 @@ impl Logging {
     /// Writes the line of a request that the server answered itself. What could not be read has none.
     pub(super) fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
         let Some(request) = unserved.request else { return };
-        let mut line = self.line(Sender::Client, request, None, unserved.connection);
+        let mut line = self.line(RequestSender::Client, request, None, unserved.connection);
         line.answered(unserved.answer.status());
         line.text.sent(unserved.answer.body().size_hint().exact().unwrap_or_default());
     }
 
     fn line<B>(
         &self,
-        sender: Sender,
+        sender: RequestSender,
         request: &Request<B>,
         content_length: Option<u64>,
         connection: &Connection,
     ) -> Line {
         let headers = request.headers();
-        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| sender == Sender::Hop);
+        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| sender == RequestSender::Hop);
         let host = original.and_then(|host| host.to_str().ok()).or_else(|| effective_host(request));
         let mut text = self.log.begin(LoggedRequest {
             method: request.method(),
@@ -98,7 +101,7 @@ impl Drop for Line {
 }
 
 /// Writes the line of a request that is answered at once.
-pub(super) fn at_once(line: Option<Box<Line>>, answer: Answer) -> Answer {
+pub(super) fn at_once(line: Option<Box<Line>>, answer: ProxyResponse) -> ProxyResponse {
     if let Some(mut line) = line {
         line.answered(answer.status());
         line.text.sent(answer.body().size_hint().exact().unwrap_or_default());

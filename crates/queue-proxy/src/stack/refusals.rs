@@ -1,18 +1,25 @@
-//! The queue-proxy's own refusal. What a client hears of an app that gave no answer stands in `dataplane::failed_hop`, for both proxies.
+//! The queue-proxy's own refusals. What a client hears of an app that gave no answer stands in
+//! `dataplane::failed_hop`, for both proxies.
 
-use dataplane::{Reason, Refusal};
+use dataplane::{Refusal, RefusalReason};
 
-use super::Sender;
+use super::RequestSender;
 
 /// Nothing more may wait, or this request would not.
-pub(super) fn queue_full(container_concurrency: u32, sender: Sender) -> Refusal {
+pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> Refusal {
     let depth = u64::from(container_concurrency) * 10;
     let detail = format!(
         "{container_concurrency} requests run (containerConcurrency) and no more than {depth} may wait for them"
     );
-    let refusal = Refusal::new(Reason::QueueFull, detail).with_body("pending request queue full\n");
+    let refusal = Refusal::new(RefusalReason::QueueFull, detail).with_body("pending request queue full\n");
     match sender {
-        Sender::Hop => refusal.never_started(),
-        Sender::Client => refusal,
+        RequestSender::Hop => refusal.never_started(),
+        RequestSender::Client => refusal,
     }
+}
+
+/// The pod that it was sent to had this address before.
+pub(super) fn misdirected() -> Refusal {
+    let detail = "the request is for another pod, which had this address before";
+    Refusal::new(RefusalReason::NoSuchRevision, detail).never_started()
 }

@@ -64,7 +64,8 @@ fn b2_the_same_over_http2() {
     });
 }
 
-/// The beginnings of forty uploads are more than a connection's window is elsewhere; those that run must not lack what those that wait hold.
+/// The beginnings of forty uploads are more than a connection's window is elsewhere; those that run must not
+/// lack what those that wait hold.
 #[test]
 fn uploads_that_wait_take_nothing_from_those_that_run() {
     run(async {

@@ -1,10 +1,11 @@
-//! The drain vectors of family P, as we do it: a drain says so, finishes what it holds, and ends as soon as nobody needs the pod.
+//! The drain vectors of family P, as we do it: a drain says so, finishes what it holds, and ends as soon as
+//! nobody needs the pod.
 
 use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use queue_proxy::Ended;
+use queue_proxy::ProcessEnd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use vocabulary::{Departure, PodState};
 
@@ -37,7 +38,7 @@ fn p15_an_idle_pod_leaves_at_once_and_says_so() {
                 break;
             }
         }
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained, "L7: without Knative's 30 s");
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained, "L7: without Knative's 30 s");
     });
 }
 
@@ -56,6 +57,8 @@ fn p10_p11_l8_a_draining_pod_serves_and_closes_connections_as_they_are_answered(
             probed = ask(proxy.ports.admin, "GET", "/", &probe, b"").await;
         }
         assert_eq!((probed.status, probed.body.as_str()), (503, "shutting down\n"), "P10");
+        let ready = ask(proxy.ports.admin, "GET", "/ready", &probe[..1], b"").await;
+        assert_eq!((ready.status, ready.body.as_str()), (200, "ready\n"), "it serves what still comes");
         // P11: still served, on a new connection too.
         let late = async {
             eventually("both run", || app.state.running.get() == 2).await;
@@ -66,7 +69,7 @@ fn p10_p11_l8_a_draining_pod_serves_and_closes_connections_as_they_are_answered(
         let first = parse(read_until(&mut held, "done").await.as_bytes(), true);
         assert_eq!((first.status, first.header("connection")), (200, "close"), "L8");
         assert_eq!(held.read(&mut [0]).await.expect("a clean end"), 0);
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }
 
@@ -94,7 +97,7 @@ fn l9_an_http2_connection_is_told_and_its_streams_complete() {
         gate.notify_waiters();
         let response = answering.await.expect("no panic").expect("an answer");
         assert_eq!(response.into_body().collect().await.expect("whole").to_bytes(), "done");
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }
 
@@ -114,7 +117,7 @@ fn a_connection_of_an_activator_is_not_closed_under_its_hands() {
         let answer = parse(read_until(&mut hop, "hello").await.as_bytes(), true);
         assert_eq!((answer.status, answer.header("connection")), (200, "close"));
         drop(hop);
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }
 
@@ -136,11 +139,12 @@ fn l6_wait_for_drain_answers_when_the_last_request_has_ended() {
         };
         let (answer, waited) = tokio::join!(running, draining);
         assert_eq!((answer.status, waited), (200, 200));
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }
 
-/// P17: a stream without an end is cut at the drain limit (`a_platform_that_leaves_less_time_is_heeded` shows that it is cut); until then it is waited for.
+/// P17: a stream without an end is cut at the drain limit (`a_platform_that_leaves_less_time_is_heeded` shows
+/// that it is cut); until then it is waited for.
 #[test]
 fn l9_an_open_websocket_is_waited_for() {
     run(async {
@@ -153,7 +157,7 @@ fn l9_an_open_websocket_is_waited_for() {
         stream.write_all(b"still here").await.expect("open");
         read_until(&mut stream, "still here").await;
         drop(stream);
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }
 
@@ -167,7 +171,7 @@ fn a_platform_that_leaves_less_time_is_heeded() {
         held.write_all(b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
         eventually("it runs", || app.state.running.get() == 1).await;
         proxy.departs(Departure::Leaving { within: Duration::from_secs(4) }).await;
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained, "though a request still ran");
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained, "though a request still ran");
         assert_eq!(app.state.running.get(), 1);
     });
 }
@@ -188,7 +192,7 @@ fn connections_are_accepted_until_the_owner_says_that_nobody_is_told_of_the_pod(
         assert_eq!(proxy.get("/", &[]).await.status, 200);
         proxy.departs(Departure::Released).await;
         assert_eq!(proxy.get("/", &[]).await.status, 200, "nodes may still send here");
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
         let took = proxy.clock.now().saturating_since(began_at);
         let [nodes, word] = [5, 30].map(Duration::from_secs);
         assert!(
@@ -206,7 +210,7 @@ fn an_app_that_fails_its_liveness_probe_ends_the_process() {
         let proxy = Proxy::start(app.port, &[("EBB_LIVENESS_PROBE", probe)]).await;
         let ended = proxy.ended.await.expect("no panic");
         assert!(
-            matches!(ended, Ended::Unhealthy(queue_proxy::Unhealthy::Liveness { failures: 1, .. })),
+            matches!(ended, ProcessEnd::Unhealthy(queue_proxy::Unhealthy::Liveness { failures: 1, .. })),
             "{ended:?}"
         );
     });
@@ -233,6 +237,6 @@ fn everybody_who_waits_for_the_end_of_the_drain_hears_of_it() {
         };
         let (answer, waited) = tokio::join!(running, asking);
         assert_eq!((answer.status, waited), (200, vec![200; 50]));
-        assert_eq!(proxy.ended.await.expect("no panic"), Ended::Drained);
+        assert_eq!(proxy.ended.await.expect("no panic"), ProcessEnd::Drained);
     });
 }

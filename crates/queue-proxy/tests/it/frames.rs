@@ -77,7 +77,8 @@ impl Client {
     }
 }
 
-/// As gRPC does at both ends to find out how much a connection carries: with every piece a ping, and room for what came.
+/// As gRPC does at both ends to find out how much a connection carries: with every piece a ping, and room for
+/// what came.
 #[test]
 fn pings_with_every_piece_of_a_stream_break_nothing() {
     const PIECE: &[u8] = b"a message";

@@ -70,6 +70,25 @@ fn h8_h9_h10_the_headers_of_our_own_hops_are_believed_with_a_hop_key_only() {
     });
 }
 
+/// Addresses of pods are given again, and who sends may look for another workload's pod: the key is not known
+/// then.
+#[test]
+fn what_was_sent_to_another_pod_is_refused_as_not_started_and_the_app_sees_nothing_of_it() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[]).await;
+        for key in [HOP_KEY, "of another workload"] {
+            let answer = proxy.get("/", &[("Ebb-Pod", "hello-2"), ("Ebb-Hop-Key", key)]).await;
+            assert_eq!((answer.status, answer.header("ebb-not-started")), (404, "1"), "{}", answer.body);
+        }
+        assert_eq!(app.state.seen.get(), 0);
+        for headers in [&[("Ebb-Pod", "hello-1"), ("Ebb-Hop-Key", HOP_KEY)][..], &[("Ebb-Pod", "hello-1")]] {
+            let answer = proxy.get("/", headers).await;
+            assert_eq!((answer.status, app.state.saw("ebb-pod").as_str()), (200, "-"));
+        }
+    });
+}
+
 #[test]
 fn h11_h24_h27_hop_by_hop_headers_end_here_and_the_rest_passes() {
     run(async {

@@ -42,6 +42,24 @@ fn the_hello_says_who_how_and_what_was() {
     });
 }
 
+/// An app that is not well says so; that it is well is for the platform to say, which asks more.
+#[test]
+fn who_is_no_judge_of_the_pods_readiness_leaves_it_to_the_platform() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = Proxy::start(app.port, &[("EBB_READINESS_JUDGE", "platform")]).await;
+        assert_eq!(proxy.hello.state, PodState::Unheard);
+        assert_eq!(
+            ask(proxy.ports.admin, "GET", "/ready", &[], b"").await.status,
+            200,
+            "the platform asks that"
+        );
+        let probe = r#"{"tcpSocket":{"port":9},"successThreshold":1}"#;
+        let changes = [("EBB_READINESS_JUDGE", "platform"), ("SERVING_READINESS_PROBE", probe)];
+        assert_eq!(Proxy::start(app.port, &changes).await.hello.state, PodState::Starting);
+    });
+}
+
 #[test]
 fn each_second_is_reported_and_a_rise_at_once() {
     run(async {
@@ -107,7 +125,8 @@ fn after_a_path_switch_clients_are_told_to_come_back_and_activators_are_not() {
     });
 }
 
-/// Nothing has to be said to a connection that carries nothing: its next request is served, and with the answer it hears that it is to come back elsewhere.
+/// Nothing has to be said to a connection that carries nothing: its next request is served, and with the
+/// answer it hears that it is to come back elsewhere.
 #[test]
 fn after_a_path_switch_an_http2_client_is_told_with_its_next_answer() {
     run(async {
@@ -137,7 +156,8 @@ fn after_a_path_switch_an_http2_client_is_told_with_its_next_answer() {
     });
 }
 
-/// `127.0.0.2` stands for every address that is not the listener's own: what is bound to all interfaces answers there, what is bound to `127.0.0.1` does not.
+/// `127.0.0.2` stands for every address that is not the listener's own: what is bound to all interfaces
+/// answers there, what is bound to `127.0.0.1` does not.
 #[test]
 fn without_a_token_the_link_is_for_this_machine_alone() {
     run(async {

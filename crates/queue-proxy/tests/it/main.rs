@@ -1,10 +1,11 @@
-//! The queue-proxy over real sockets: a small app behind it, clients and an autoscaler's link before it, all on loopback. Tests name the
-//! vectors of the data-plane specification that they prove.
+//! The queue-proxy over real sockets: a small app behind it, clients and an autoscaler's link before it, all
+//! on loopback. Tests name the vectors of the data-plane specification that they prove.
 
 mod breaker;
 mod drain;
 mod frames;
 mod headers;
+mod health_checks;
 mod linked;
 mod pages;
 mod program;

@@ -1,4 +1,5 @@
-//! The family P: probes on the request port (with a hop key) and on the admin port, and what the small servers answer.
+//! The family P: probes on the request port (with a hop key) and on the admin port, and what the small
+//! servers answer.
 
 use prost::Message;
 use queue_proxy::Stat;
@@ -40,6 +41,12 @@ fn p1_to_p8_probes_are_answered_to_our_own_hops_and_on_the_admin_port() {
         }
         let bare = ask(proxy.ports.admin, "GET", "/", &[KUBELET], b"").await;
         assert_eq!((bare.status, bare.body.as_str()), (400, "unexpected probe header value: \n"), "P2");
+        for (path, body) in [("/ready", "ready\n"), ("/healthz", "ok\n")] {
+            let page = ask(proxy.ports.admin, "GET", path, &[KUBELET], b"").await;
+            assert_eq!((page.status, page.body.as_str()), (200, body), "kubelet asks for a page");
+            let probe = ask(proxy.ports.admin, "GET", path, &[KUBELET, QUEUE], b"").await;
+            assert_eq!(probe.body, "queue", "Knative's header asks the gate, whatever the path");
+        }
         let through_activator = proxy.get("/", &[KUBELET, HOP]).await;
         assert_eq!(
             through_activator.body, "hello",
@@ -89,8 +96,8 @@ fn p12_an_app_that_is_not_ready_is_503() {
         let many = (0..20).map(|_| proxy.get("/", &[KUBELET, QUEUE, HOP]));
         let many = futures_util::future::join_all(many).await;
         assert!(many.iter().all(|probed| probed.status == 503), "R17");
-        let ready = ask(proxy.ports.admin, "GET", "/ready", &[], b"").await;
-        assert_eq!(ready.status, 503);
+        let ready = ask(proxy.ports.admin, "GET", "/ready", &[KUBELET], b"").await;
+        assert!(ready.status == 503 && ready.body.starts_with("starting: readiness probe"), "{}", ready.body);
         assert_eq!(ask(proxy.ports.admin, "GET", "/healthz", &[], b"").await.status, 200);
     });
 }
@@ -114,7 +121,8 @@ fn p13_waiting_for_a_drain_that_does_not_come_disturbs_nobody() {
     });
 }
 
-/// A drain begins from TERM or the owner's word. Whoever reaches the admin port could otherwise take the pod out of service.
+/// A drain begins from TERM or the owner's word. Whoever reaches the admin port could otherwise take the pod
+/// out of service.
 #[test]
 fn no_page_begins_a_drain() {
     run(async {

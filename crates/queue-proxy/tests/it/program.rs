@@ -49,7 +49,8 @@ fn p14_asked_twice_it_ends_at_once_with_1() {
         let stopping = async {
             eventually("a request runs", || app.state.running.get() == 1).await;
             tell(&child, Signal::SIGTERM);
-            while ask(ports.admin, "GET", "/ready", &[], b"").await.status == 200 {}
+            let probe = [("User-Agent", "kube-probe/1"), ("K-Network-Probe", "queue")];
+            while ask(ports.admin, "GET", "/", &probe, b"").await.status == 200 {}
             tell(&child, Signal::SIGTERM);
         };
         tokio::select! {

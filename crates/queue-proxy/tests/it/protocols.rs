@@ -1,5 +1,5 @@
-//! One test for each thing that must pass through untouched: gRPC trailers, WebSocket, server-sent events, trailers, 103, 100, early responses, full
-//! duplex, HTTP/2.
+//! One test for each thing that must pass through untouched: gRPC trailers, WebSocket, server-sent events,
+//! trailers, 103, 100, early responses, full duplex, HTTP/2.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -243,7 +243,8 @@ fn h20_h21_a_client_that_asks_before_it_sends_gets_the_apps_answer() {
     });
 }
 
-/// The app can only say no to a body before it was sent if it hears of the request before the client is asked to send.
+/// The app can only say no to a body before it was sent if it hears of the request before the client is asked
+/// to send.
 #[test]
 fn a_client_that_asks_before_it_sends_may_wait_long_for_its_turn() {
     run(async {

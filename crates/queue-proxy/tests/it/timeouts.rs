@@ -1,4 +1,5 @@
-//! B11 and the family O: the three timers. Times are those of the vectors; what is asserted is outcome and order.
+//! B11 and the family O: the three timers. Times are those of the vectors; what is asserted is outcome and
+//! order.
 
 use std::time::Duration;
 

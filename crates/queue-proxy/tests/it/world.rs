@@ -15,15 +15,15 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use link::{PodOrder, Reader, Writer};
-use queue_proxy::{Config, Ended, Environment};
-use runtime::Clock;
+use queue_proxy::{Config, ProcessEnd};
+use runtime::{Clock, Environment};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{
     Departure, HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, QueueProxyAnnouncement,
-    Routing,
+    Routing, Timestamp,
 };
 
 /// The proof that the world's activator has.
@@ -44,9 +44,11 @@ pub(crate) fn link_address(ports: &QueueProxyAnnouncement) -> LinkAddress {
 /// A queue-proxy with its link.
 pub(crate) struct Proxy {
     pub(crate) clock: Clock,
+    /// Just before it was.
+    pub(crate) started_at: Timestamp,
     pub(crate) ports: QueueProxyAnnouncement,
     pub(crate) leaving: CancellationToken,
-    pub(crate) ended: JoinHandle<Ended>,
+    pub(crate) ended: JoinHandle<ProcessEnd>,
     pub(crate) reader: Reader<PodWord>,
     pub(crate) writer: Writer<PodOrder>,
     pub(crate) hello: PodHello,
@@ -76,8 +78,9 @@ pub(crate) fn environment(app: u16, changes: &[(&str, &str)]) -> Environment {
 impl Proxy {
     /// Starts a queue-proxy before the app on port `app`, and calls it as the autoscaler would.
     pub(crate) async fn start(app: u16, changes: &[(&str, &str)]) -> Self {
-        let (config, _) = Config::read(&environment(app, changes)).expect("legal");
+        let config = Config::read(&environment(app, changes)).expect("legal").value;
         let clock = Clock::start();
+        let started_at = clock.now();
         let bound = queue_proxy::bind(config, clock).expect("free ports");
         let ports = bound.announcement();
         let leaving = CancellationToken::new();
@@ -85,6 +88,7 @@ impl Proxy {
         let (reader, writer) = link::dial(link_address(&ports)).await.expect("it listens");
         let mut proxy = Self {
             clock,
+            started_at,
             ports,
             leaving,
             ended,
@@ -385,7 +389,8 @@ pub(crate) fn streamed(frames: &'static [(u64, &'static str)]) -> AppBody {
     http_body_util::StreamBody::new(frames).boxed_unsync()
 }
 
-/// An app that follows a script of bytes: for what no well-behaved server does. Each connection reads one request head and then gets `script`.
+/// An app that follows a script of bytes: for what no well-behaved server does. Each connection reads one
+/// request head and then gets `script`.
 pub(crate) async fn scripted<Script>(script: impl Fn(TcpStream, String) -> Script + 'static) -> u16
 where
     Script: Future<Output = ()> + 'static,

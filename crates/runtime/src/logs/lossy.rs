@@ -1,7 +1,8 @@
 //! Writes lines for whoever reads them, and drops them while nobody does.
 //!
-//! A log line is written by whoever has something to say: the thread that decides, or the one that forwards requests. Neither must wait for a terminal that
-//! was stopped (Ctrl-S) or for a log collector that hangs. So the kernel is asked first whether it takes a piece at once.
+//! A log line is written by whoever has something to say: the thread that decides, or the one that forwards
+//! requests. Neither must wait for a terminal that was stopped (Ctrl-S) or for a log collector that hangs. So
+//! the kernel is asked first whether it takes a piece at once.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,7 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 /// A pipe or terminal that takes anything takes this much at once (`PIPE_BUF` of Linux; POSIX: at least 512).
 const PIECE: usize = 4096;
 
-/// A writer of whole lines, one `write` each, that never waits. Another process that writes to the same pipe in the same instant can still make it.
+/// A writer of whole lines, one `write` each, that never waits. Another process that writes to the same pipe
+/// in the same instant can still make it.
 #[derive(Debug)]
 pub(crate) struct Lossy<W> {
     output: W,

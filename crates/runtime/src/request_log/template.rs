@@ -1,7 +1,8 @@
 //! The shape of a line: text, and fields of Go's `text/template` as Knative names them.
 //!
-//! Of Go's language there is what shapes of lines are made of: `{{.Field}}`, `{{js .Field}}` or `{{.Field | js}}`, and headers by name. Everything else is refused with
-//! the column at which it stands, when it is read: Knative notices at each request.
+//! Of Go's language there is what shapes of lines are made of: `{{.Field}}`, `{{js .Field}}` or `{{.Field |
+//! js}}`, and headers by name. Everything else is refused with the column at which it stands, when it is
+//! read: Knative notices at each request.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use thiserror::Error;
 
 /// A template that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestLogTemplate(Vec<Part>);
+pub struct RequestLogTemplate(Vec<TemplatePart>);
 
 /// Why a template cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,13 +23,13 @@ pub struct TemplateProblem {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     Text(String),
-    Field { field: Field, is_escaped: bool },
+    Field { field: TemplateField, is_escaped: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum TemplateField {
     Method,
     RequestUri,
     Path,
@@ -62,30 +63,31 @@ pub(super) enum ResponseField {
 }
 
 /// Every name that needs nothing more.
-const NAMES: [(&str, Field); 19] = [
-    (".Request.Method", Field::Method),
-    (".Request.RequestURI", Field::RequestUri),
-    (".Request.URL", Field::RequestUri),
-    (".Request.URL.Path", Field::Path),
-    (".Request.URL.RawQuery", Field::RawQuery),
-    (".Request.Proto", Field::Proto),
-    (".Request.Host", Field::Host),
-    (".Request.ContentLength", Field::ContentLength),
-    (".Request.RemoteAddr", Field::RemoteAddr),
-    (".Request.UserAgent", Field::UserAgent),
-    (".Request.Referer", Field::Referer),
-    (".Response.Code", Field::Response(ResponseField::Code)),
-    (".Response.Size", Field::Response(ResponseField::Size)),
-    (".Response.Latency", Field::Response(ResponseField::Latency)),
-    (".Revision.Name", Field::RevisionName),
-    (".Revision.Namespace", Field::RevisionNamespace),
-    (".Revision.Service", Field::RevisionService),
-    (".Revision.Configuration", Field::RevisionConfiguration),
-    (".Revision.PodName", Field::PodName),
+const NAMES: [(&str, TemplateField); 19] = [
+    (".Request.Method", TemplateField::Method),
+    (".Request.RequestURI", TemplateField::RequestUri),
+    (".Request.URL", TemplateField::RequestUri),
+    (".Request.URL.Path", TemplateField::Path),
+    (".Request.URL.RawQuery", TemplateField::RawQuery),
+    (".Request.Proto", TemplateField::Proto),
+    (".Request.Host", TemplateField::Host),
+    (".Request.ContentLength", TemplateField::ContentLength),
+    (".Request.RemoteAddr", TemplateField::RemoteAddr),
+    (".Request.UserAgent", TemplateField::UserAgent),
+    (".Request.Referer", TemplateField::Referer),
+    (".Response.Code", TemplateField::Response(ResponseField::Code)),
+    (".Response.Size", TemplateField::Response(ResponseField::Size)),
+    (".Response.Latency", TemplateField::Response(ResponseField::Latency)),
+    (".Revision.Name", TemplateField::RevisionName),
+    (".Revision.Namespace", TemplateField::RevisionNamespace),
+    (".Revision.Service", TemplateField::RevisionService),
+    (".Revision.Configuration", TemplateField::RevisionConfiguration),
+    (".Revision.PodName", TemplateField::PodName),
 ];
 
 /// The same, by names that do not fit there.
-const MORE_NAMES: [(&str, Field); 2] = [(".Revision.PodIP", Field::PodIp), (".TraceID", Field::TraceId)];
+const MORE_NAMES: [(&str, TemplateField); 2] =
+    [(".Revision.PodIP", TemplateField::PodIp), (".TraceID", TemplateField::TraceId)];
 
 impl RequestLogTemplate {
     /// Reads a template. A line ends where the template does.
@@ -107,16 +109,16 @@ impl RequestLogTemplate {
         Ok(Self(parts))
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[TemplatePart] {
         &self.0
     }
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
-    if let Some(Part::Text(last)) = parts.last_mut() {
+fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
+    if let Some(TemplatePart::Text(last)) = parts.last_mut() {
         last.push_str(text);
     } else if !text.is_empty() {
-        parts.push(Part::Text(text.to_owned()));
+        parts.push(TemplatePart::Text(text.to_owned()));
     }
 }
 
@@ -129,7 +131,7 @@ fn advice(action: &str) -> String {
 }
 
 /// What stands between the braces.
-fn field(action: &str) -> Option<Part> {
+fn field(action: &str) -> Option<TemplatePart> {
     let (command, pipe) = match action.split_once('|') {
         Some((command, pipe)) => (command, Some(pipe.trim())),
         None => (action, None),
@@ -144,14 +146,14 @@ fn field(action: &str) -> Option<Part> {
     };
     let field = match words[..] {
         [name] => named(name)?,
-        ["index", ".Request.Header", name] => Field::HeaderValues(quoted(name)?),
-        [".Request.Header.Get", name] => Field::Header(quoted(name)?),
+        ["index", ".Request.Header", name] => TemplateField::HeaderValues(quoted(name)?),
+        [".Request.Header.Get", name] => TemplateField::Header(quoted(name)?),
         _ => return None,
     };
-    Some(Part::Field { field, is_escaped })
+    Some(TemplatePart::Field { field, is_escaped })
 }
 
-fn named(name: &str) -> Option<Field> {
+fn named(name: &str) -> Option<TemplateField> {
     NAMES.iter().chain(&MORE_NAMES).find(|(known, _)| *known == name).map(|(_, field)| field.clone())
 }
 
@@ -162,9 +164,9 @@ fn quoted(word: &str) -> Option<String> {
 }
 
 /// Escapes as JavaScript and JSON both read it; Go's own escape of `'` is none of JSON.
-pub(super) struct Escaped<'o>(pub(super) &'o mut String);
+pub(super) struct EscapedWriter<'o>(pub(super) &'o mut String);
 
-impl fmt::Write for Escaped<'_> {
+impl fmt::Write for EscapedWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             match character {

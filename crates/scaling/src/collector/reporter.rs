@@ -4,25 +4,26 @@ use std::time::Duration;
 
 use vocabulary::{BootId, PresentCount, Sample, Timestamp};
 
-use crate::window::{Second, Value};
+use crate::window::{Second, SecondSums};
 
 /// From this silence on a reporter is not heard.
 pub(super) const UNHEARD_AFTER: Duration = Duration::from_secs(3);
 
-/// How many values per reporter can still be replaced. Frames arrive in order, so a repeat is the running second or, after a reconnect,
-/// one of the last; older repeats say what they said before and are dropped.
+/// How many values per reporter can still be replaced. Frames arrive in order, so a repeat is the running
+/// second or, after a reconnect, one of the last; older repeats say what they said before and are dropped.
 const REPLACEABLE: usize = 3;
 
-/// A second may arrive this much early or late without its reporter's clock being doubted: one second for where in our second its own
-/// began, or for a slow network.
+/// A second may arrive this much early or late without its reporter's clock being doubted: one second for
+/// where in our second its own began, or for a slow network.
 const TOLERATED_DRIFT: Second = 1;
 
-/// Lateness alone may be a stalled connection, which catches up. Only after this long without one punctual frame is it the clock.
+/// Lateness alone may be a stalled connection, which catches up. Only after this long without one punctual
+/// frame is it the clock.
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
 
 /// What it means that a reporter did not mention a revision in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unmentioned {
+pub(super) enum SilenceMeaning {
     /// A second that held nothing: Knative finds one at every scrape of an idle pod.
     ZeroEachSecond,
     /// Zero once after something was held, silence afterwards, as Knative's activators report.
@@ -33,7 +34,7 @@ pub(super) enum Unmentioned {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
     pub(super) second: Second,
-    pub(super) by: Value,
+    pub(super) by: SecondSums,
 }
 
 /// One reporter of one revision.
@@ -45,7 +46,7 @@ pub(super) struct Track {
     /// Its newest complete second, on our axis.
     newest: Option<Second>,
     /// The values that can be replaced, by our second. Unused ones lie before all time.
-    recent: [(Second, Value); REPLACEABLE],
+    recent: [(Second, SecondSums); REPLACEABLE],
     heard_at: Timestamp,
     late_since: Option<Timestamp>,
     /// What it held at the last moment it said so, until its next frame.
@@ -61,7 +62,7 @@ impl Track {
             boot: BootId::default(),
             offset: None,
             newest: None,
-            recent: [(Second::MIN, Value::default()); REPLACEABLE],
+            recent: [(Second::MIN, SecondSums::default()); REPLACEABLE],
             heard_at: now,
             late_since: None,
             present: None,
@@ -69,8 +70,9 @@ impl Track {
         }
     }
 
-    /// A link came up and its second `current` runs now. In the same life nothing that was said is forgotten, and the anchor moves only if
-    /// the clocks have drifted apart. In another, its numbers begin anew; what the former life left unfinished is taken back.
+    /// A link came up and its second `current` runs now. In the same life nothing that was said is forgotten,
+    /// and the anchor moves only if the clocks have drifted apart. In another, its numbers begin anew; what
+    /// the former life left unfinished is taken back.
     pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
         self.present = None;
@@ -80,17 +82,24 @@ impl Track {
         }
         self.offset = Some(offset);
         self.late_since = None;
+        // Only the clock is corrected: what the same life has said stays where it was put.
         if self.boot == boot {
             return None;
         }
         self.boot = boot;
         let newest_said = self.recent.iter().map(|&(second, _)| second).max();
+        // Of such a second there is only a present count, and nobody is left who would say what became of it.
         let unfinished = newest_said.filter(|&second| second > self.newest.unwrap_or(Second::MIN));
-        unfinished.and_then(|second| self.replace(second, Value::default()))
+        unfinished.and_then(|second| self.replace(second, SecondSums::default()))
     }
 
     /// A complete second.
-    pub(super) fn complete(&mut self, sample: Sample, value: Value, now: Timestamp) -> Option<Correction> {
+    pub(super) fn complete(
+        &mut self,
+        sample: Sample,
+        value: SecondSums,
+        now: Timestamp,
+    ) -> Option<Correction> {
         self.frame(now);
         self.queued = sample.load.queued;
         let second = self.place(sample.second, now);
@@ -102,7 +111,7 @@ impl Track {
     pub(super) fn quiet(
         &mut self,
         second: u64,
-        unmentioned: Unmentioned,
+        unmentioned: SilenceMeaning,
         now: Timestamp,
     ) -> Option<Correction> {
         self.frame(now);
@@ -113,14 +122,14 @@ impl Track {
         self.queued = 0;
         self.newest = Some(second);
         let is_silence = match unmentioned {
-            Unmentioned::ZeroEachSecond => false,
-            Unmentioned::ZeroOnce => self.newest_value() == Value::default(),
+            SilenceMeaning::ZeroEachSecond => false,
+            SilenceMeaning::ZeroOnce => self.newest_value() == SecondSums::default(),
         };
-        if is_silence { None } else { self.replace(second, Value::default()) }
+        if is_silence { None } else { self.replace(second, SecondSums::default()) }
     }
 
     /// What it holds right now, taken as the value of its running second.
-    pub(super) fn running(&mut self, value: Value, now: Timestamp) -> Option<Correction> {
+    pub(super) fn running(&mut self, value: SecondSums, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
         let now = second_of(now);
         let second = match self.newest {
@@ -146,8 +155,11 @@ impl Track {
     }
 
     /// What it said of its newest second, complete or running.
-    pub(super) fn newest_value(&self) -> Value {
-        self.recent.iter().max_by_key(|(second, _)| *second).map_or(Value::default(), |&(_, value)| value)
+    pub(super) fn newest_value(&self) -> SecondSums {
+        self.recent
+            .iter()
+            .max_by_key(|(second, _)| *second)
+            .map_or(SecondSums::default(), |&(_, value)| value)
     }
 
     /// Its newest complete second, on our axis.
@@ -160,7 +172,8 @@ impl Track {
         self.present = None;
     }
 
-    /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has been wrong for long enough.
+    /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has
+    /// been wrong for long enough.
     fn place(&mut self, second: u64, now: Timestamp) -> Second {
         let just_ended = second_of(now) - 1;
         let offset = *self.offset.get_or_insert(just_ended.saturating_sub(number(second)));
@@ -181,7 +194,7 @@ impl Track {
     }
 
     /// Puts `value` in the place of what was said of that second.
-    fn replace(&mut self, second: Second, value: Value) -> Option<Correction> {
+    fn replace(&mut self, second: Second, value: SecondSums) -> Option<Correction> {
         if let Some((_, known)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
             let by = value - *known;
             *known = value;
@@ -207,7 +220,8 @@ pub(super) fn second_of(now: Timestamp) -> Second {
     number(now.whole_secs())
 }
 
-/// A reporter's number as ours. Absurd ones are cut to what arithmetic can bear; the anchor then puts them in place.
+/// A reporter's number as ours. Absurd ones are cut to what arithmetic can bear; the anchor then puts them in
+/// place.
 fn number(second: u64) -> Second {
     Second::try_from(second).unwrap_or(Second::MAX).min(Second::MAX / 4)
 }

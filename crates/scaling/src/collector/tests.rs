@@ -95,7 +95,8 @@ fn a_reporter_that_began_anew_is_not_taken_for_its_former_self() {
         report(&mut collector, POD, second, 10.0, precisely(second) + 1.5);
     }
     collector.present(POD, PresentCount { in_flight: 500, waiting: 0 }, seconds(10.9));
-    // Killed and started again: what it held died with it, its seconds count from zero, what was measured stays.
+    // Killed and started again: what it held died with it, its seconds count from zero, what was measured
+    // stays.
     collector.start_reporter(POD, BootId(8), 0, seconds(11.2));
     assert_eq!(collector.present_total(), None);
     report(&mut collector, POD, 0, 30.0, 12.5);

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{BurstCapacity, Concurrency, DRAIN_LIMIT_DEFAULT, Percentage, PodCount};
+use vocabulary::{
+    BurstCapacity, CheckedValue, Concurrency, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, Percentage, PodCount,
+    Problem,
+};
 
 use super::class::Class;
 use super::keys::{EXAMPLE, HISTORIC, config_map as keys};
 use super::limits;
-use super::problem::{Checked, Problem};
-use super::reader::{Place, Reader};
+use super::queue_proxy::QueueProxyResources;
+use super::reader::{SettingsPlace, SettingsReader};
 use super::suggestion;
 use crate::hpa::{Compat, HpaSettings};
 
@@ -64,8 +67,13 @@ pub struct ClusterConfig {
     pub idle_first_scale_down: bool,
     /// `routing-dwell`: how long there must be room before the activator leaves the path; 0 … 1 h.
     pub routing_dwell: Duration,
-    /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole seconds.
+    /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole
+    /// seconds.
     pub drain_limit: Duration,
+    /// `ignore-user-agents`: whose requests are not measured and wake nothing.
+    pub ignored_user_agents: IgnoredUserAgents,
+    /// `queue-proxy-…`: what the queue-proxy of a pod on a cluster may use.
+    pub queue_proxy: QueueProxyResources,
     /// `hpa-sync-period`: how often class hpa looks at its metrics; 1 s … 1 h.
     pub hpa_sync_period: Duration,
     /// `hpa-tolerance`: how far a ratio may be off before class hpa acts; at least 0.
@@ -122,6 +130,8 @@ impl Default for ClusterConfig {
             idle_first_scale_down: true,
             routing_dwell: Duration::from_secs(30),
             drain_limit: DRAIN_LIMIT_DEFAULT,
+            ignored_user_agents: IgnoredUserAgents::default(),
+            queue_proxy: QueueProxyResources::default(),
             // Kubernetes' own, as the settings of kube-controller-manager have them.
             hpa_sync_period: Duration::from_secs(15),
             hpa_tolerance: hpa.tolerance,
@@ -138,8 +148,8 @@ impl Default for ClusterConfig {
 
 impl ClusterConfig {
     /// Reads the ConfigMap's data. Every problem is reported; with one, nothing of it applies.
-    pub fn parse(data: &BTreeMap<String, String>) -> Result<Checked<Self>, Vec<Problem>> {
-        let mut reader = Reader::new(Place::ConfigMap, data);
+    pub fn parse(data: &BTreeMap<String, String>) -> Result<CheckedValue<Self>, Vec<Problem>> {
+        let mut reader = SettingsReader::new(SettingsPlace::ConfigMap, data);
         let config = Self::read(&mut reader);
         config.check_concurrency_target(&mut reader);
         config.check_scales(&mut reader);
@@ -149,7 +159,7 @@ impl ClusterConfig {
         reader.finish(config)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Self {
+    fn read(reader: &mut SettingsReader<'_>) -> Self {
         let mut config = Self::default();
         macro_rules! set {
             ($($field:ident = $value:expr;)*) => {$(
@@ -187,6 +197,7 @@ impl ClusterConfig {
             idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
             drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
+            ignored_user_agents = reader.user_agents(&keys::IGNORE_USER_AGENTS);
             hpa_sync_period = reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD);
             hpa_tolerance = reader.float(&keys::HPA_TOLERANCE, &limits::TOLERANCE);
             hpa_downscale_stabilization =
@@ -202,6 +213,7 @@ impl ClusterConfig {
                 reader.word(&keys::PROMETHEUS_CA_FILE, &limits::FILE).map(unless_empty);
             prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
+        config.queue_proxy = QueueProxyResources::of_cluster(reader);
         config
     }
 
@@ -217,7 +229,7 @@ impl ClusterConfig {
     }
 
     /// The load aimed at without any annotation must be at least the least target.
-    fn check_concurrency_target(&self, reader: &mut Reader<'_>) {
+    fn check_concurrency_target(&self, reader: &mut SettingsReader<'_>) {
         let (fraction, default) = (&keys::TARGET_PERCENTAGE, &keys::TARGET_DEFAULT);
         let product = self.container_concurrency_target_fraction * self.container_concurrency_target_default;
         if product >= 0.01 || !reader.are_sound(&[fraction, default]) {
@@ -230,7 +242,7 @@ impl ClusterConfig {
         reader.refuse_present(written, &flaw);
     }
 
-    fn check_scales(&self, reader: &mut Reader<'_>) {
+    fn check_scales(&self, reader: &mut SettingsReader<'_>) {
         let (min, max) = (self.min_scale, self.max_scale);
         self.check_max_scale_limit(reader);
         if reader.are_sound(&[&keys::MIN_SCALE, &keys::MAX_SCALE]) && max > PodCount::ZERO && min > max {
@@ -251,7 +263,7 @@ impl ClusterConfig {
     }
 
     /// A limit binds the default too, so setting one takes a default of one's own.
-    fn check_max_scale_limit(&self, reader: &mut Reader<'_>) {
+    fn check_max_scale_limit(&self, reader: &mut SettingsReader<'_>) {
         let (max, limit) = (self.max_scale, self.max_scale_limit);
         if limit == PodCount::ZERO
             || (PodCount::ONE..=limit).contains(&max)
@@ -278,7 +290,7 @@ fn as_fraction(written: f64) -> f64 {
     if written > 1.0 { written / 100.0 } else { written }
 }
 
-fn check_key(reader: &mut Reader<'_>, key: &str) {
+fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
     if key == EXAMPLE {
         reader.warn(key, "is documentation; what stands in it sets nothing");
     } else if HISTORIC.contains(&key) {

@@ -1,4 +1,5 @@
-//! Every key that is read, in one place, so that the readers, the suggestions for misspelt keys and the documentation cannot drift apart.
+//! Every key that is read, in one place, so that the readers, the suggestions for misspelt keys and the
+//! documentation cannot drift apart.
 
 /// The ConfigMap with the settings of all revisions.
 pub const CONFIG_MAP_NAME: &str = "config-autoscaler";
@@ -6,18 +7,19 @@ pub const CONFIG_MAP_NAME: &str = "config-autoscaler";
 /// Prefixes under which every annotation is ours to know.
 pub const ANNOTATION_PREFIXES: [&str; 2] = ["autoscaling.knative.dev/", "ebb.dev/"];
 
-/// How long a pod may take to get ready. It is Knative's, but not among the autoscaling keys, so it stands under another prefix.
+/// How long a pod may take to get ready. It is Knative's, but not among the autoscaling keys, so it stands
+/// under another prefix.
 pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-deadline";
 
 /// A key and, where one exists, its old camelCase spelling.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct SettingKey {
     pub(super) name: &'static str,
     pub(super) old: Option<&'static str>,
 }
 
-const fn key(name: &'static str) -> Key {
-    Key { name, old: None }
+const fn key(name: &'static str) -> SettingKey {
+    SettingKey { name, old: None }
 }
 
 /// Declares the keys of one place as constants, and the list of them all.
@@ -25,16 +27,16 @@ macro_rules! keys {
     ($(#[$doc:meta])* $module:ident: $($constant:ident = $name:expr $(, formerly $old:expr)?;)*) => {
         $(#[$doc])*
         pub(super) mod $module {
-            use super::{Key, key};
+            use super::{SettingKey, key};
 
-            $(pub(in crate::config) const $constant: Key = {
+            $(pub(in crate::config) const $constant: SettingKey = {
                 #[allow(unused_mut, reason = "only keys with an old spelling are changed")]
                 let mut declared = key($name);
                 $(declared.old = Some($old);)?
                 declared
             };)*
 
-            pub(in crate::config) const ALL: &[Key] = &[$($constant),*];
+            pub(in crate::config) const ALL: &[SettingKey] = &[$($constant),*];
         }
     };
 }
@@ -68,10 +70,23 @@ keys! {
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
     DRAIN_LIMIT = "ebb.dev/drain-limit";
+    IGNORE_USER_AGENTS = "ebb.dev/ignore-user-agents";
     HPA = "ebb.dev/hpa";
     HPA_SYNC_PERIOD = "ebb.dev/hpa-sync-period";
     OWN_STABLE_WINDOW = "ebb.dev/stable-window";
     SHADOW = "ebb.dev/shadow";
+    PAUSED = "ebb.dev/paused";
+}
+
+keys! {
+    /// Annotations of a pod template on a cluster that only whoever gives its pods their queue-proxy reads.
+    injection:
+    CPU_REQUEST = "ebb.dev/queue-proxy-cpu-request";
+    MEMORY_REQUEST = "ebb.dev/queue-proxy-memory-request";
+    CPU_LIMIT = "ebb.dev/queue-proxy-cpu-limit";
+    MEMORY_LIMIT = "ebb.dev/queue-proxy-memory-limit";
+    GUARANTEED_CPU = "ebb.dev/queue-proxy-guaranteed-cpu";
+    GUARANTEED_MEMORY = "ebb.dev/queue-proxy-guaranteed-memory";
 }
 
 keys! {
@@ -101,6 +116,13 @@ keys! {
     IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
     ROUTING_DWELL = "routing-dwell";
     DRAIN_LIMIT = "drain-limit";
+    IGNORE_USER_AGENTS = "ignore-user-agents";
+    QUEUE_PROXY_CPU_REQUEST = "queue-proxy-cpu-request";
+    QUEUE_PROXY_MEMORY_REQUEST = "queue-proxy-memory-request";
+    QUEUE_PROXY_CPU_LIMIT = "queue-proxy-cpu-limit";
+    QUEUE_PROXY_MEMORY_LIMIT = "queue-proxy-memory-limit";
+    QUEUE_PROXY_GUARANTEED_CPU = "queue-proxy-guaranteed-cpu";
+    QUEUE_PROXY_GUARANTEED_MEMORY = "queue-proxy-guaranteed-memory";
     HPA_SYNC_PERIOD = "hpa-sync-period";
     HPA_TOLERANCE = "hpa-tolerance";
     HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";
@@ -120,7 +142,7 @@ pub(super) const HISTORIC: [&str; 2] = ["tick-interval", "panic-window"];
 
 /// Every annotation that may stand on a pod template, in its present spelling.
 pub fn annotation_keys() -> impl Iterator<Item = &'static str> {
-    annotation::ALL.iter().map(|key| key.name)
+    annotation::ALL.iter().chain(injection::ALL).map(|key| key.name)
 }
 
 /// Every key that may stand in the ConfigMap.

@@ -1,7 +1,10 @@
-//! What each setting may be. One limit serves the annotation and the ConfigMap's key of the same meaning; Knative checks some of them in
-//! one place only (a panic threshold of 0 in its ConfigMap means panic for ever).
+//! What each setting may be. One limit serves the annotation and the ConfigMap's key of the same meaning;
+//! Knative checks some of them in one place only (a panic threshold of 0 in its ConfigMap means panic for
+//! ever).
 
 use std::time::Duration;
+
+use vocabulary::MilliValue;
 
 /// A range, in words for people and as a test.
 pub(super) struct Limit<Value> {
@@ -71,10 +74,22 @@ pub(super) const DELAY: Limit<Duration> = Limit {
 };
 pub(super) const UP_TO_AN_HOUR: Limit<Duration> =
     Limit { words: "a duration from 0s to 1h", allows: |duration| *duration <= HOUR };
-/// A day, as for request timeouts; whole seconds, because Kubernetes counts a pod's last time in those.
+/// A day, as for request timeouts.
+pub const DRAIN_LIMIT_MAX: Duration = Duration::from_hours(24);
+/// Whole seconds, because Kubernetes counts a pod's last time in those.
 pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
     words: "a duration from 0s to 24h, in whole seconds",
-    allows: |limit| *limit <= Duration::from_hours(24) && is_whole(*limit),
+    allows: |limit| *limit <= DRAIN_LIMIT_MAX && is_whole(*limit),
+};
+/// Kubernetes knows nothing finer.
+pub(super) const CPU: Limit<MilliValue> = Limit {
+    words: "an amount of CPU of at least 1m, such as \"50m\" or \"1\"",
+    allows: |amount| *amount >= MilliValue::new(1),
+};
+/// Nothing starts with less, and whoever writes `64` meant `64Mi`.
+pub(super) const MEMORY: Limit<MilliValue> = Limit {
+    words: "an amount of memory of at least 1Mi, such as \"64Mi\"",
+    allows: |amount| *amount >= MilliValue::new(1000 << 20),
 };
 pub(super) const POSITIVE: Limit<Duration> =
     Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };

@@ -1,5 +1,6 @@
-//! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which Knative computes them: `6 × 0.7`
-//! is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods in both.
+//! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which
+//! Knative computes them: `6 × 0.7` is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods
+//! in both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use vocabulary::{Percentage, PodCount};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
-use super::revision::RevisionSettings;
+use super::revision_settings::RevisionSettings;
 use super::spec::{Metric, ScalingSpec};
 use crate::hpa::reading::document_of_short_form;
 use crate::hpa::{HpaScaling, own_scaling};
@@ -26,8 +27,8 @@ const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
 pub const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);
 
 impl RevisionSettings {
-    /// Joins annotations, ConfigMap and defaults. `container_concurrency` is the most requests that run in one pod at once, 0 for no
-    /// limit; `progress_deadline` how long a pod may take to get ready.
+    /// Joins annotations, ConfigMap and defaults. `container_concurrency` is the most requests that run in
+    /// one pod at once, 0 for no limit; `progress_deadline` how long a pod may take to get ready.
     pub fn resolve(
         &self,
         cluster: &ClusterConfig,
@@ -66,7 +67,7 @@ impl RevisionSettings {
             surge_evaluation: self.surge_evaluation.unwrap_or(cluster.surge_evaluation),
             routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
             idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
-            shadow: self.shadow.unwrap_or_default(),
+            shadow: self.shadow == Some(true) || self.paused == Some(true),
             hpa: None,
         };
         match self.hpa_scaling(cluster) {
@@ -98,7 +99,8 @@ impl RevisionSettings {
         })
     }
 
-    /// The pod's limit bounds what an annotation may aim at for concurrency; request rates are not bounded by it.
+    /// The pod's limit bounds what an annotation may aim at for concurrency; request rates are not bounded by
+    /// it.
     fn load_per_pod(&self, cluster: &ClusterConfig, container_concurrency: u32) -> LoadPerPod {
         let hard_limit = (container_concurrency > 0).then(|| f64::from(container_concurrency));
         let (default_total, default_utilization) = match self.metric.unwrap_or_default() {
@@ -155,8 +157,8 @@ struct LoadPerPod {
     total: f64,
 }
 
-/// The share of the stable window in whole seconds, halves rounded up, at least one. Knative multiplies nanoseconds and cuts the product to
-/// whole ones before it rounds; near a half that decides.
+/// The share of the stable window in whole seconds, halves rounded up, at least one. Knative multiplies
+/// nanoseconds and cuts the product to whole ones before it rounds; near a half that decides.
 fn panic_window(stable: Duration, percentage: Percentage) -> Duration {
     const NANOSECONDS: f64 = 1e9;
     let product = (stable.as_secs_f64() * NANOSECONDS * percentage.value() / 100.0).trunc();
@@ -170,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_panic_window_is_rounded_as_by_the_reference() {
-        // Stable seconds, percentage, panic seconds: the last three are a hair below a half in nanoseconds and a half in seconds.
+        // Stable seconds, percentage, panic seconds: the last three are a hair below a half in nanoseconds
+        // and a half in seconds.
         for (stable, percentage, expected) in [
             (60, 10.0, 6),
             (60, 51.0, 31),

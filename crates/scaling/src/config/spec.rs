@@ -1,4 +1,5 @@
-//! The checked settings of one revision: annotations over the ConfigMap over the defaults, with the target resolved.
+//! The checked settings of one revision: annotations over the ConfigMap over the defaults, with the target
+//! resolved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use vocabulary::{BurstCapacity, PodCount};
 
 use crate::hpa::HpaScaling;
 
-/// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's settings against the
-/// cluster's; the numbers are finite and in range.
+/// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's
+/// settings against the cluster's; the numbers are finite and in range.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScalingSpec {
@@ -61,12 +62,26 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
-    /// Whether everything is decided and nothing written (`ebb.dev/shadow`).
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`).
     pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
     #[serde(skip)]
     pub hpa: Option<Arc<HpaScaling>>,
+}
+
+impl ScalingSpec {
+    /// The same with at least this count, whatever the settings say; a most below that gives way.
+    #[must_use]
+    pub fn with_floor(mut self, floor: PodCount) -> Self {
+        self.min_scale = self.min_scale.max(floor);
+        self.max_scale = self.max_scale.map(|most| most.max(floor));
+        if let Some(hpa) = self.hpa.as_mut().filter(|hpa| hpa.spec.min < floor) {
+            let document = &mut Arc::make_mut(hpa).spec;
+            (document.min, document.max) = (floor, document.max.max(floor));
+        }
+        self
+    }
 }
 
 /// What a revision is scaled on.

@@ -2,15 +2,21 @@
 
 use vocabulary::{likeness, nearest};
 
-use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map};
+use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map, injection};
 
 /// What to do about an annotation under one of our prefixes that nobody reads.
 pub(super) fn for_annotation(written: &str) -> String {
+    // Whoever has a queue-proxy to give reads these, and lets nobody else see them.
+    if injection::ALL.iter().any(|key| key.name == written) {
+        return "it means something on the pod template of a workload on a cluster only: remove it"
+            .to_owned();
+    }
     let written = suffix(written);
     // Compared without their prefixes, which would make everything alike.
-    let likely = nearest(written, annotation::ALL.iter().map(|key| suffix(key.name)));
+    let mut keys = annotation::ALL.iter().chain(injection::ALL);
+    let likely = nearest(written, keys.clone().map(|key| suffix(key.name)));
     let meant = likely.and_then(|likely| {
-        let key = annotation::ALL.iter().find(|key| suffix(key.name) == likely.name)?;
+        let key = keys.find(|key| suffix(key.name) == likely.name)?;
         Some((key.name, likely.is_same_words))
     });
     match meant {
@@ -34,9 +40,11 @@ pub(super) fn for_config_map(written: &str) -> String {
     }
 }
 
-/// The known annotation that one outside our prefixes was probably meant to be: `autoscaling.knative.de/min-scale`.
+/// The known annotation that one outside our prefixes was probably meant to be:
+/// `autoscaling.knative.de/min-scale`.
 pub(super) fn misspelt_prefix(written: &str) -> Option<&'static str> {
-    // The distance between `ebb.dev` and another seven-letter domain is too small to mean anything, so only the long prefix is tried.
+    // The distance between `ebb.dev` and another seven-letter domain is too small to mean anything, so only
+    // the long prefix is tried.
     let [prefix, _] = ANNOTATION_PREFIXES;
     let (domain, name) = written.split_once('/')?;
     let is_alike = likeness(domain, prefix.trim_end_matches('/')) > 0.85;

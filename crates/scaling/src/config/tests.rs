@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use vocabulary::{CheckedValue, Problem};
+
 use super::keys::{annotation, config_map as config_map_constants};
-use super::{
-    ANNOTATION_PREFIXES, Checked, ClusterConfig, Problem, RevisionSettings, ScalingSpec, progress_deadline,
-};
+use super::{ANNOTATION_PREFIXES, ClusterConfig, RevisionSettings, ScalingSpec, progress_deadline};
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -29,7 +29,7 @@ fn cluster(pairs: &[(&str, &str)]) -> ClusterConfig {
 fn annotated(
     pairs: &[(&str, &str)],
     cluster: &ClusterConfig,
-) -> Result<Checked<RevisionSettings>, Vec<Problem>> {
+) -> Result<CheckedValue<RevisionSettings>, Vec<Problem>> {
     let [prefix, _] = ANNOTATION_PREFIXES;
     let full = |key: &str| if key.contains('/') { key.to_owned() } else { format!("{prefix}{key}") };
     let annotations = pairs.iter().map(|(key, value)| (full(key), (*value).to_owned())).collect();

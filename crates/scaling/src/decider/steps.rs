@@ -4,7 +4,7 @@ use vocabulary::{PodCount, Timestamp};
 
 use crate::bounds::RateLimits;
 use crate::config::ScalingSpec;
-use crate::decision::{Need, Stage};
+use crate::decision::{NeedText, Stage};
 use crate::panic::PanicState;
 use crate::reasons::Reasons;
 
@@ -32,7 +32,8 @@ impl Evaluation {
     }
 }
 
-/// The needs of both windows, in whole pods but not yet counts: the panic threshold compares them before anything is clamped.
+/// The needs of both windows, in whole pods but not yet counts: the panic threshold compares them before
+/// anything is clamped.
 #[derive(Clone, Copy)]
 struct Needs {
     stable: f64,
@@ -59,14 +60,15 @@ pub(super) fn evaluate(
     }
     if panic.only_holds() {
         let held = panic.hold(stable_count);
-        let text = Need::FoundAtStart { count: held, window: spec.stable_window };
+        let text = NeedText::FoundAtStart { count: held, window: spec.stable_window };
         reasons.step(Stage::Panic, Some(held), text);
     } else if panic.is_panicking() {
+        // Its reasons are left out: the line that follows says what panic made of the larger of both.
         let panic_count = limited(spec, demand.ready, needs.panic, &mut Reasons::default());
         let stage = if needs.panic_is_surge { Stage::Surge } else { Stage::Panic };
         reasons.step(stage, Some(stable_count.max(panic_count)), panic_text(spec, demand, needs));
         let held = panic.hold(stable_count.max(panic_count));
-        let text = Need::MostInPanic { count: held, window: spec.stable_window };
+        let text = NeedText::MostInPanic { count: held, window: spec.stable_window };
         reasons.step(Stage::Panic, Some(held), text);
     }
     Evaluation { panic, reasons }
@@ -76,7 +78,7 @@ pub(super) fn evaluate(
 fn needs(spec: &ScalingSpec, demand: Demand, providing: PodCount, reasons: &mut Reasons) -> Needs {
     let mut stable = (demand.stable / spec.target_per_pod).ceil();
     let window_need = (demand.panic / spec.target_per_pod).ceil();
-    let text = Need::StableWindow {
+    let text = NeedText::StableWindow {
         value: demand.stable,
         metric: spec.metric,
         window: spec.stable_window,
@@ -86,7 +88,7 @@ fn needs(spec: &ScalingSpec, demand: Demand, providing: PodCount, reasons: &mut 
     let surge = demand.surge.unwrap_or_default();
     if providing == PodCount::ZERO && surge.as_f64() > stable {
         stable = surge.as_f64();
-        reasons.step(Stage::Surge, Some(surge), Need::PresentAndNoneReady { need: surge });
+        reasons.step(Stage::Surge, Some(surge), NeedText::PresentAndNoneReady { need: surge });
     }
     let surge = surge.as_f64();
     Needs { stable, panic: window_need.max(surge), panic_is_surge: surge > window_need }
@@ -97,24 +99,25 @@ fn limited(spec: &ScalingSpec, ready: PodCount, need: f64, reasons: &mut Reasons
     let count = RateLimits::around(spec, ready).apply(need);
     if count.as_f64() < need {
         let rate = spec.max_scale_up_rate;
-        reasons.step(Stage::ScaleUpRate, Some(count), Need::ScaleUpRate { ready, count, rate });
+        reasons.step(Stage::ScaleUpRate, Some(count), NeedText::ScaleUpRate { ready, count, rate });
     } else {
         let rate = spec.max_scale_down_rate;
-        reasons.step(Stage::ScaleDownRate, Some(count), Need::ScaleDownRate { ready, count, rate });
+        reasons.step(Stage::ScaleDownRate, Some(count), NeedText::ScaleDownRate { ready, count, rate });
     }
-    // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need asks for anyway.
+    // Knative tests the raw need, after the rate limit, at every evaluation; a scale of 1 is what any need
+    // asks for anyway.
     if spec.activation_scale <= PodCount::ONE || need <= 0.0 || spec.activation_scale <= count {
         return count;
     }
     let count = spec.activation_scale;
-    reasons.step(Stage::ActivationScale, Some(count), Need::ActivationScale { count });
+    reasons.step(Stage::ActivationScale, Some(count), NeedText::ActivationScale { count });
     count
 }
 
-fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> Need {
+fn panic_text(spec: &ScalingSpec, demand: Demand, needs: Needs) -> NeedText {
     let (need, ready) = (needs.panic, demand.ready);
     if needs.panic_is_surge {
-        return Need::Present { need, ready };
+        return NeedText::Present { need, ready };
     }
-    Need::PanicWindow { value: demand.panic, metric: spec.metric, window: spec.panic_window, need, ready }
+    NeedText::PanicWindow { value: demand.panic, metric: spec.metric, window: spec.panic_window, need, ready }
 }

@@ -72,7 +72,8 @@ fn single_decisions_are_those_of_the_reference() {
     }
 }
 
-/// Where Knative's would add a pod for every moment above the average, though nothing but a restart has happened.
+/// Where Knative's would add a pod for every moment above the average, though nothing but a restart has
+/// happened.
 #[test]
 fn the_panic_of_a_start_only_holds_until_there_is_an_alarm() {
     let spec = spec("target=14 total=20");
@@ -133,7 +134,8 @@ fn a_fresh_decider_panics_only_with_more_than_one_pod() {
     }
 }
 
-/// `id | settings | time [unreachable] ready target-count→result …`: the load is chosen so that the raw count is what stands there.
+/// `id | settings | time [unreachable] ready target-count→result …`: the load is chosen so that the raw count
+/// is what stands there.
 const DELAYED: &str = "
     K1 | delay=300 | 2:4→4 300:0→4 302:0→0
     K2 | delay=300 | 2:4→4 300:0→4 302:0→0 540:4→4 600:3→4 660:0→4 840:0→3 900:0→0
@@ -201,7 +203,8 @@ fn the_room_is_judged_by_the_load_that_unheard_pods_may_have() {
     assert_eq!(verdict.excess_burst_capacity.value(), -1);
 }
 
-/// Load as measured and as it is if the unheard pods are on target; pods ready and wanted; what comes out. Target 10.
+/// Load as measured and as it is if the unheard pods are on target; pods ready and wanted; what comes out.
+/// Target 10.
 #[test]
 fn the_count_moves_only_as_far_as_both_answers_agree() {
     let more_even_without = (95.0, 115.0, 8, 8, 10, None);
@@ -258,7 +261,8 @@ fn missing_data_neither_starts_nor_ends_panic() {
         },
         ..observed("4", "0", "0")
     };
-    // Only if the silent pods had load is this an alarm: not a reason to panic, nor to hold more than was wanted.
+    // Only if the silent pods had load is this an alarm: not a reason to panic, nor to hold more than was
+    // wanted.
     let mut calm = Decider::new(&spec, PodCount::ZERO, Timestamp::ZERO);
     let verdict = calm.decide(&spec, &straddling(10.0, 80.0), at("2"));
     assert_eq!((verdict.desired, verdict.mode), (PodCount::new(4), Mode::Stable));

@@ -1,7 +1,8 @@
 //! What people are told of a decision: numbers until somebody reads it, then words.
 //!
-//! A revision is looked at every two seconds and nearly always nothing changes, so nearly no sentence is ever read. Writing all of them would be most
-//! of what a decision costs; here saying something copies a few numbers, and only `Display` looks for words.
+//! A revision is looked at every two seconds and nearly always nothing changes, so nearly no sentence is ever
+//! read. Writing all of them would be most of what a decision costs; here saying something copies a few
+//! numbers, and only `Display` looks for words.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,21 +15,21 @@ use crate::hpa::HpaSentence;
 
 /// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sentence(Said);
+pub struct Sentence(SentenceSource);
 
 /// Who says it. That each has words of its own keeps their lists short.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Said {
-    Need(Need),
-    Bound(Bound),
+enum SentenceSource {
+    Need(NeedText),
+    Bound(BoundText),
     Zero(Zero),
-    State(State),
+    State(StandingText),
     Hpa(HpaSentence),
 }
 
 /// What the decider says: how many pods are needed, and why not more or fewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Need {
+pub(crate) enum NeedText {
     StableWindow { value: f64, metric: Metric, window: Duration, target: f64 },
     PanicWindow { value: f64, metric: Metric, window: Duration, need: f64, ready: PodCount },
     PresentAndNoneReady { need: PodCount },
@@ -38,21 +39,21 @@ pub(crate) enum Need {
     ActivationScale { count: PodCount },
     FoundAtStart { count: PodCount, window: Duration },
     MostInPanic { count: PodCount, window: Duration },
-    Unheard { count: PodCount, unheard: Silent, least: PodCount, most: PodCount },
+    Unheard { count: PodCount, unheard: SilentPods, least: PodCount, most: PodCount },
     RecentPeak { count: PodCount, delay: Duration },
     BetweenTicks { count: PodCount },
 }
 
 /// How many are not heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Silent {
+pub(crate) struct SilentPods {
     pub(crate) pods: PodCount,
     pub(crate) activators: PodCount,
 }
 
 /// What the bounds of the count say.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Bound {
+pub(crate) enum BoundText {
     InitialScale { least: PodCount },
     MinScale { least: PodCount },
     MaxScale { most: PodCount },
@@ -61,7 +62,8 @@ pub(crate) enum Bound {
     BetweenTicks { present: PodCount },
 }
 
-/// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which would otherwise differ at every look.
+/// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which
+/// would otherwise differ at every look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Zero {
     Disabled,
@@ -78,7 +80,7 @@ pub(crate) enum Zero {
 
 /// What the multiscaler says of the revision as it stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum StandingText {
     NoData,
     NothingKnown,
     Panic { count: PodCount, age: Duration, window: Duration },
@@ -86,33 +88,33 @@ pub(crate) enum State {
     EarlierPeak,
 }
 
-impl From<Need> for Sentence {
-    fn from(said: Need) -> Self {
-        Self(Said::Need(said))
+impl From<NeedText> for Sentence {
+    fn from(said: NeedText) -> Self {
+        Self(SentenceSource::Need(said))
     }
 }
 
-impl From<Bound> for Sentence {
-    fn from(said: Bound) -> Self {
-        Self(Said::Bound(said))
+impl From<BoundText> for Sentence {
+    fn from(said: BoundText) -> Self {
+        Self(SentenceSource::Bound(said))
     }
 }
 
 impl From<Zero> for Sentence {
     fn from(said: Zero) -> Self {
-        Self(Said::Zero(said))
+        Self(SentenceSource::Zero(said))
     }
 }
 
-impl From<State> for Sentence {
-    fn from(said: State) -> Self {
-        Self(Said::State(said))
+impl From<StandingText> for Sentence {
+    fn from(said: StandingText) -> Self {
+        Self(SentenceSource::State(said))
     }
 }
 
 impl From<HpaSentence> for Sentence {
     fn from(said: HpaSentence) -> Self {
-        Self(Said::Hpa(said))
+        Self(SentenceSource::Hpa(said))
     }
 }
 
@@ -125,16 +127,16 @@ impl Serialize for Sentence {
 impl fmt::Display for Sentence {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Said::Need(said) => said.fmt(to),
-            Said::Bound(said) => said.fmt(to),
-            Said::Zero(said) => said.fmt(to),
-            Said::State(said) => said.fmt(to),
-            Said::Hpa(said) => said.fmt(to),
+            SentenceSource::Need(said) => said.fmt(to),
+            SentenceSource::Bound(said) => said.fmt(to),
+            SentenceSource::Zero(said) => said.fmt(to),
+            SentenceSource::State(said) => said.fmt(to),
+            SentenceSource::Hpa(said) => said.fmt(to),
         }
     }
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for NeedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::StableWindow { value, metric, window, target } => {
@@ -184,7 +186,7 @@ impl fmt::Display for Need {
 }
 
 /// "2 ready pods and 1 activator are".
-impl fmt::Display for Silent {
+impl fmt::Display for SilentPods {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (pods, activators) = (self.pods.value(), self.activators.value());
         let verb = if pods + activators == 1 { "is" } else { "are" };
@@ -197,7 +199,7 @@ impl fmt::Display for Silent {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for BoundText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::InitialScale { least } => {
@@ -263,7 +265,7 @@ impl fmt::Display for Zero {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for StandingText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoData => to.write_str("no data: no reporter was heard, so everything stays as it is"),

@@ -1,4 +1,5 @@
-//! What an autoscaler of this class says of itself: Kubernetes' conditions, with the reasons that tools look for.
+//! What an autoscaler of this class says of itself: Kubernetes' conditions, with the reasons that tools look
+//! for.
 
 use serde::Serialize;
 use vocabulary::Timestamp;

@@ -1,7 +1,8 @@
 //! What an autoscaler remembers: what it recommended, and how it changed the count.
 //!
-//! Recommendations are what the metrics said, before any window or limit; the stabilization windows look back on them. Events are changes
-//! that were carried out; the scaling policies look back on those. All comparisons are of ages: a point "before the axis began" does not exist.
+//! Recommendations are what the metrics said, before any window or limit; the stabilization windows look back
+//! on them. Events are changes that were carried out; the scaling policies look back on those. All
+//! comparisons are of ages: a point "before the axis began" does not exist.
 
 use std::time::Duration;
 
@@ -10,12 +11,13 @@ use vocabulary::{PodCount, Timestamp};
 use super::spec::Behavior;
 use super::state::Rescale;
 
-/// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many again for changes between
-/// two evaluations. The oldest goes first.
+/// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many
+/// again for changes between two evaluations. The oldest goes first.
 pub(super) const RECOMMENDATIONS_MAX: usize = 7200;
 
-/// The events that are kept at most in each direction: one in each of the longest period's 1,800 seconds and as many again. Beyond it, the
-/// two oldest become one at the time of the later, so that the policies of that direction rather allow less than more.
+/// The events that are kept at most in each direction: one in each of the longest period's 1,800 seconds and
+/// as many again. Beyond it, the two oldest become one at the time of the later, so that the policies of that
+/// direction rather allow less than more.
 pub(super) const EVENTS_MAX: usize = 3600;
 
 /// A count that the metrics asked for.
@@ -72,7 +74,8 @@ impl HpaHistory {
         (&self.events.ups, &self.events.downs)
     }
 
-    /// The first time, the count that was found counts as recommended: taking over never takes anything away at once.
+    /// The first time, the count that was found counts as recommended: taking over never takes anything away
+    /// at once.
     pub(super) fn seed(&mut self, count: PodCount, now: Timestamp) {
         if !self.is_seeded {
             self.is_seeded = true;
@@ -114,7 +117,8 @@ impl HpaHistory {
 }
 
 impl ScaleEvents {
-    /// Remembers a change that was carried out, and forgets those that no policy of either direction looks back on.
+    /// Remembers a change that was carried out, and forgets those that no policy of either direction looks
+    /// back on.
     pub(super) fn store(&mut self, from: PodCount, to: PodCount, behavior: &Behavior, now: Timestamp) {
         let longest = behavior.scale_up.longest_period().max(behavior.scale_down.longest_period());
         self.ups.retain(|event| now.saturating_since(event.at) < longest);
@@ -134,8 +138,8 @@ impl ScaleEvents {
         list.push(ScaleEvent { change, at: now });
     }
 
-    /// What the count was at the start of a period, had everything else stood still: without what was added since and with what was taken
-    /// away. A change as old as the period no longer counts.
+    /// What the count was at the start of a period, had everything else stood still: without what was added
+    /// since and with what was taken away. A change as old as the period no longer counts.
     pub(super) fn count_before(&self, count: PodCount, period: Duration, now: Timestamp) -> i32 {
         let sum = |events: &[ScaleEvent]| -> i64 {
             let recent = events.iter().rev().take_while(|event| now.saturating_since(event.at) < period);

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str;
 
-/// The bytes that fit. Of longer names the beginning is shown; whoever lists metrics has the whole name in the spec.
+/// The bytes that fit. Of longer names the beginning is shown; whoever lists metrics has the whole name in
+/// the spec.
 const BYTES_MAX: usize = 31;
 
 /// The name of a metric, cut where it is very long.

@@ -4,12 +4,13 @@ use vocabulary::{PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::history::ScaleEvents;
-use super::sentence::{HpaSentence, Limited};
+use super::sentence::{HpaSentence, LimitText};
 use super::spec::{Behavior, HpaSpec, PolicyAmount, ScalingPolicy, ScalingRules, SelectPolicy};
 use super::steps::Steps;
 use crate::decision::Stage;
 
-/// Without `behavior`, a pass at most doubles the count, but may always go to this many (Kubernetes' `scaleUpLimitMinimum`).
+/// Without `behavior`, a pass at most doubles the count, but may always go to this many (Kubernetes'
+/// `scaleUpLimitMinimum`).
 const DOUBLING_LEAST: PodCount = PodCount::new(4);
 
 /// What limits one change.
@@ -47,7 +48,7 @@ impl<'a> Limiter<'a> {
             steps.lead_to(
                 doubled,
                 Stage::ScalingPolicy,
-                HpaSentence::Limited(Limited::Doubling { limit: doubled }),
+                HpaSentence::Limited(LimitText::Doubling { limit: doubled }),
             );
             return LimitedCount { count: doubled, reason: ConditionReason::ScaleUpLimit };
         }
@@ -69,7 +70,7 @@ impl<'a> Limiter<'a> {
             if self.max <= bound {
                 return self.at_max(steps);
             }
-            let text = Limited::UpBound { select: behavior.scale_up.select_policy, bound };
+            let text = LimitText::UpBound { select: behavior.scale_up.select_policy, bound };
             steps.lead_to(bound, Stage::ScalingPolicy, HpaSentence::Limited(text));
             return LimitedCount { count: bound, reason: ConditionReason::ScaleUpLimit };
         }
@@ -81,7 +82,7 @@ impl<'a> Limiter<'a> {
             if self.min >= bound {
                 return self.at_min(steps);
             }
-            let text = Limited::DownBound { select: behavior.scale_down.select_policy, bound };
+            let text = LimitText::DownBound { select: behavior.scale_down.select_policy, bound };
             steps.lead_to(bound, Stage::ScalingPolicy, HpaSentence::Limited(text));
             return LimitedCount { count: bound, reason: ConditionReason::ScaleDownLimit };
         }
@@ -89,13 +90,13 @@ impl<'a> Limiter<'a> {
     }
 
     fn at_min(&self, steps: &mut Steps) -> LimitedCount {
-        let text = Limited::Min { min: self.min };
+        let text = LimitText::Min { min: self.min };
         steps.lead_to(self.min, Stage::MinScale, HpaSentence::Limited(text));
         LimitedCount { count: self.min, reason: ConditionReason::TooFewReplicas }
     }
 
     fn at_max(&self, steps: &mut Steps) -> LimitedCount {
-        let text = Limited::Max { max: self.max };
+        let text = LimitText::Max { max: self.max };
         steps.lead_to(self.max, Stage::MaxScale, HpaSentence::Limited(text));
         LimitedCount { count: self.max, reason: ConditionReason::TooManyReplicas }
     }
@@ -105,7 +106,7 @@ impl<'a> Limiter<'a> {
         let bounds = rules.policies.iter().map(|policy| {
             let (start, bound) = self.up(*policy);
             let ScalingPolicy { amount, period } = *policy;
-            let text = Limited::UpPolicy { amount, period, start, bound };
+            let text = LimitText::UpPolicy { amount, period, start, bound };
             steps.note(Stage::ScalingPolicy, HpaSentence::Limited(text));
             bound
         });
@@ -122,7 +123,7 @@ impl<'a> Limiter<'a> {
         let bounds = rules.policies.iter().map(|policy| {
             let (start, bound) = self.down(*policy);
             let ScalingPolicy { amount, period } = *policy;
-            let text = Limited::DownPolicy { amount, period, start, bound };
+            let text = LimitText::DownPolicy { amount, period, start, bound };
             steps.note(Stage::ScalingPolicy, HpaSentence::Limited(text));
             bound
         });
@@ -139,7 +140,8 @@ impl<'a> Limiter<'a> {
         let start = self.events.count_before(self.current, period, self.now);
         let bound = match amount {
             PolicyAmount::Pods(count) => count_from(i64::from(start) + i64::from(count)),
-            // The factor first, then the product, as in Kubernetes: 110 % of 100 in doubles is a little more than 110.
+            // The factor first, then the product, as in Kubernetes: 110 % of 100 in doubles is a little more
+            // than 110.
             PolicyAmount::Percent(percent) => {
                 PodCount::ceil_from(f64::from(start) * (1.0 + f64::from(percent) / 100.0))
             }
@@ -147,8 +149,8 @@ impl<'a> Limiter<'a> {
         (start, bound)
     }
 
-    /// The count at the start of the policy's period, and the least it may be now. What would be below zero is zero: it makes no
-    /// difference, because the minimum is not below zero either.
+    /// The count at the start of the policy's period, and the least it may be now. What would be below zero
+    /// is zero: it makes no difference, because the minimum is not below zero either.
     fn down(&self, ScalingPolicy { amount, period }: ScalingPolicy) -> (i32, PodCount) {
         let start = self.events.count_before(self.current, period, self.now);
         let bound = match amount {

@@ -1,7 +1,7 @@
 //! What all metrics together ask for.
 //!
-//! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it might be the one that needs
-//! what is there.
+//! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it
+//! might be the one that needs what is there.
 
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
@@ -10,7 +10,7 @@ use super::per_pod::{PerPodMetric, PerPodTarget};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;
 use super::sentence::{HpaSentence, Measure};
-use super::spec::{HpaSpec, MetricSpec, ResourceTarget, TotalTarget};
+use super::spec::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget};
 use super::steps::Steps;
 use super::tolerance::Tolerances;
 use super::totals::TotalMetric;
@@ -19,7 +19,7 @@ use crate::decision::Stage;
 
 /// What the metrics ask for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct MetricDemand {
     /// The largest proposal; `None` if no metric has one.
     pub(super) raw: Option<PodCount>,
     /// Whose it is.
@@ -30,8 +30,9 @@ pub(super) struct Measured {
     pub(super) first_failure: Option<ConditionReason>,
 }
 
-impl Measured {
-    /// What is recommended, or `None` if the pass ends here: nothing is known, or a part is not and the rest asks for fewer pods.
+impl MetricDemand {
+    /// What is recommended, or `None` if the pass ends here: nothing is known, or a part is not and the rest
+    /// asks for fewer pods.
     pub(super) fn recommendation(&self, current: PodCount) -> Option<PodCount> {
         self.raw.filter(|&raw| self.failed == 0 || raw >= current)
     }
@@ -44,14 +45,16 @@ pub(super) fn measure(
     now: Timestamp,
     statuses: &mut Vec<MetricStatus>,
     steps: &mut Steps,
-) -> Measured {
-    let mut measured = Measured { raw: None, leader: None, failed: 0, first_failure: None };
+) -> MetricDemand {
+    let mut measured = MetricDemand { raw: None, leader: None, failed: 0, first_failure: None };
     let tolerances = Tolerances::of(spec);
     for (index, metric) in spec.metrics.iter().enumerate() {
         let samples = observation.samples.get(index);
         let pass = Pass { spec, observation, tolerances, now };
         let answer = match samples {
             Some(MetricSamples::NotAsked) => {
+                // Neither a proposal nor a failure: where no pod could have answered there is nothing to
+                // complain of.
                 statuses.push(MetricStatus::NotAsked);
                 continue;
             }
@@ -61,6 +64,7 @@ pub(super) fn measure(
         match answer {
             Ok(proposal) => {
                 describe(metric, &proposal, measured.raw, steps);
+                // Of several that ask for as many the first leads, as in Kubernetes.
                 if measured.raw.is_none_or(|most| proposal.count > most) {
                     measured.raw = Some(proposal.count);
                     measured.leader = Some(index);
@@ -168,7 +172,8 @@ impl Pass<'_> {
     }
 }
 
-/// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the number.
+/// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the
+/// number.
 fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
     let label = metric.label();
     let measure = Measure::of(proposal.current, target_of(metric));
@@ -186,18 +191,9 @@ fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, st
 
 /// In the unit of the target: percent or thousandths.
 fn target_of(metric: &MetricSpec) -> f64 {
-    match metric {
-        MetricSpec::Resource { target: ResourceTarget::Utilization(percent), .. } => f64::from(*percent),
-        MetricSpec::Resource { target: ResourceTarget::AverageValue(target), .. }
-        | MetricSpec::Pods { target, .. }
-        | MetricSpec::Own { target, .. }
-        | MetricSpec::Object {
-            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target), ..
-        }
-        | MetricSpec::External {
-            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target),
-            ..
-        } => target.as_f64(),
+    match metric.goal() {
+        MetricGoal::Percent(percent) => f64::from(percent),
+        MetricGoal::Amount(amount) => amount.as_f64(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Who decides when our own measurements stand among other metrics: the mixed rule, in twelve points, each of which has a test of
-//! its name.
+//! Who decides when our own measurements stand among other metrics: the mixed rule, in twelve points, each of
+//! which has a test of its name.
 //!
-//! Requests are seen every second and by every pod, CPU and queues every 15 seconds and late. So the two have different clocks: each own metric has
-//! a KPA decider that looks every two seconds and whenever requests surge, and all of them together are only *asked* at a sync, where
-//! windows, policies and every other metric have their say. The count may rise whenever requests need it; it falls at a sync alone.
+//! Requests are seen every second and by every pod, CPU and queues every 15 seconds and late. So the two have
+//! different clocks: each own metric has a KPA decider that looks every two seconds and whenever requests
+//! surge, and all of them together are only *asked* at a sync, where windows, policies and every other metric
+//! have their say. The count may rise whenever requests need it; it falls at a sync alone.
 //!
 //! ```text
 //!   every 2 s, and at a surge:  deciders ──► K        K > current: rise at once (4, 6)
@@ -19,7 +20,7 @@ use super::conditions::{self, ConditionReason};
 use super::history::Recommendation;
 use super::limits::Limiter;
 use super::samples::{MetricFailure, MetricSamples};
-use super::sentence::{HpaSentence, Mixed, Unmeasured};
+use super::sentence::{HpaSentence, MixedText, UnmeasuredText};
 use super::spec::{HpaSpec, MetricSpec, RulesOrigin};
 use super::stabilize::{self, Windows};
 use super::state::{HpaState, MetricStatus, Rescale, RescaleMemory};
@@ -56,13 +57,14 @@ pub struct MixedObservation<'a> {
     pub scale: Scale,
     /// The pods that its selector matches.
     pub pods: &'a HpaPods,
-    /// For each metric of the spec, in its order, what is known of it. Those of our own metrics are written here, and at zero those of metrics
-    /// that only pods could answer.
+    /// For each metric of the spec, in its order, what is known of it. Those of our own metrics are written
+    /// here, and at zero those of metrics that only pods could answer.
     pub samples: &'a mut [MetricSamples],
 }
 
 impl MixedDecider {
-    /// Begins with the count that the platform was asked for. `scaling` are the settings of class kpa that apply: windows, rates, panic.
+    /// Begins with the count that the platform was asked for. `scaling` are the settings of class kpa that
+    /// apply: windows, rates, panic.
     pub fn new(spec: &HpaSpec, scaling: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
         let own = spec.metrics.iter().enumerate().filter_map(|(index, metric)| {
             let scaling = own_scaling(metric, scaling)?;
@@ -84,6 +86,7 @@ impl MixedDecider {
         let mut former = std::mem::take(&mut self.own);
         self.own = fresh.own;
         for own in &mut self.own {
+            // By what it measures and not by its place, which may be another in the new document.
             let Some(place) = former.iter().position(|one| one.scaling.metric == own.scaling.metric) else {
                 continue;
             };
@@ -120,14 +123,15 @@ impl MixedDecider {
         self.own.iter().map(|own| &own.scaling)
     }
 
-    /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for class kpa. `None` without an own
-    /// metric, or without data.
+    /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for
+    /// class kpa. `None` without an own metric, or without data.
     pub fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {
         self.own.first()?.verdict.as_ref().map(|verdict| verdict.excess_burst_capacity)
     }
 
-    /// Lets the own metrics decide, every two seconds or off the tick. For each of them, in the order of the spec, what its windows say,
-    /// or `None` without data. The answer is the count to go to at once, if that is more than there is.
+    /// Lets the own metrics decide, every two seconds or off the tick. For each of them, in the order of the
+    /// spec, what its windows say, or `None` without data. The answer is the count to go to at once, if that
+    /// is more than there is.
     pub fn look(
         &mut self,
         spec: &HpaSpec,
@@ -147,7 +151,8 @@ impl MixedDecider {
         self.rise(spec, current, now)
     }
 
-    /// One sync: every metric, the windows, the limits. Without an own metric it is [`super::evaluate`], and nothing more.
+    /// One sync: every metric, the windows, the limits. Without an own metric it is [`super::evaluate`], and
+    /// nothing more.
     pub fn sync(&mut self, spec: &HpaSpec, observation: MixedObservation<'_>, now: Timestamp) -> HpaOutcome {
         let MixedObservation { scale, pods, samples } = observation;
         if self.own.is_empty() {
@@ -155,6 +160,7 @@ impl MixedDecider {
         }
         super::begin(scale, &mut self.state, now);
         let current = scale.replicas;
+        // No look for a pause (9): with an own metric zero is a count like others.
         let early = super::correct_bounds(spec, current, &mut self.state)
             .or_else(|| super::check_selection(scale, &mut self.state, now));
         if let Some(outcome) = early {
@@ -167,11 +173,14 @@ impl MixedDecider {
         let Some(mut raw) = super::report(&measured, spec, current, &mut self.state, now) else {
             return super::abandon(current, &mut self.state);
         };
+        // Said of what the metrics ask for, before rules of ours make another count of it.
         let cause = super::cause(&measured, raw, current);
         raw = self.without_pods(spec, raw);
+        // Before it is remembered (2): so the window towards fewer pods begins when panic ends, not when the
+        // load fell.
         if self.panics() && raw < current {
             raw = current;
-            let text = HpaSentence::Mixed(Mixed::Panic { present: current });
+            let text = HpaSentence::Mixed(MixedText::Panic { present: current });
             self.state.steps.lead_to(raw, Stage::Panic, text);
         }
         let (stabilized, limited) = super::normalize(spec, current, raw, &mut self.state, now);
@@ -183,6 +192,8 @@ impl MixedDecider {
     /// A count was written, by whichever clock: policies look back on it, and a rise counts as recommended.
     pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
         self.state.note_rescale(spec, change, now);
+        // Between two syncs no metric recommended it: unless it is remembered, the next sync knows of no
+        // reason to keep it.
         if change.to > change.from && !self.own.is_empty() {
             let place = stabilize::expired(&self.state.history, spec, now);
             self.state.history.record(Recommendation { count: change.to, at: now }, place);
@@ -251,8 +262,8 @@ impl MixedDecider {
         }
     }
 
-    /// Without requests and without anything to do outside of the pods, a metric of pods that asks for one says nothing: its ceiling
-    /// cannot say less while one is left.
+    /// Without requests and without anything to do outside of the pods, a metric of pods that asks for one
+    /// says nothing: its ceiling cannot say less while one is left.
     fn without_pods(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
         let is_idle = |(status, metric): (&MetricStatus, &MetricSpec)| match status {
             MetricStatus::Proposed(proposal) if metric.is_per_pod() => proposal.count <= PodCount::ONE,
@@ -267,22 +278,26 @@ impl MixedDecider {
             self.state.steps.lead_to(
                 PodCount::ZERO,
                 Stage::ScaleToZero,
-                HpaSentence::Mixed(Mixed::OneIsNone),
+                HpaSentence::Mixed(MixedText::OneIsNone),
             );
             return PodCount::ZERO;
         }
         raw
     }
 
-    /// What came of windows and limits, with what requests need at once; and a fall only if everything agrees.
+    /// What came of windows and limits, with what requests need at once; and a fall only if everything
+    /// agrees.
     fn settle(&mut self, spec: &HpaSpec, limited: PodCount, current: PodCount, now: Timestamp) -> PodCount {
         let mut steps = std::mem::take(&mut self.state.steps);
         let mut desired = limited;
+        // Only from zero: elsewhere the bounds were corrected before anything was measured.
         if current == PodCount::ZERO && desired < spec.min {
             desired = spec.min;
-            let text = Unmeasured::RaisedFromZero { min: spec.min };
+            let text = UnmeasuredText::RaisedFromZero { min: spec.min };
             steps.lead_to(desired, Stage::MinScale, HpaSentence::Unmeasured(text));
         }
+        // The limits of a sync are narrower than those of a look (4): without this a sync would delay what a
+        // look may do at once.
         if let Some((count, text)) = self.wanted_rise(spec, current, now, &mut Steps::default())
             && count > desired
         {
@@ -292,7 +307,7 @@ impl MixedDecider {
         let fails = self.state.metrics.iter().any(|status| matches!(status, MetricStatus::Failed { .. }));
         if desired < current && (fails || self.panics() || self.need().is_some_and(|need| desired < need)) {
             desired = current;
-            steps.lead_to(current, Stage::Panic, HpaSentence::Mixed(Mixed::Panic { present: current }));
+            steps.lead_to(current, Stage::Panic, HpaSentence::Mixed(MixedText::Panic { present: current }));
         }
         self.state.steps = steps;
         desired
@@ -315,7 +330,7 @@ impl MixedDecider {
         current: PodCount,
         now: Timestamp,
         steps: &mut Steps,
-    ) -> Option<(PodCount, Mixed)> {
+    ) -> Option<(PodCount, MixedText)> {
         let need = self.need().filter(|&need| need > current)?;
         let least = spec.min.max(PodCount::ONE);
         let wants = if current == PodCount::ZERO { need.max(least).max(self.activation_scale) } else { need };
@@ -324,9 +339,9 @@ impl MixedDecider {
         if current == PodCount::ZERO {
             // Somebody waits: no window and no policy leaves them without a pod.
             count = count.max(least.min(spec.max));
-            return Some((count, Mixed::Wake { count }));
+            return Some((count, MixedText::Wake { count }));
         }
-        (count > current).then_some((count, Mixed::OwnNeed { count: need }))
+        (count > current).then_some((count, MixedText::OwnNeed { count: need }))
     }
 
     /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
@@ -354,7 +369,8 @@ fn decided(verdict: &Verdict) -> MetricSamples {
     MetricSamples::Decided { count: verdict.desired, average }
 }
 
-/// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the document's.
+/// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the
+/// document's.
 pub(crate) fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec> {
     let MetricSpec::Own { metric, target } = metric else { return None };
     let target = (target.as_f64() / 1000.0).max(0.01);

@@ -1,8 +1,9 @@
 //! How many pods a metric asks for that is measured in the pods themselves.
 //!
-//! The arithmetic follows Kubernetes in whole numbers and doubles step by step: percentages and averages are cut to whole numbers before
-//! they are compared, ratios are taken before they are multiplied. Pods without a sample, and pods that are just starting while the others
-//! have too much to do, are taken as whatever makes the change smaller; if that turns its direction, nothing changes.
+//! The arithmetic follows Kubernetes in whole numbers and doubles step by step: percentages and averages are
+//! cut to whole numbers before they are compared, ratios are taken before they are multiplied. Pods without a
+//! sample, and pods that are just starting while the others have too much to do, are taken as whatever makes
+//! the change smaller; if that turns its direction, nothing changes.
 
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
@@ -80,6 +81,7 @@ impl PerPodMetric<'_> {
         let measured = self.measured(&groups);
         let (current_value, ratio) = self.read(measured);
         let looked_at = groups.looked_at();
+        // Unready pods count as idle, to damp a rise; in a fall that would take away more instead of less.
         let unready_count = groups.unready.pods > 0 && ratio > 1.0;
         let proposal =
             |count, ratio, rule| Proposal { count, ratio, current: current_value, looked_at, rule };
@@ -87,10 +89,13 @@ impl PerPodMetric<'_> {
             if self.tolerances.hold(ratio) {
                 return Ok(proposal(self.current, ratio, ProposalRule::WithinTolerance));
             }
+            // As in Kubernetes nothing guards against a turn here: times fewer ready pods than the current
+            // count, a ratio above 1 may still lower it.
             let count = PodCount::ceil_from(ratio * f64::from(groups.ready.pods));
             return Ok(proposal(count, ratio, ProposalRule::Ratio));
         }
         let mut assumed = measured;
+        // At exactly 1 no direction is the cautious one, and what is missing stays out.
         if ratio < 1.0 {
             assumed = assumed.with(groups.missing);
         } else if ratio > 1.0 {
@@ -166,7 +171,8 @@ impl PerPodMetric<'_> {
         }
     }
 
-    /// What a pod counts as that nothing is known of, when the others have too little to do: on target, or on its request if that is more.
+    /// What a pod counts as that nothing is known of, when the others have too little to do: on target, or on
+    /// its request if that is more.
     fn assumed_of_missing(&self, request: MilliValue) -> MilliValue {
         match self.target {
             PerPodTarget::Utilization(percent) => {
@@ -184,7 +190,8 @@ impl PerPodMetric<'_> {
         }
     }
 
-    /// How many samples of unknown pods the sum over all known ones lacks: Kubernetes multiplies by them all the same.
+    /// How many samples of unknown pods the sum over all known ones lacks: Kubernetes multiplies by them all
+    /// the same.
     fn unknown_beside(&self, groups: &Groups) -> u32 {
         match self.target {
             PerPodTarget::Utilization(_) => groups.unknown.pods,
@@ -192,7 +199,8 @@ impl PerPodMetric<'_> {
         }
     }
 
-    /// What is reported, and its ratio to the target. There is at least one pod in the sum, and something is requested.
+    /// What is reported, and its ratio to the target. There is at least one pod in the sum, and something is
+    /// requested.
     fn read(&self, sum: Sum) -> (CurrentValue, f64) {
         let average = MilliValue::saturated_from(sum.value / i128::from(sum.pods.max(1)));
         match self.target {

@@ -100,7 +100,8 @@ pub struct ContainerRequests {
     pub requests: ResourceRequests,
 }
 
-/// Amounts of resources. The usual two have a place of their own, because they are looked up for every pod at every evaluation.
+/// Amounts of resources. The usual two have a place of their own, because they are looked up for every pod at
+/// every evaluation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceRequests {
     /// Of `cpu`.
@@ -124,7 +125,8 @@ impl ResourceRequests {
 }
 
 impl PodRequests {
-    /// What the pod requests, or one of its containers; `None` if that is not known of every container that counts.
+    /// What the pod requests, or one of its containers; `None` if that is not known of every container that
+    /// counts.
     pub(super) fn of(&self, resource: &ResourceName, container: Option<&str>) -> Option<MilliValue> {
         if let (None, Some(pod_level)) = (container, &self.pod_level) {
             return pod_level.of(resource);
@@ -162,6 +164,8 @@ impl HpaPod {
         settings: &HpaSettings,
         now: Timestamp,
     ) -> PodGroup {
+        // Kubernetes' order: a pending pod is unready even if it has a sample, and one that runs without a
+        // sample is missing even if it is not ready.
         if self.is_deleted || self.phase == HpaPodPhase::Failed {
             return PodGroup::Ignored;
         }
@@ -179,9 +183,12 @@ impl HpaPod {
         }
     }
 
-    /// Whether its CPU use says something about load: pods burn CPU to start. A pod that was ready and no longer is still counts.
+    /// Whether its CPU use says something about load: pods burn CPU to start. A pod that was ready and no
+    /// longer is still counts.
     fn is_settled(&self, sample: &PodSample, settings: &HpaSettings, now: Timestamp) -> bool {
         let (Some(ready), Some(started)) = (self.ready, self.started) else { return false };
+        // Young, it counts only if the whole window of its sample lies after it got ready: what came before
+        // was its start.
         if started + settings.cpu_initialization_period > now {
             return ready.status != ReadyStatus::False && sample.at >= ready.since + sample.window;
         }

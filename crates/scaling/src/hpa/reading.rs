@@ -1,20 +1,21 @@
 //! What a person wrote, as a document of Kubernetes' autoscaler: all of it checked, every problem at once.
 //!
-//! Four versions of the API have spelt the same thing differently: `v2` and `v2beta2` nest a target in each metric, `v2beta1` writes flat
-//! fields, and `v1` knows CPU alone and carries the rest in annotations, whose behavior has the names of Go's fields. All of them are read
-//! into one [`HpaDocument`]. Files are somebody else's: a document comes as a [`Node`], whatever format it was written in.
+//! Four versions of the API have spelt the same thing differently: `v2` and `v2beta2` nest a target in each
+//! metric, `v2beta1` writes flat fields, and `v1` knows CPU alone and carries the rest in annotations, whose
+//! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are somebody
+//! else's: a document comes as a [`DocumentNode`], whatever format it was written in.
 //!
-//! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently does nothing is found at
-//! night.
+//! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
+//! does nothing is found at night.
 
 mod behavior;
 mod beside;
 mod document;
+mod document_fields;
 mod flat_metrics;
 mod metrics;
 mod names;
 mod node;
-mod problems;
 mod selectors;
 mod short_form;
 
@@ -25,5 +26,5 @@ pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub use self::document::{
     HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_annotation, read_document, read_spec,
 };
-pub use self::node::Node;
+pub use self::node::DocumentNode;
 pub use self::short_form::document_of_short_form;

@@ -12,7 +12,8 @@ use super::conditions::ConditionReason;
 pub enum MetricSamples {
     /// A value of each pod, for metrics that are measured in pods.
     PerPod(PodSamples),
-    /// The values of the series that were selected: any number for an external metric, exactly one for an object's.
+    /// The values of the series that were selected: any number for an external metric, exactly one for an
+    /// object's.
     Series(Vec<MilliValue>),
     /// What a decider of ours wants, for our own metrics.
     Decided {

@@ -1,4 +1,5 @@
-//! What people are told of an evaluation: numbers until somebody reads them, then words (as [`crate::decision::Sentence`]).
+//! What people are told of an evaluation: numbers until somebody reads them, then words (as
+//! [`crate::decision::Sentence`]).
 
 use std::fmt;
 use std::time::Duration;
@@ -25,11 +26,11 @@ pub(crate) enum HpaSentence {
     /// What failing metrics forbid.
     Partial { failed: u32, of: u32 },
     /// Bounds and pauses that ask no metric.
-    Unmeasured(Unmeasured),
+    Unmeasured(UnmeasuredText),
     /// Windows, policies and limits.
-    Limited(Limited),
+    Limited(LimitText),
     /// The rules for documents that mix our own measurements with others.
-    Mixed(Mixed),
+    Mixed(MixedText),
 }
 
 /// A value beside its target.
@@ -37,12 +38,12 @@ pub(crate) enum HpaSentence {
 pub(crate) struct Measure {
     pub(crate) value: f64,
     pub(crate) target: f64,
-    pub(crate) unit: Unit,
+    pub(crate) unit: ValueUnit,
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ValueUnit {
     Percent,
     Average,
     Total,
@@ -59,7 +60,7 @@ pub(crate) enum How {
 
 /// Decided without a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Unmeasured {
+pub(crate) enum UnmeasuredText {
     Paused,
     AboveMaximum { max: PodCount },
     BelowMinimum { min: PodCount },
@@ -70,7 +71,7 @@ pub(crate) enum Unmeasured {
 
 /// What changes a recommendation on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Limited {
+pub(crate) enum LimitText {
     Peak { count: PodCount, window: Duration },
     Envelope { lowest: PodCount, highest: PodCount },
     UpPolicy { amount: PolicyAmount, period: Duration, start: i32, bound: PodCount },
@@ -84,7 +85,7 @@ pub(crate) enum Limited {
 
 /// What the mixed rule says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Mixed {
+pub(crate) enum MixedText {
     /// Own measurements ask for more pods.
     OwnNeed { count: PodCount },
     /// Nothing falls while one of our deciders panics.
@@ -100,10 +101,10 @@ impl Measure {
         let thousandths = |value: f64, unit| Self { value: value / 1000.0, target: target / 1000.0, unit };
         match current {
             CurrentValue::Utilization { percent, .. } => {
-                Self { value: f64::from(percent), target, unit: Unit::Percent }
+                Self { value: f64::from(percent), target, unit: ValueUnit::Percent }
             }
-            CurrentValue::AverageValue(value) => thousandths(value.as_f64(), Unit::Average),
-            CurrentValue::Value(value) => thousandths(value.as_f64(), Unit::Total),
+            CurrentValue::AverageValue(value) => thousandths(value.as_f64(), ValueUnit::Average),
+            CurrentValue::Value(value) => thousandths(value.as_f64(), ValueUnit::Total),
         }
     }
 }
@@ -145,9 +146,9 @@ impl fmt::Display for Measure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, target) = (people(self.value), people(self.target));
         match self.unit {
-            Unit::Percent => write!(to, "is {value}% of what is requested, target {target}%")?,
-            Unit::Average => write!(to, "is {value} per pod, target {target}")?,
-            Unit::Total => write!(to, "is {value}, target {target}")?,
+            ValueUnit::Percent => write!(to, "is {value}% of what is requested, target {target}%")?,
+            ValueUnit::Average => write!(to, "is {value} per pod, target {target}")?,
+            ValueUnit::Total => write!(to, "is {value}, target {target}")?,
         }
         write!(to, ": {} times", people(self.value / self.target))
     }
@@ -195,7 +196,7 @@ impl fmt::Display for NoProposal {
     }
 }
 
-impl fmt::Display for Unmeasured {
+impl fmt::Display for UnmeasuredText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Paused => to.write_str("somebody else set the count to 0, so it is left there"),
@@ -212,7 +213,7 @@ impl fmt::Display for Unmeasured {
     }
 }
 
-impl fmt::Display for Limited {
+impl fmt::Display for LimitText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Peak { count, window } => {
@@ -238,7 +239,7 @@ impl fmt::Display for Limited {
     }
 }
 
-impl fmt::Display for Mixed {
+impl fmt::Display for MixedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::OwnNeed { count } => write!(to, "requests need {count} at once"),

@@ -1,5 +1,5 @@
-//! What the cluster's operator sets for every autoscaler of this class, under Kubernetes' defaults, and where older or other behaviour is
-//! wanted instead of that of Kubernetes 1.37.
+//! What the cluster's operator sets for every autoscaler of this class, under Kubernetes' defaults, and where
+//! older or other behaviour is wanted instead of that of Kubernetes 1.37.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ pub struct HpaSettings {
     pub tolerance: f64,
     /// The stabilization window towards fewer pods where a document has none (`…-downscale-stabilization`).
     pub downscale_stabilization: Duration,
-    /// How long after its start a pod's CPU use counts only from readiness on (`…-cpu-initialization-period`).
+    /// How long after its start a pod's CPU use counts only from readiness on
+    /// (`…-cpu-initialization-period`).
     pub cpu_initialization_period: Duration,
     /// A pod that got unready within this time of its start was never ready (`…-initial-readiness-delay`).
     pub initial_readiness_delay: Duration,
@@ -31,7 +32,8 @@ impl Default for HpaSettings {
     }
 }
 
-/// Switches between what Kubernetes 1.37 does (the defaults) and what earlier releases did or users have asked for.
+/// Switches between what Kubernetes 1.37 does (the defaults) and what earlier releases did or users have
+/// asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compat {
     /// X1.

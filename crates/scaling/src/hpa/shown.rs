@@ -1,9 +1,10 @@
-//! Each metric beside its target in a few letters, as `kubectl get hpa` has them in a column: `cpu 45%/80%, concurrency 7.1/10`.
+//! Each metric beside its target in a few letters, as `kubectl get hpa` has them in a column: `cpu 45%/80%,
+//! concurrency 7.1/10`.
 
 use vocabulary::MilliValue;
 
 use super::proposal::CurrentValue;
-use super::spec::{HpaSpec, MetricSpec, ResourceName, ResourceTarget, TotalTarget};
+use super::spec::{HpaSpec, MetricGoal, MetricSpec, ResourceName};
 use super::state::{HpaState, MetricStatus};
 use crate::config::Metric;
 
@@ -22,18 +23,9 @@ fn beside_target(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
         },
         Some(MetricStatus::Failed { .. } | MetricStatus::NotAsked) | None => "<unknown>".to_owned(),
     };
-    let target = match metric {
-        MetricSpec::Resource { target: ResourceTarget::Utilization(percent), .. } => format!("{percent}%"),
-        MetricSpec::Resource { target: ResourceTarget::AverageValue(target), .. }
-        | MetricSpec::Pods { target, .. }
-        | MetricSpec::Own { target, .. }
-        | MetricSpec::Object {
-            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target), ..
-        }
-        | MetricSpec::External {
-            target: TotalTarget::Value(target) | TotalTarget::AverageValue(target),
-            ..
-        } => amount(metric, *target),
+    let target = match metric.goal() {
+        MetricGoal::Percent(percent) => format!("{percent}%"),
+        MetricGoal::Amount(target) => amount(metric, target),
     };
     let name = match metric {
         MetricSpec::Own { metric: Metric::Concurrency, .. } => "concurrency",

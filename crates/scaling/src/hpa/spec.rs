@@ -1,7 +1,8 @@
-//! What a document of kind `HorizontalPodAutoscaler` says, read and checked: bounds, metrics with their targets, behavior.
+//! What a document of kind `HorizontalPodAutoscaler` says, read and checked: bounds, metrics with their
+//! targets, behavior.
 //!
-//! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types, or is refused where they are
-//! read ([`super::reading`]); evaluating never meets it.
+//! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
+//! or is refused where they are read ([`super::reading`]); evaluating never meets it.
 
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ pub enum MetricSpec {
         /// The average to aim at.
         target: MilliValue,
     },
-    /// `Pods` with one of our own names: requests in flight or per second, measured by us and decided by a KPA decider.
+    /// `Pods` with one of our own names: requests in flight or per second, measured by us and decided by a
+    /// KPA decider.
     Own {
         /// Which.
         metric: Metric,
@@ -120,6 +122,32 @@ impl MetricSpec {
     pub(super) fn label(&self) -> MetricLabel {
         MetricLabel::new(self.name())
     }
+
+    /// What a value of it is compared with.
+    pub(super) fn goal(&self) -> MetricGoal {
+        match self {
+            Self::Resource { target: ResourceTarget::Utilization(percent), .. } => {
+                MetricGoal::Percent(*percent)
+            }
+            Self::Resource { target: ResourceTarget::AverageValue(amount), .. }
+            | Self::Pods { target: amount, .. }
+            | Self::Own { target: amount, .. }
+            | Self::Object {
+                target: TotalTarget::Value(amount) | TotalTarget::AverageValue(amount), ..
+            }
+            | Self::External {
+                target: TotalTarget::Value(amount) | TotalTarget::AverageValue(amount), ..
+            } => MetricGoal::Amount(*amount),
+        }
+    }
+}
+
+/// The number in a target, whatever kind of target it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MetricGoal {
+    /// Of what the pods request.
+    Percent(u32),
+    Amount(MilliValue),
 }
 
 /// `ebb.concurrency` and `ebb.rps`.
@@ -211,7 +239,8 @@ pub struct Behavior {
 /// The rules of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingRules {
-    /// For how long past recommendations count; 0 … 1 h. `None` for the cluster's, which only exists for scaling down.
+    /// For how long past recommendations count; 0 … 1 h. `None` for the cluster's, which only exists for
+    /// scaling down.
     pub stabilization_window: Option<Duration>,
     /// Which of the policies rules.
     pub select_policy: SelectPolicy,
@@ -263,7 +292,8 @@ pub enum PolicyAmount {
 }
 
 impl ScalingRules {
-    /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is more, in 15 s, without waiting.
+    /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is
+    /// more, in 15 s, without waiting.
     pub fn default_up() -> Self {
         Self {
             stabilization_window: Some(Duration::ZERO),
@@ -272,7 +302,8 @@ impl ScalingRules {
         }
     }
 
-    /// What applies towards fewer pods where the document says nothing: all at once, after the cluster's stabilization window.
+    /// What applies towards fewer pods where the document says nothing: all at once, after the cluster's
+    /// stabilization window.
     pub fn default_down() -> Self {
         Self {
             stabilization_window: None,

@@ -5,14 +5,14 @@ use std::time::Duration;
 use vocabulary::{PodCount, Timestamp};
 
 use super::history::{HpaHistory, Recommendation};
-use super::sentence::{HpaSentence, Limited};
+use super::sentence::{HpaSentence, LimitText};
 use super::settings::HpaSettings;
 use super::spec::{Behavior, HpaSpec};
 use super::steps::Steps;
 use crate::decision::Stage;
 
-/// Without `behavior`: the largest recommendation of the window towards fewer pods. One exactly as old as the window still counts, but
-/// where the window is zero, nothing is looked back on.
+/// Without `behavior`: the largest recommendation of the window towards fewer pods. One exactly as old as the
+/// window still counts, but where the window is zero, nothing is looked back on.
 pub(super) fn without_behavior(
     history: &mut HpaHistory,
     raw: PodCount,
@@ -33,7 +33,7 @@ pub(super) fn without_behavior(
     }
     history.record(Recommendation { count: raw, at: now }, place);
     if most > raw {
-        let text = Limited::Peak { count: most, window };
+        let text = LimitText::Peak { count: most, window };
         steps.lead_to(most, Stage::StabilizationWindow, HpaSentence::Limited(text));
     }
     most
@@ -63,7 +63,8 @@ impl Windows {
         }
     }
 
-    /// Between what the recommendations of the windows allow. One exactly as old as a window no longer counts.
+    /// Between what the recommendations of the windows allow. One exactly as old as a window no longer
+    /// counts.
     pub(super) fn envelope(self, history: &HpaHistory, raw: PodCount, now: Timestamp) -> Envelope {
         let mut envelope = Envelope { lowest: raw, highest: raw };
         for former in history.recommendations() {
@@ -99,10 +100,11 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// The count moves only as far as the envelope forces it, so a falling recommendation never raises it, nor a rising one lowers it.
+    /// The count moves only as far as the envelope forces it, so a falling recommendation never raises it,
+    /// nor a rising one lowers it.
     pub(super) fn force(self, current: PodCount, steps: &mut Steps) -> PodCount {
         let count = current.clamp(self.lowest, self.highest);
-        let text = Limited::Envelope { lowest: self.lowest, highest: self.highest };
+        let text = LimitText::Envelope { lowest: self.lowest, highest: self.highest };
         steps.lead_to(count, Stage::StabilizationWindow, HpaSentence::Limited(text));
         count
     }

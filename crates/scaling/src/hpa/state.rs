@@ -67,7 +67,8 @@ impl HpaState {
         &self.conditions
     }
 
-    /// For each metric of the spec, in its order, what the last pass knows of it. Empty when that pass asked no metric.
+    /// For each metric of the spec, in its order, what the last pass knows of it. Empty when that pass asked
+    /// no metric.
     pub fn metrics(&self) -> &[MetricStatus] {
         &self.metrics
     }
@@ -115,11 +116,13 @@ impl HpaState {
     pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
         let Rescale { from, to } = change;
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::SucceededRescale, now);
+        // Without `behavior` there are no policies to look back on changes.
         if let Some(behavior) = &spec.behavior {
             self.history.events.store(from, to, behavior, now);
         }
         self.last_scale = Some(now);
         self.desired = Some(to);
+        // Without an own metric any other zero is somebody's pause, which no metric ends.
         let is_own_zero = from > PodCount::ZERO
             && to == PodCount::ZERO
             && spec.min == PodCount::ZERO
@@ -147,7 +150,8 @@ impl HpaState {
         self.note_failed_rescale(before.desired, now);
     }
 
-    /// The answer of the last pass could not be written; the next pass tries again. `before` is what was desired before that pass.
+    /// The answer of the last pass could not be written; the next pass tries again. `before` is what was
+    /// desired before that pass.
     pub fn note_failed_rescale(&mut self, before: Option<PodCount>, now: Timestamp) {
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedUpdateScale, now);
         self.warnings.push(HpaWarning::FailedRescale);

@@ -1,15 +1,16 @@
 //! Why a count is what it is, step by step, in the order in which it happened.
 //!
-//! Unlike the reasons of a KPA decision, a step stands here even if it leaves the number as it is: each metric's ratio, each policy's bound
-//! and the window's envelope belong to the answer, whichever of them held in the end.
+//! Unlike the reasons of a KPA decision, a step stands here even if it leaves the number as it is: each
+//! metric's ratio, each policy's bound and the window's envelope belong to the answer, whichever of them held
+//! in the end.
 
 use vocabulary::PodCount;
 
 use super::sentence::HpaSentence;
 use crate::decision::{Reason, Stage};
 
-/// A number on its way through the steps of one evaluation. The list is kept from one evaluation to the next, so that it need not grow
-/// again.
+/// A number on its way through the steps of one evaluation. The list is kept from one evaluation to the next,
+/// so that it need not grow again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Steps {
     list: Vec<Reason>,

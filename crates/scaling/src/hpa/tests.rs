@@ -149,7 +149,8 @@ fn word<'a>(words: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// A queue's length, whose target makes one pod of each thousandth times thousand: with no tolerance, the count that is asked for.
+/// A queue's length, whose target makes one pod of each thousandth times thousand: with no tolerance, the
+/// count that is asked for.
 fn backlog(target: TotalTarget) -> MetricSpec {
     let metric = MetricIdentifier { name: "backlog".into(), selector: LabelSelector::default() };
     MetricSpec::External { metric, target }

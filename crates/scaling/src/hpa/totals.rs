@@ -58,7 +58,8 @@ impl TotalMetric<'_> {
         PodCount::of(self.pods.iter().filter(counts).count())
     }
 
-    /// Without pods the ratio is infinite, or of nothing to nothing no number: both are outside of any tolerance.
+    /// Without pods the ratio is infinite, or of nothing to nothing no number: both are outside of any
+    /// tolerance.
     fn by_average(&self, target: MilliValue) -> Proposal {
         let ratio = self.usage.as_f64() / (target.as_f64() * self.present.as_f64());
         let average = if self.present == PodCount::ZERO {

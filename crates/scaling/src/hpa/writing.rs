@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use vocabulary::MilliValue;
 
-use super::reading::{HpaDocument, Node};
+use super::reading::{DocumentNode, HpaDocument};
 use super::selector::{LabelCondition, LabelSelector};
 use super::spec::{
     Behavior, MetricIdentifier, MetricSpec, PolicyAmount, ResourceTarget, RulesOrigin, ScalingRules,
@@ -12,36 +12,36 @@ use super::spec::{
 };
 
 /// The `spec` of a document, without a target to scale.
-pub fn spec_of(document: &HpaDocument) -> Node {
+pub fn spec_of(document: &HpaDocument) -> DocumentNode {
     let mut fields = vec![
         ("minReplicas", integer(document.min.value())),
         ("maxReplicas", integer(document.max.value())),
-        ("metrics", Node::List(document.metrics.iter().map(metric).collect())),
+        ("metrics", DocumentNode::List(document.metrics.iter().map(metric).collect())),
     ];
     fields.extend(document.behavior.as_ref().map(|written| ("behavior", behavior(written))));
     map(fields)
 }
 
 /// Block style, as people write it.
-pub fn yaml_of(node: &Node) -> String {
+pub fn yaml_of(node: &DocumentNode) -> String {
     let mut text = String::new();
     write_block(&mut text, node, 0);
     text
 }
 
-fn map(fields: Vec<(&str, Node)>) -> Node {
-    Node::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+fn map(fields: Vec<(&str, DocumentNode)>) -> DocumentNode {
+    DocumentNode::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-fn text(value: &str) -> Node {
-    Node::Text(value.to_owned())
+fn text(value: &str) -> DocumentNode {
+    DocumentNode::Text(value.to_owned())
 }
 
-fn integer(value: u32) -> Node {
-    Node::Integer(value.into())
+fn integer(value: u32) -> DocumentNode {
+    DocumentNode::Integer(value.into())
 }
 
-fn metric(metric: &MetricSpec) -> Node {
+fn metric(metric: &MetricSpec) -> DocumentNode {
     let (kind, field, body) = match metric {
         MetricSpec::Resource { resource, container: None, target } => (
             "Resource",
@@ -84,11 +84,11 @@ fn metric(metric: &MetricSpec) -> Node {
     map(vec![("type", text(kind)), (field, map(body))])
 }
 
-fn average(value: MilliValue) -> Node {
+fn average(value: MilliValue) -> DocumentNode {
     map(vec![("type", text("AverageValue")), ("averageValue", text(&value.to_string()))])
 }
 
-fn resource_target(target: ResourceTarget) -> Node {
+fn resource_target(target: ResourceTarget) -> DocumentNode {
     match target {
         ResourceTarget::Utilization(percent) => {
             map(vec![("type", text("Utilization")), ("averageUtilization", integer(percent))])
@@ -97,14 +97,14 @@ fn resource_target(target: ResourceTarget) -> Node {
     }
 }
 
-fn total_target(target: TotalTarget) -> Node {
+fn total_target(target: TotalTarget) -> DocumentNode {
     match target {
         TotalTarget::Value(value) => map(vec![("type", text("Value")), ("value", text(&value.to_string()))]),
         TotalTarget::AverageValue(value) => average(value),
     }
 }
 
-fn identifier(metric: &MetricIdentifier) -> Node {
+fn identifier(metric: &MetricIdentifier) -> DocumentNode {
     let mut fields = vec![("name", text(&metric.name))];
     if metric.selector != LabelSelector::default() {
         fields.push(("selector", selector(&metric.selector)));
@@ -112,12 +112,13 @@ fn identifier(metric: &MetricIdentifier) -> Node {
     map(fields)
 }
 
-fn selector(selector: &LabelSelector) -> Node {
+fn selector(selector: &LabelSelector) -> DocumentNode {
     let mut labels = Vec::new();
     let mut expressions = Vec::new();
     for requirement in selector.requirements() {
-        let values =
-            |values: &[Box<str>]| ("values", Node::List(values.iter().map(|value| text(value)).collect()));
+        let values = |values: &[Box<str>]| {
+            ("values", DocumentNode::List(values.iter().map(|value| text(value)).collect()))
+        };
         let (operator, values) = match &requirement.condition {
             LabelCondition::Equals(value) => {
                 labels.push((requirement.label.to_string(), text(value)));
@@ -134,22 +135,22 @@ fn selector(selector: &LabelSelector) -> Node {
     }
     let mut fields = Vec::new();
     if !labels.is_empty() {
-        fields.push(("matchLabels", Node::Map(labels)));
+        fields.push(("matchLabels", DocumentNode::Map(labels)));
     }
     if !expressions.is_empty() {
-        fields.push(("matchExpressions", Node::List(expressions)));
+        fields.push(("matchExpressions", DocumentNode::List(expressions)));
     }
     map(fields)
 }
 
 /// A direction that the document did not write has its defaults without it.
-fn behavior(behavior: &Behavior) -> Node {
+fn behavior(behavior: &Behavior) -> DocumentNode {
     let directions = [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)];
     let written = directions.into_iter().filter(|(_, rules)| rules.origin == RulesOrigin::Document);
     map(written.map(|(name, rules)| (name, direction(rules))).collect())
 }
 
-fn direction(rules: &ScalingRules) -> Node {
+fn direction(rules: &ScalingRules) -> DocumentNode {
     let mut fields = Vec::new();
     if let Some(window) = rules.stabilization_window {
         let seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
@@ -169,24 +170,24 @@ fn direction(rules: &ScalingRules) -> Node {
         let seconds = u32::try_from(policy.period.as_secs()).unwrap_or(u32::MAX);
         map(vec![("type", text(kind)), ("value", integer(value)), ("periodSeconds", integer(seconds))])
     });
-    fields.push(("policies", Node::List(policies.collect())));
+    fields.push(("policies", DocumentNode::List(policies.collect())));
     fields.extend(rules.tolerance.map(|tolerance| ("tolerance", text(&tolerance.to_string()))));
     map(fields)
 }
 
-fn write_block(to: &mut String, node: &Node, depth: usize) {
+fn write_block(to: &mut String, node: &DocumentNode, depth: usize) {
     match node {
-        Node::Map(entries) => {
+        DocumentNode::Map(entries) => {
             for (index, (name, value)) in entries.iter().enumerate() {
                 if index > 0 {
                     indent(to, depth);
                 }
-                to.push_str(&scalar(&Node::Text(name.clone())));
+                to.push_str(&scalar(&DocumentNode::Text(name.clone())));
                 to.push(':');
                 write_value(to, value, depth);
             }
         }
-        Node::List(items) => {
+        DocumentNode::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     indent(to, depth);
@@ -199,33 +200,45 @@ fn write_block(to: &mut String, node: &Node, depth: usize) {
                 }
             }
         }
-        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => {
+        DocumentNode::Null
+        | DocumentNode::Boolean(_)
+        | DocumentNode::Integer(_)
+        | DocumentNode::Float(_)
+        | DocumentNode::Text(_) => {
             let _ = writeln!(to, "{}", scalar(node));
         }
     }
 }
 
 /// What follows a name: on the same line, or below it.
-fn write_value(to: &mut String, value: &Node, depth: usize) {
+fn write_value(to: &mut String, value: &DocumentNode, depth: usize) {
     match value {
-        Node::Map(entries) if entries.is_empty() => to.push_str(" {}\n"),
-        Node::List(items) if items.is_empty() => to.push_str(" []\n"),
-        Node::Map(_) | Node::List(_) => {
+        DocumentNode::Map(entries) if entries.is_empty() => to.push_str(" {}\n"),
+        DocumentNode::List(items) if items.is_empty() => to.push_str(" []\n"),
+        DocumentNode::Map(_) | DocumentNode::List(_) => {
             to.push('\n');
             indent(to, depth + 1);
             write_block(to, value, depth + 1);
         }
-        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => {
+        DocumentNode::Null
+        | DocumentNode::Boolean(_)
+        | DocumentNode::Integer(_)
+        | DocumentNode::Float(_)
+        | DocumentNode::Text(_) => {
             let _ = writeln!(to, " {}", scalar(value));
         }
     }
 }
 
-fn is_collection(node: &Node) -> bool {
+fn is_collection(node: &DocumentNode) -> bool {
     match node {
-        Node::Map(entries) => !entries.is_empty(),
-        Node::List(items) => !items.is_empty(),
-        Node::Null | Node::Boolean(_) | Node::Integer(_) | Node::Float(_) | Node::Text(_) => false,
+        DocumentNode::Map(entries) => !entries.is_empty(),
+        DocumentNode::List(items) => !items.is_empty(),
+        DocumentNode::Null
+        | DocumentNode::Boolean(_)
+        | DocumentNode::Integer(_)
+        | DocumentNode::Float(_)
+        | DocumentNode::Text(_) => false,
     }
 }
 
@@ -236,17 +249,17 @@ fn indent(to: &mut String, depth: usize) {
 }
 
 /// A text in quotes unless it can only be a text.
-fn scalar(node: &Node) -> String {
+fn scalar(node: &DocumentNode) -> String {
     /// Plain words that YAML, in one version or another, takes for something else.
     const TAKEN: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     match node {
-        Node::Null => "null".to_owned(),
-        Node::Boolean(value) => value.to_string(),
-        Node::Integer(value) => value.to_string(),
-        Node::Float(value) => value.to_string(),
-        Node::Map(_) => "{}".to_owned(),
-        Node::List(_) => "[]".to_owned(),
-        Node::Text(text) => {
+        DocumentNode::Null => "null".to_owned(),
+        DocumentNode::Boolean(value) => value.to_string(),
+        DocumentNode::Integer(value) => value.to_string(),
+        DocumentNode::Float(value) => value.to_string(),
+        DocumentNode::Map(_) => "{}".to_owned(),
+        DocumentNode::List(_) => "[]".to_owned(),
+        DocumentNode::Text(text) => {
             let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
                 && text.chars().all(|one| one.is_ascii_alphanumeric() || "._-/".contains(one))
                 && !TAKEN.contains(&text.to_lowercase().as_str());
@@ -280,7 +293,7 @@ mod tests {
             "{maxReplicas: 3, behavior: {scaleUp: {selectPolicy: Disabled}}}",
         ] {
             let read = |text: &str| {
-                let node: Node =
+                let node: DocumentNode =
                     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
                 read_spec(&node, "spec").unwrap_or_else(|problems| panic!("{problems:?}\n{text}")).value
             };

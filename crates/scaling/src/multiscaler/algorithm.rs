@@ -2,9 +2,9 @@
 
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
-use super::beginning::Beginning;
+use super::beginning::RevisionBeginning;
 use super::hpa::HpaScaler;
-use super::pods::Pods;
+use super::pods::RevisionPods;
 use super::routing;
 use super::{ScaleEnding, TICK};
 use crate::config::ScalingSpec;
@@ -48,7 +48,7 @@ impl KpaScaler {
 }
 
 impl Algorithm {
-    pub(super) fn new(spec: &ScalingSpec, beginning: Beginning) -> Self {
+    pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
         let (count, now) = (beginning.held(), beginning.now);
         match &spec.hpa {
             None => Self::Kpa(KpaScaler::new(spec, count, now)),
@@ -57,12 +57,19 @@ impl Algorithm {
     }
 
     /// Follows changed settings. Another class begins with the count that there is, as after a restart.
-    pub(super) fn update(&mut self, spec: &ScalingSpec, wanted: PodCount, pods: &Pods, now: Timestamp) {
+    pub(super) fn update(
+        &mut self,
+        spec: &ScalingSpec,
+        wanted: PodCount,
+        pods: &RevisionPods,
+        now: Timestamp,
+    ) {
         match (&mut *self, &spec.hpa) {
             (Self::Kpa(kpa), None) => kpa.decider.update(spec, now),
             (Self::Hpa(hpa), Some(settings)) => hpa.update(spec, settings, wanted, now),
             (Self::Kpa(_), Some(_)) | (Self::Hpa(_), None) => {
-                *self = Self::new(spec, Beginning::found_with(wanted, now));
+                *self = Self::new(spec, RevisionBeginning::found_with(wanted, now));
+                // The new class knows no pods, and nobody tells of them before one changes.
                 self.pods_changed(pods, now);
             }
         }
@@ -142,7 +149,7 @@ impl Algorithm {
         }
     }
 
-    pub(super) fn pods_changed(&mut self, pods: &Pods, now: Timestamp) {
+    pub(super) fn pods_changed(&mut self, pods: &RevisionPods, now: Timestamp) {
         match self {
             Self::Kpa(_) => {}
             Self::Hpa(hpa) => hpa.pods_changed(pods.iter(), now),

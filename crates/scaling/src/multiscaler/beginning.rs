@@ -1,25 +1,26 @@
 //! Where does a revision stand when it appears?
 //!
-//! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound only until that many pods were ready once. One that is
-//! *found* had a life that nobody here remembers: a restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
+//! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound
+//! only until that many pods were ready once. One that is *found* had a life that nobody here remembers: a
+//! restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
 
 use vocabulary::{PodCount, Timestamp};
 
 use super::RevisionOrigin;
 use crate::bounds::Initialization;
 use crate::config::ScalingSpec;
-use crate::scale_to_zero::{Activity, InactiveBecause};
+use crate::scale_to_zero::{InactiveBecause, RevisionActivity};
 
 /// A revision at the moment when it appears.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beginning {
+pub(super) struct RevisionBeginning {
     /// The platform's replica count.
     pub(super) wanted: PodCount,
     pub(super) origin: RevisionOrigin,
     pub(super) now: Timestamp,
 }
 
-impl Beginning {
+impl RevisionBeginning {
     /// One that was there with this many pods.
     pub(super) fn found_with(wanted: PodCount, now: Timestamp) -> Self {
         Self { wanted, origin: RevisionOrigin::Found, now }
@@ -34,24 +35,27 @@ impl Beginning {
         }
     }
 
-    pub(super) fn stands(self, spec: &ScalingSpec) -> (Activity, Initialization) {
+    pub(super) fn stands(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
         match self.origin {
-            RevisionOrigin::New => (Activity::Activating { since: self.now }, Initialization::Pending),
+            RevisionOrigin::New => {
+                (RevisionActivity::Activating { since: self.now }, Initialization::Pending)
+            }
             RevisionOrigin::Found => self.found(spec),
         }
     }
 
-    /// One without pods was scaled to zero and rests there, unless its lower bound has come to ask for pods since. One with pods is taken as starting: it
-    /// becomes active as soon as they are ready. If it has fewer than its initial scale, that was reached before.
-    fn found(self, spec: &ScalingSpec) -> (Activity, Initialization) {
+    /// One without pods was scaled to zero and rests there, unless its lower bound has come to ask for pods
+    /// since. One with pods is taken as starting: it becomes active as soon as they are ready. If it has
+    /// fewer than its initial scale, that was reached before.
+    fn found(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
         let was_ready = self.wanted < spec.initial_scale || self.wanted == PodCount::ZERO;
         let initialization = if was_ready { Initialization::Done } else { Initialization::Pending };
         let needs_none =
             self.wanted == PodCount::ZERO && (spec.min_scale == PodCount::ZERO || !spec.reachable);
         let activity = if needs_none {
-            Activity::Inactive { since: self.now, because: InactiveBecause::NoTraffic }
+            RevisionActivity::Inactive { since: self.now, because: InactiveBecause::NoTraffic }
         } else {
-            Activity::Activating { since: self.now }
+            RevisionActivity::Activating { since: self.now }
         };
         (activity, initialization)
     }

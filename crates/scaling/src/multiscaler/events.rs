@@ -91,7 +91,8 @@ pub enum Event {
         /// What was answered.
         answers: MetricAnswers,
     },
-    /// How the last order of a count ended; said where an order failed, and when it was carried out after all.
+    /// How the last order of a count ended; said where an order failed, and when it was carried out after
+    /// all.
     ScaleEnded {
         /// Of which revision.
         revision: RevisionId,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 
 pub(super) use self::pods::HpaPodBook;
-use super::beginning::Beginning;
+use super::beginning::RevisionBeginning;
 use super::{PodFact, RevisionOrigin, ScaleEnding};
 use crate::config::ScalingSpec;
 use crate::decider::Observation;
@@ -76,7 +76,7 @@ pub(super) enum SyncStep {
 }
 
 impl HpaScaler {
-    pub(super) fn new(spec: &ScalingSpec, beginning: Beginning) -> Self {
+    pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
         let settings = spec.hpa.clone().expect("the caller saw that it is class hpa");
         let now = beginning.now;
         let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held(), now);
@@ -106,6 +106,8 @@ impl HpaScaler {
         now: Timestamp,
     ) {
         if self.settings != *settings {
+            // Answers are kept by their metric's place in the document, which is another one now. A round
+            // under way ends here: what it brings will be late.
             self.answers = vec![MetricSamples::NotAsked; settings.spec.metrics.len()];
             self.sync = Sync::At(now + settings.sync_period);
             self.settings = Arc::clone(settings);
@@ -176,12 +178,16 @@ impl HpaScaler {
                     return Some(SyncStep::Decide);
                 }
                 self.rounds += 1;
+                // Each source has failed until it has answered: a sync whose wait runs out says so of those
+                // that are missing.
                 self.answers = self.settings.spec.metrics.iter().map(unanswered).collect();
                 self.target = None;
                 self.sync = Sync::Asking { until: now + ANSWERS_WITHIN, next };
                 Some(SyncStep::Ask { round: self.rounds, settings: Arc::clone(&self.settings) })
             }
             Sync::Asking { until, next } if until <= now => {
+                // Where the period is shorter than the wait the next sync is overdue, and begins at the next
+                // call.
                 self.sync = Sync::At(next.max(now));
                 Some(SyncStep::Decide)
             }
@@ -208,6 +214,7 @@ impl HpaScaler {
 
     /// Every metric has said what it says: decides.
     pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
+        // Taken and not kept: the next sync must not count the pods of this one.
         let TargetPods { pods, present, selection } = match self.target.take() {
             Some(target) => target,
             None => TargetPods {
@@ -262,9 +269,11 @@ impl HpaScaler {
         }
     }
 
-    /// The last order failed, and what follows from a change that was carried out did not happen; or it was carried out later.
+    /// The last order failed, and what follows from a change that was carried out did not happen; or it was
+    /// carried out later.
     pub(super) fn note_scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
         let Some(order) = &mut self.last_order else { return };
+        // A platform that keeps trying says so each time, but a change can be taken back only once.
         match ending {
             ScaleEnding::Failed if !order.has_failed => {
                 order.has_failed = true;
@@ -279,6 +288,8 @@ impl HpaScaler {
     }
 
     pub(super) fn note_foreign_count(&mut self, count: PodCount) {
+        // Before the first decision nothing is desired, and a count that was found must not look like a
+        // decision.
         if self.desired.is_some() {
             self.desired = Some(count);
             self.reasons.clear();

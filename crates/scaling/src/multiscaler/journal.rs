@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::decision::{Decision, Reason};
 
-/// Keeps the decisions that changed something, and after them the latest one that did not: it shows the present numbers, while a
-/// quiet hour of ticks does not push out what once happened.
+/// Keeps the decisions that changed something, and after them the latest one that did not: it shows the
+/// present numbers, while a quiet hour of ticks does not push out what once happened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     changes: VecDeque<Arc<Decision>>,
@@ -28,7 +28,8 @@ impl Journal {
         self.unchanged = Some(decision);
     }
 
-    /// An empty list for the reasons of the next decision: that of the one which it replaces, so that a quiet tick allocates none.
+    /// An empty list for the reasons of the next decision: that of the one which it replaces, so that a quiet
+    /// tick allocates none.
     pub(super) fn empty_list(&mut self) -> Vec<Reason> {
         let mut list = self.unchanged.take().map(|replaced| replaced.reasons).unwrap_or_default();
         list.clear();
@@ -50,25 +51,13 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
+    use vocabulary::Timestamp;
 
     use super::*;
-    use crate::decision::{Mode, Stage, State, Trigger};
+    use crate::decision::{Stage, StandingText, Trigger};
 
     fn decision(second: u64) -> Decision {
-        Decision {
-            at: Timestamp::from_secs(second),
-            trigger: Trigger::Tick,
-            inputs: None,
-            reasons: Vec::new(),
-            mode: Mode::Stable,
-            desired: None,
-            wanted: None,
-            excess_burst_capacity: ExcessBurstCapacity::ZERO,
-            routing: Routing::Direct,
-            activators: PodCount::ZERO,
-            why_not_zero: None,
-        }
+        Decision::empty(Trigger::Tick, Timestamp::from_secs(second))
     }
 
     fn seconds(journal: &Journal) -> Vec<u64> {
@@ -95,7 +84,8 @@ mod tests {
     fn the_list_of_a_quiet_tick_serves_the_next_one() {
         let mut journal = Journal::default();
         journal.note_change(Arc::new(decision(1)), 3);
-        let reason = Reason { stage: Stage::NoData, before: None, after: None, text: State::NoData.into() };
+        let reason =
+            Reason { stage: Stage::NoData, before: None, after: None, text: StandingText::NoData.into() };
         journal.note_unchanged(Decision { reasons: vec![reason], ..decision(2) }, 3);
         let list = journal.empty_list();
         assert!(list.is_empty() && list.capacity() > 0);

@@ -5,12 +5,12 @@ use vocabulary::{PodCount, Routing, Timestamp};
 use super::algorithm::Algorithm;
 use crate::config::ScalingSpec;
 use crate::decider::Verdict;
-use crate::decision::{Mode, Sentence, State};
+use crate::decision::{Mode, Sentence, StandingText};
 use crate::scale_to_zero::{KeptBy, Plan};
 
 /// What people would call news: two decisions with the same outcome differ in numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct DecisionOutcome {
     pub(super) has_data: bool,
     pub(super) desired: Option<PodCount>,
     pub(super) wanted: PodCount,
@@ -18,12 +18,12 @@ pub(super) struct Outcome {
     pub(super) routing: Option<Routing>,
     pub(super) activators: Option<PodCount>,
     pub(super) activity: &'static str,
-    pub(super) why: Why,
+    pub(super) why: NonzeroCause,
 }
 
 /// Why the count is not zero, without the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum NonzeroCause {
     /// It is.
     Zero,
     /// The load needs pods.
@@ -45,33 +45,36 @@ pub(super) fn why_not_zero(
     plan: &Plan,
     algorithm: &Algorithm,
     now: Timestamp,
-) -> (Why, Option<Sentence>) {
+) -> (NonzeroCause, Option<Sentence>) {
     if wanted == PodCount::ZERO {
-        return (Why::Zero, None);
+        return (NonzeroCause::Zero, None);
     }
     let (why, sentence) = match (&plan.kept, algorithm) {
-        (Some(kept), _) => (Why::Kept(kept.rule), kept.text),
+        (Some(kept), _) => (NonzeroCause::Kept(kept.rule), kept.text),
         (None, Algorithm::Kpa(kpa)) => match kpa.verdict() {
-            None => (Why::Undecided, State::NothingKnown.into()),
+            None => (NonzeroCause::Undecided, StandingText::NothingKnown.into()),
             Some(verdict) => load_sentence(spec, verdict, now),
         },
         (None, Algorithm::Hpa(hpa)) => match hpa.reasons().last() {
-            None => (Why::Undecided, State::NothingKnown.into()),
-            Some(last) => (Why::Load, last.text),
+            None => (NonzeroCause::Undecided, StandingText::NothingKnown.into()),
+            Some(last) => (NonzeroCause::Load, last.text),
         },
     };
     (why, Some(sentence))
 }
 
 /// Why the load, or what is left of it, needs pods.
-fn load_sentence(spec: &ScalingSpec, verdict: &Verdict, now: Timestamp) -> (Why, Sentence) {
+fn load_sentence(spec: &ScalingSpec, verdict: &Verdict, now: Timestamp) -> (NonzeroCause, Sentence) {
     if let Mode::Panic { since } = verdict.mode {
         let (count, age) = (verdict.desired, now.saturating_since(since));
-        return (Why::Panic, State::Panic { count, age, window: spec.stable_window }.into());
+        return (NonzeroCause::Panic, StandingText::Panic { count, age, window: spec.stable_window }.into());
     }
     let (value, target) = (verdict.inputs.stable_value, verdict.inputs.target_per_pod);
     if value > 0.0 {
-        return (Why::Load, State::Load { value, target }.into());
+        return (NonzeroCause::Load, StandingText::Load { value, target }.into());
     }
-    (Why::Held, verdict.reasons.last().map_or_else(|| State::EarlierPeak.into(), |last| last.text))
+    (
+        NonzeroCause::Held,
+        verdict.reasons.last().map_or_else(|| StandingText::EarlierPeak.into(), |last| last.text),
+    )
 }

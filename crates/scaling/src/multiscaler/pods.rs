@@ -8,13 +8,14 @@ use super::{PodFact, PodPhase};
 
 /// The pods of one revision.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pods {
+pub(super) struct RevisionPods {
     pods: BTreeMap<PodId, PodFact>,
     /// Those of `pods` that are ready: asked for at every look, while it changes rarely.
     ready: Vec<PodId>,
 }
 
-/// How many pods are in which part of their lives (spec kpa §7.7): every pod but the ready ones counts as not ready too.
+/// How many pods are in which part of their lives (spec kpa §7.7): every pod but the ready ones counts as not
+/// ready too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PodCounts {
     pub(super) ready: PodCount,
@@ -28,7 +29,7 @@ fn is_ready(pod: PodFact) -> bool {
     pod.is_ready && pod.phase != PodPhase::Terminating
 }
 
-impl Pods {
+impl RevisionPods {
     /// Takes in all pods; returns those that are gone.
     pub(super) fn replace(&mut self, facts: &[PodFact]) -> Vec<PodId> {
         let before = std::mem::take(&mut self.pods);
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn phases_count_as_in_spec_kpa_7_7() {
-        let mut pods = Pods::default();
+        let mut pods = RevisionPods::default();
         pods.replace(&[
             fact(0, PodPhase::Running, true),
             fact(1, PodPhase::Running, false),
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_change_is_news_only_if_it_is_one_and_only_of_a_known_pod() {
-        let mut pods = Pods::default();
+        let mut pods = RevisionPods::default();
         pods.replace(&[fact(7, PodPhase::Running, false)]);
         assert!(!pods.change(fact(7, PodPhase::Running, false)));
         assert!(pods.change(fact(7, PodPhase::Running, true)));

@@ -1,8 +1,9 @@
 //! Who is in the request path? The activators, unless there is room for a burst without them.
 //!
-//! Knative decides by the sign of the excess burst capacity at every look, so a load near the boundary rewrites the route every few
-//! seconds. Here the activators come in at once, but leave only after there has been room for a while (`routing-dwell`; zero is
-//! Knative's behaviour). What is not known is not touched: after a restart the route stays as it is until there is a decision.
+//! Knative decides by the sign of the excess burst capacity at every look, so a load near the boundary
+//! rewrites the route every few seconds. Here the activators come in at once, but leave only after there has
+//! been room for a while (`routing-dwell`; zero is Knative's behaviour). What is not known is not touched:
+//! after a restart the route stays as it is until there is a decision.
 
 use std::time::Duration;
 
@@ -38,7 +39,8 @@ impl Route {
         self.since
     }
 
-    /// Takes over what is in force from an earlier owner of the revision. What we ordered ourselves is known better.
+    /// Takes over what is in force from an earlier owner of the revision. What we ordered ourselves is known
+    /// better.
     pub(super) fn observe(&mut self, routing: Routing, now: Timestamp) {
         if self.current.is_none() {
             *self = Self { current: Some(routing), since: now, room_since: None };
@@ -49,6 +51,7 @@ impl Route {
     pub(super) fn follow(&mut self, next: Routing, dwell: Duration, now: Timestamp) -> Option<Routing> {
         let due = match next {
             Routing::ThroughActivator => {
+                // One look without room, and the dwell begins anew: room that comes and goes is no room.
                 self.room_since = None;
                 true
             }

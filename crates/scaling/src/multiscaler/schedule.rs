@@ -1,15 +1,18 @@
-//! When must which revision be looked at? A heap, so that the next deadline among 10,000 revisions costs no search.
+//! When must which revision be looked at? A heap, so that the next deadline among 10,000 revisions costs no
+//! search.
 //!
-//! Deadlines move, and a heap finds only its first entry. So a moved one leaves its entry behind, which is dropped when it comes first: it is not the
-//! revision's deadline any more. An ordered set would need no such thing, but its nodes are split and joined, and thus allocated, as time passes.
+//! Deadlines move, and a heap finds only its first entry. So a moved one leaves its entry behind, which is
+//! dropped when it comes first: it is not the revision's deadline any more. An ordered set would need no such
+//! thing, but its nodes are split and joined, and thus allocated, as time passes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use vocabulary::{RevisionId, Timestamp};
 
-/// Entries without a meaning that are tolerated beside as many as have one. They also go by themselves when their time comes, which for a revision
-/// is two seconds away at most; but within two seconds a link can say much.
+/// Entries without a meaning that are tolerated beside as many as have one. They also go by themselves when
+/// their time comes, which for a revision is two seconds away at most; but within two seconds a link can say
+/// much.
 const STALE_MAX: usize = 64;
 
 /// The deadlines of all revisions.
@@ -17,11 +20,11 @@ const STALE_MAX: usize = 64;
 pub(super) struct Schedule {
     deadlines: BTreeMap<RevisionId, Timestamp>,
     /// Every deadline, and some that no longer are. The first is always one.
-    entries: BinaryHeap<Entry>,
+    entries: BinaryHeap<ScheduleEntry>,
 }
 
 /// The earliest comes first; of several, in the order of the revisions.
-type Entry = Reverse<(Timestamp, RevisionId)>;
+type ScheduleEntry = Reverse<(Timestamp, RevisionId)>;
 
 impl Schedule {
     /// Moves a revision's deadline, or sets its first.
@@ -64,7 +67,10 @@ impl Schedule {
     }
 }
 
-fn is_deadline(deadlines: &BTreeMap<RevisionId, Timestamp>, &Reverse((at, revision)): &Entry) -> bool {
+fn is_deadline(
+    deadlines: &BTreeMap<RevisionId, Timestamp>,
+    &Reverse((at, revision)): &ScheduleEntry,
+) -> bool {
     deadlines.get(&revision) == Some(&at)
 }
 

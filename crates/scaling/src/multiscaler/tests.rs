@@ -147,7 +147,8 @@ fn one_life_with_the_pods_in_the_path() {
     world.run_until(switched + 29.9);
     assert_eq!(world.scale_orders(), []);
     world.run_until(110.0);
-    // The route was switched when the revision became inactive, and that is what the grace period counts from in the end.
+    // The route was switched when the revision became inactive, and that is what the grace period counts from
+    // in the end.
     assert_eq!(world.scale_orders(), [(switched + 30.0, 0)]);
     assert_eq!(world.status().why_not_zero, None);
 }

@@ -6,7 +6,7 @@ use vocabulary::{PodCount, Timestamp};
 
 /// Where a revision stands, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
+pub(crate) enum RevisionActivity {
     /// It has the ready pods that it needs.
     Active {
         /// Since then.
@@ -31,11 +31,12 @@ pub(crate) enum Activity {
 pub(crate) enum InactiveBecause {
     /// Nobody asks.
     NoTraffic,
-    /// Its pods did not get ready in time. Unlike in Knative this is remembered until the next activation, for people to see.
+    /// Its pods did not get ready in time. Unlike in Knative this is remembered until the next activation,
+    /// for people to see.
     TimedOut,
 }
 
-impl Activity {
+impl RevisionActivity {
     /// Whether it waits for ready pods.
     pub(crate) fn is_activating(self) -> bool {
         matches!(self, Self::Activating { .. })
@@ -56,8 +57,8 @@ impl Activity {
         }
     }
 
-    /// What follows from the count that is wanted (`None`: not known) and the pods that are `ready` out of those `needed`. The
-    /// time starts anew only when the state changes.
+    /// What follows from the count that is wanted (`None`: not known) and the pods that are `ready` out of
+    /// those `needed`. The time starts anew only when the state changes.
     #[must_use]
     pub(crate) fn next(
         self,
@@ -71,10 +72,12 @@ impl Activity {
         }
         let enough = ready >= needed;
         match (self, want) {
+            // At rest with nothing known, as after a restart: no pod is wanted that could be waited for.
             (Self::Inactive { .. }, None) => self,
             (Self::Active { .. }, _) if enough => self,
             (Self::Activating { .. } | Self::Inactive { .. }, _) if enough => Self::Active { since: now },
             (Self::Activating { .. }, _) => self,
+            // Also from active, as in Knative: one that lacks a pod that it needs is starting again.
             (Self::Active { .. } | Self::Inactive { .. }, _) => Self::Activating { since: now },
         }
     }
@@ -82,6 +85,7 @@ impl Activity {
     fn rest(self, needed: PodCount, now: Timestamp) -> Self {
         match self {
             Self::Inactive { .. } => self,
+            // While a revision that needs pods is starting, only the timeout wants zero.
             Self::Activating { .. } if needed > PodCount::ZERO => {
                 Self::Inactive { since: now, because: InactiveBecause::TimedOut }
             }

@@ -4,10 +4,10 @@ use vocabulary::Timestamp;
 
 use super::*;
 
-const ACTIVE: fn() -> Activity = || Activity::Active { since: Timestamp::ZERO };
-const INACTIVE: fn() -> Activity =
-    || Activity::Inactive { since: Timestamp::ZERO, because: InactiveBecause::NoTraffic };
-const ACTIVATING: fn() -> Activity = || Activity::Activating { since: Timestamp::ZERO };
+const ACTIVE: fn() -> RevisionActivity = || RevisionActivity::Active { since: Timestamp::ZERO };
+const INACTIVE: fn() -> RevisionActivity =
+    || RevisionActivity::Inactive { since: Timestamp::ZERO, because: InactiveBecause::NoTraffic };
+const ACTIVATING: fn() -> RevisionActivity = || RevisionActivity::Activating { since: Timestamp::ZERO };
 
 /// One row of the table: what the rules look at, and what they answer.
 struct Row {
@@ -15,7 +15,7 @@ struct Row {
     present: u32,
     desired: Option<u32>,
     spec: ScalingSpec,
-    activity: Activity,
+    activity: RevisionActivity,
     seconds: u64,
     initialization: Initialization,
     path: Path,
@@ -33,7 +33,7 @@ fn spec() -> ScalingSpec {
 }
 
 /// A row in which the activators have acknowledged just now, and the initial scale was reached.
-fn row(id: &'static str, present: u32, desired: i64, activity: Activity, seconds: u64) -> Row {
+fn row(id: &'static str, present: u32, desired: i64, activity: RevisionActivity, seconds: u64) -> Row {
     let desired = u32::try_from(desired).ok();
     let path = Path::Acknowledged(Duration::ZERO);
     Row { id, present, desired, spec: spec(), activity, seconds, initialization: Initialization::Done, path }
@@ -82,7 +82,8 @@ impl Row {
     }
 }
 
-/// Each reason starts where the former ended, the first at the decider's answer, the last ends at what is asked for.
+/// Each reason starts where the former ended, the first at the decider's answer, the last ends at what is
+/// asked for.
 fn assert_linked(id: &str, desired: Option<u32>, plan: &Plan) {
     let mut number = desired.map(PodCount::new);
     for reason in &plan.reasons {
@@ -265,7 +266,7 @@ fn every_rule_that_keeps_a_pod_says_so() {
 }
 
 /// What becomes of the activity: (before, wanted or -1, ready, needed) to what is expected, at a later time.
-fn activity_after(before: Activity, want: i64, ready: u32, needed: u32) -> Activity {
+fn activity_after(before: RevisionActivity, want: i64, ready: u32, needed: u32) -> RevisionActivity {
     let want = u32::try_from(want).ok().map(PodCount::new);
     before.next(want, PodCount::new(ready), PodCount::new(needed), Timestamp::from_secs(9))
 }
@@ -273,9 +274,9 @@ fn activity_after(before: Activity, want: i64, ready: u32, needed: u32) -> Activ
 #[test]
 fn the_activity_follows_the_count_and_the_ready_pods() {
     let later = Timestamp::from_secs(9);
-    let active = Activity::Active { since: later };
-    let activating = Activity::Activating { since: later };
-    let inactive = |because| Activity::Inactive { since: later, because };
+    let active = RevisionActivity::Active { since: later };
+    let activating = RevisionActivity::Activating { since: later };
+    let inactive = |because| RevisionActivity::Inactive { since: later, because };
     let rows = [
         ("M10 ready 0", ACTIVATING(), -1, 0, 1, ACTIVATING()),
         ("M10 ready 1", ACTIVATING(), -1, 1, 1, active),

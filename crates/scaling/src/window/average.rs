@@ -5,12 +5,14 @@ use super::history::{Edges, LAG, Window};
 use super::ring::Ring;
 use crate::config::{Aggregation, Metric};
 
-/// Knative's floor of the newest second's weight: half of the sum lies in the newest four seconds however long the window is.
+/// Knative's floor of the newest second's weight: half of the sum lies in the newest four seconds however
+/// long the window is.
 const LEAST_COEFFICIENT: f64 = 0.2;
 
-/// The weights of the newest second in windows of 1, 2, 3 … seconds, as long as they are above the floor: `1 - p^(1/seconds)`, where `p`
-/// is 10⁻⁴, the part of all weight that may lie before the window. These are the numbers that Go computes for Knative. The power functions
-/// of other libraries differ from it in the last bits, and where a load is an exact multiple of the target, the last bit is a pod.
+/// The weights of the newest second in windows of 1, 2, 3 … seconds, as long as they are above the floor:
+/// `1 - p^(1/seconds)`, where `p` is 10⁻⁴, the part of all weight that may lie before the window. These are
+/// the numbers that Go computes for Knative. The power functions of other libraries differ from it in the
+/// last bits, and where a load is an exact multiple of the target, the last bit is a pod.
 const COEFFICIENTS: [f64; 41] = [
     0.999_9,
     0.99,
@@ -75,8 +77,9 @@ impl View<'_> {
         self.window.is_empty(now)
     }
 
-    /// The average at `now`, as Knative computes it: seconds without data at the end are left out of the plain average until they fill
-    /// the span, and decay the weighted one. A `now` before the newest write counts as that.
+    /// The average at `now`, as Knative computes it: seconds without data at the end are left out of the
+    /// plain average until they fill the span, and decay the weighted one. A `now` before the newest write
+    /// counts as that.
     pub(crate) fn average(&self, aggregation: Aggregation, now: Second) -> f64 {
         let &Window { edges: Some(edges), span, .. } = self.window else { return 0.0 };
         let silence = (now - edges.last).max(0);
@@ -91,7 +94,8 @@ impl View<'_> {
         }
     }
 
-    /// The average over the span that ends at `until`, a second at most [`LAG`] before the newest write, without what came later.
+    /// The average over the span that ends at `until`, a second at most [`LAG`] before the newest write,
+    /// without what came later.
     pub(crate) fn settled_average(&self, aggregation: Aggregation, until: Second) -> f64 {
         let &Window { edges: Some(Edges { oldest, last, .. }), span, .. } = self.window else { return 0.0 };
         let until = until.clamp(last - LAG, last);
@@ -100,6 +104,8 @@ impl View<'_> {
         }
         match aggregation {
             Aggregation::Linear => {
+                // The total is that of the span that ends with the newest write; moved back, it ends at
+                // `until`.
                 let later = self.sum(until + 1, last);
                 let earlier = self.sum(until - span + 1, last - span);
                 rounded((self.total() - later + earlier) / float((until - oldest + 1).min(span)))
@@ -113,8 +119,8 @@ impl View<'_> {
         self.window.edges.map(|edges| edges.last)
     }
 
-    /// What a load of 1 in each second from `from` to `until`, or to the newest write if that is later, would add to the average that
-    /// ends there.
+    /// What a load of 1 in each second from `from` to `until`, or to the newest write if that is later, would
+    /// add to the average that ends there.
     pub(crate) fn share_between(&self, aggregation: Aggregation, from: Second, until: Second) -> f64 {
         let span = self.window.span;
         let (known, until) = match self.window.edges {
@@ -140,8 +146,9 @@ impl View<'_> {
         self.ring.sum(from, to).of(self.metric)
     }
 
-    /// `Σ slot(newest − k) · c · (1 − c)^(silence + k)` over what the silence leaves of the span. The weights are multiplied up and the terms
-    /// added from the newest to the oldest, as in Knative: any other order gives other last bits.
+    /// `Σ slot(newest − k) · c · (1 − c)^(silence + k)` over what the silence leaves of the span. The weights
+    /// are multiplied up and the terms added from the newest to the oldest, as in Knative: any other order
+    /// gives other last bits.
     fn weighted(&self, newest: Second, silence: Second) -> f64 {
         let fading = 1.0 - self.window.coefficient;
         let mut weight = self.window.coefficient * power(fading, silence);
@@ -155,8 +162,9 @@ impl View<'_> {
     }
 }
 
-/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave behind, but for sums so large that
-/// more is left, and that is not below zero either. Adding zero keeps a negative zero from being shown.
+/// Six decimals, half away from zero, as Knative rounds the plain average: it hides what float sums leave
+/// behind, but for sums so large that more is left, and that is not below zero either. Adding zero keeps a
+/// negative zero from being shown.
 fn rounded(average: f64) -> f64 {
     (average * 1e6).round().max(0.0) / 1e6 + 0.0
 }

@@ -5,26 +5,28 @@ use std::time::Duration;
 
 use super::Second;
 use super::average::{View, coefficient};
-use super::ring::{Ring, Value};
+use super::ring::{Ring, SecondSums};
 use crate::config::Metric;
 
-/// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a reader may therefore end its
-/// average up to this many seconds before the newest write ([`View::settled_average`]).
+/// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a
+/// reader may therefore end its average up to this many seconds before the newest write
+/// ([`View::settled_average`]).
 pub(super) const LAG: Second = 4;
 
 /// What was measured lately of both metrics, and what the stable and the panic window know of it.
 ///
-/// All of them are written at the same time, so they share their seconds: a report is one write to few cache lines, which is most of what it costs when there
-/// are thousands of revisions.
+/// All of them are written at the same time, so they share their seconds: a report is one write to few cache
+/// lines, which is most of what it costs when there are thousands of revisions.
 #[derive(Clone, Debug)]
-pub(crate) struct History {
+pub(crate) struct WindowHistory {
     ring: Ring,
     stable: Window,
     panic: Window,
 }
 
-impl History {
-    /// Empty windows over whole seconds; less than one second counts as one, and more than the stable window as that.
+impl WindowHistory {
+    /// Empty windows over whole seconds; less than one second counts as one, and more than the stable window
+    /// as that.
     pub(crate) fn new(stable: Duration, panic: Duration) -> Self {
         let stable = whole_seconds(stable);
         let panic = whole_seconds(panic).min(stable);
@@ -42,25 +44,31 @@ impl History {
     }
 
     /// Adds `value` (a correction may be negative) to a second. What is too old is dropped.
-    pub(crate) fn add(&mut self, second: Second, value: Value) {
+    pub(crate) fn add(&mut self, second: Second, value: SecondSums) {
         let Self { ring, stable, panic } = self;
         match stable.edges.map(|edges| edges.last) {
             Some(last) if second > last => {
+                // Before the ring: what falls out of the windows is read from slots that the new seconds may
+                // take.
                 stable.advance(ring, second);
                 panic.advance(ring, second);
                 ring.advance(last, second);
             }
+            // Its place in the ring is a newer second's.
             Some(last) if second <= last - ring.length() => return,
             Some(_) | None => {}
         }
+        // Windows get what the ring took, which is another value where a second would fall below zero: else
+        // the sums and the seconds would drift apart.
         let change = ring.add(second, value);
         stable.add(ring, second, change);
         panic.add(ring, second, change);
     }
 
-    /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and a window that changes counts as if it
-    /// had been full (as Knative does: growing a young window dilutes its average). Unlike there a panic window that grows finds the seconds
-    /// that the stable window has kept, so its beginning is theirs if that is earlier.
+    /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and a
+    /// window that changes counts as if it had been full (as Knative does: growing a young window dilutes its
+    /// average). Unlike there a panic window that grows finds the seconds that the stable window has kept, so
+    /// its beginning is theirs if that is earlier.
     pub(crate) fn resize(&mut self, stable: Duration, panic: Duration, now: Second) {
         let old = std::mem::replace(self, Self::new(stable, panic));
         let (stable, panic) = (self.stable.span, self.panic.span);
@@ -93,7 +101,7 @@ pub(super) struct Window {
     /// Seconds covered; at least 1.
     pub(super) span: Second,
     /// The sum of the newest `span` seconds.
-    pub(super) total: Value,
+    pub(super) total: SecondSums,
     /// `None` until the first write.
     pub(super) edges: Option<Edges>,
     /// The weight of the newest second in the weighted average.
@@ -113,7 +121,7 @@ pub(super) struct Edges {
 
 impl Window {
     fn new(span: Second) -> Self {
-        Self { span, total: Value::default(), edges: None, coefficient: coefficient(span) }
+        Self { span, total: SecondSums::default(), edges: None, coefficient: coefficient(span) }
     }
 
     /// Takes what a ring has within these edges.
@@ -133,7 +141,7 @@ impl Window {
         let gap = to - last;
         if gap >= self.span {
             first = to;
-            self.total = Value::default();
+            self.total = SecondSums::default();
         } else {
             let gone = ring.sum(last + 1 - self.span, to - self.span);
             self.total -= gone;
@@ -146,7 +154,7 @@ impl Window {
     }
 
     /// Takes what was just added to a second of the ring.
-    fn add(&mut self, ring: &Ring, second: Second, value: Value) {
+    fn add(&mut self, ring: &Ring, second: Second, value: SecondSums) {
         let edges = self.edges.unwrap_or(Edges { first: second, oldest: second, last: second });
         let Edges { first, oldest, last } = edges;
         if second <= last - (self.span + LAG) {
@@ -161,9 +169,9 @@ impl Window {
         }
     }
 
-    /// Taking much away from a float sum leaves a residue of the size of what was taken times 1e-16, which would keep a pod alive: when next
-    /// to nothing is left, the sum is made anew, of these seconds.
-    fn sweep(&mut self, gone: Value, ring: &Ring, seconds: RangeInclusive<Second>) {
+    /// Taking much away from a float sum leaves a residue of the size of what was taken times 1e-16, which
+    /// would keep a pod alive: when next to nothing is left, the sum is made anew, of these seconds.
+    fn sweep(&mut self, gone: SecondSums, ring: &Ring, seconds: RangeInclusive<Second>) {
         let is_residue = |total: f64, gone: f64| total < gone * 1e-6;
         if is_residue(self.total.concurrency, gone.concurrency) || is_residue(self.total.rate, gone.rate) {
             self.total = ring.sum(*seconds.start(), *seconds.end());

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use vocabulary::{PodCount, Timestamp};
 
-/// Width of a cell. Knative's decision tick, whose cells decide to the second when a peak is forgotten; kept for that.
+/// Width of a cell. Knative's decision tick, whose cells decide to the second when a peak is forgotten; kept
+/// for that.
 const CELL_SECONDS: u64 = 2;
 
 /// The maximum over the newest `delay`, in cells of 2 s.
 ///
-/// Only entries that can still become the maximum are kept: from front to back they get younger and strictly smaller.
+/// Only entries that can still become the maximum are kept: from front to back they get younger and strictly
+/// smaller.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentMaximum {
     /// After how many cells an entry is forgotten; at least 1.
@@ -44,9 +46,11 @@ impl RecentMaximum {
         while self.candidates.front().is_some_and(|&(oldest, _)| cell.saturating_sub(oldest) >= self.cells) {
             self.candidates.pop_front();
         }
+        // Who is older and no larger will never be the largest again.
         while self.candidates.back().is_some_and(|&(_, smaller)| smaller <= count) {
             self.candidates.pop_back();
         }
+        // A larger one of the same cell stands for both, for they are forgotten together.
         if self.candidates.back().is_none_or(|&(youngest, _)| youngest != cell) {
             self.candidates.push_back((cell, count));
         }

@@ -7,12 +7,12 @@ use crate::config::Metric;
 
 /// What is added up in one second, of each metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Value {
+pub(crate) struct SecondSums {
     pub(crate) concurrency: f64,
     pub(crate) rate: f64,
 }
 
-impl Value {
+impl SecondSums {
     pub(crate) fn of(self, metric: Metric) -> f64 {
         match metric {
             Metric::Concurrency => self.concurrency,
@@ -21,7 +21,7 @@ impl Value {
     }
 }
 
-impl Add for Value {
+impl Add for SecondSums {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -29,7 +29,7 @@ impl Add for Value {
     }
 }
 
-impl Neg for Value {
+impl Neg for SecondSums {
     type Output = Self;
 
     fn neg(self) -> Self {
@@ -37,7 +37,7 @@ impl Neg for Value {
     }
 }
 
-impl Sub for Value {
+impl Sub for SecondSums {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -45,13 +45,13 @@ impl Sub for Value {
     }
 }
 
-impl AddAssign for Value {
+impl AddAssign for SecondSums {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl SubAssign for Value {
+impl SubAssign for SecondSums {
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -60,13 +60,13 @@ impl SubAssign for Value {
 /// The newest seconds, as many as there are slots; the second `s` lives at `s` modulo their number.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    slots: Box<[Value]>,
+    slots: Box<[SecondSums]>,
 }
 
 impl Ring {
     pub(super) fn new(seconds: Second) -> Self {
         let length = usize::try_from(seconds).expect("a window is at most an hour long");
-        Self { slots: vec![Value::default(); length].into_boxed_slice() }
+        Self { slots: vec![SecondSums::default(); length].into_boxed_slice() }
     }
 
     /// How many seconds it covers.
@@ -75,7 +75,8 @@ impl Ring {
     }
 
     /// What was measured in the seconds `from..=to`, which the ring must cover; others alias.
-    pub(super) fn between(&self, from: Second, to: Second) -> impl DoubleEndedIterator<Item = Value> {
+    pub(super) fn between(&self, from: Second, to: Second) -> impl DoubleEndedIterator<Item = SecondSums> {
+        // No range is longer than the ring, so it wraps round the end of the slots once at most.
         let (before, after) = self.slots.split_at(self.index(from));
         let seconds = usize::try_from(to - from + 1).unwrap_or(0);
         let (newer, older) = (seconds.saturating_sub(after.len()), seconds.min(after.len()));
@@ -83,16 +84,17 @@ impl Ring {
     }
 
     /// The sum of that.
-    pub(super) fn sum(&self, from: Second, to: Second) -> Value {
-        self.between(from, to).fold(Value::default(), Value::add)
+    pub(super) fn sum(&self, from: Second, to: Second) -> SecondSums {
+        self.between(from, to).fold(SecondSums::default(), SecondSums::add)
     }
 
-    /// Adds to a second what does not take it below zero, and returns that. A correction may take back what a resize has dropped; and floats
-    /// leave a residue where everything is taken back, which would keep a pod alive.
-    pub(super) fn add(&mut self, second: Second, value: Value) -> Value {
+    /// Adds to a second what does not take it below zero, and returns that. A correction may take back what a
+    /// resize has dropped; and floats leave a residue where everything is taken back, which would keep a pod
+    /// alive.
+    pub(super) fn add(&mut self, second: Second, value: SecondSums) -> SecondSums {
         let index = self.index(second);
         let before = self.slots[index];
-        let after = Value {
+        let after = SecondSums {
             concurrency: sum(before.concurrency, value.concurrency),
             rate: sum(before.rate, value.rate),
         };
@@ -103,12 +105,13 @@ impl Ring {
     /// Makes room for the seconds after `newest` until `to`.
     pub(super) fn advance(&mut self, newest: Second, to: Second) {
         if to - newest >= self.length() {
-            self.slots.fill(Value::default());
+            self.slots.fill(SecondSums::default());
             return;
         }
+        // A second that nobody writes is zero, and not what stood in its slot one round ago.
         for second in (newest + 1)..=to {
             let index = self.index(second);
-            self.slots[index] = Value::default();
+            self.slots[index] = SecondSums::default();
         }
     }
 

@@ -8,15 +8,15 @@ use super::*;
 use crate::config::{Aggregation, Metric};
 
 /// One window of one metric.
-struct Window(History);
+struct Window(WindowHistory);
 
 impl Window {
     fn new(span: Duration) -> Self {
-        Self(History::new(span, span))
+        Self(WindowHistory::new(span, span))
     }
 
     fn add(&mut self, second: Second, value: f64) {
-        self.0.add(second, Value { concurrency: value, rate: 0.0 });
+        self.0.add(second, SecondSums { concurrency: value, rate: 0.0 });
     }
 
     fn resize(&mut self, span: Duration, now: Second) {
@@ -28,9 +28,9 @@ impl Window {
     }
 }
 
-/// Scripts, in order: `2:5` adds 5 to second 2; `0..4:1,2,3` adds one of the list (or the only one) to each second, `second` adds its own
-/// number; `@4=3` expects the average 3 at time 4; `empty@70` and `filled@69` ask whether there is anything; `resize@5=10` resizes
-/// to 10 s at second 5.
+/// Scripts, in order: `2:5` adds 5 to second 2; `0..4:1,2,3` adds one of the list (or the only one) to each
+/// second, `second` adds its own number; `@4=3` expects the average 3 at time 4; `empty@70` and `filled@69`
+/// ask whether there is anything; `resize@5=10` resizes to 10 s at second 5.
 const LINEAR: &str = "
     E1  | 60 | @0=0 empty@0
     E2  | 5  | 0:1 @0=1
@@ -112,7 +112,8 @@ fn the_weights_are_those_of_the_formula() {
     }
 }
 
-/// What Knative's own window says of second `s` holding `(7s mod 11) / 3`: the span, the seconds written, the silence after them, the bits.
+/// What Knative's own window says of second `s` holding `(7s mod 11) / 3`: the span, the seconds written, the
+/// silence after them, the bits.
 const WEIGHTED_BITS: &[(u64, Second, Second, u64)] = &[
     (6, 4, 0, 0x4006_f418_02f6_70f1),
     (6, 30, 0, 0x3ffd_c532_648c_5891),
@@ -193,12 +194,13 @@ fn a_share_is_what_a_load_of_one_would_average_to() {
 
 #[test]
 fn a_growing_panic_window_counts_as_if_it_had_been_full_not_as_the_stable_one() {
-    // As Knative: three seconds of a window of six, then of twelve. The stable window grows too and counts as sixty.
+    // As Knative: three seconds of a window of six, then of twelve. The stable window grows too and counts as
+    // sixty.
     let seconds = Duration::from_secs;
     for stable in [60, 120] {
-        let mut history = History::new(seconds(60), seconds(6));
+        let mut history = WindowHistory::new(seconds(60), seconds(6));
         for second in 0..3 {
-            history.add(second, Value { concurrency: 12.0, rate: 0.0 });
+            history.add(second, SecondSums { concurrency: 12.0, rate: 0.0 });
         }
         history.resize(seconds(stable), seconds(12), 2);
         let panic = history.panic(Metric::Concurrency).average(Aggregation::Linear, 2);
@@ -211,9 +213,9 @@ fn a_growing_panic_window_finds_the_seconds_that_were_measured() {
     // Knative has forgotten all but six of them, and says the same here.
     let seconds = Duration::from_secs;
     for stable in [60, 120] {
-        let mut history = History::new(seconds(60), seconds(6));
+        let mut history = WindowHistory::new(seconds(60), seconds(6));
         for second in 0..30 {
-            history.add(second, Value { concurrency: 12.0, rate: 0.0 });
+            history.add(second, SecondSums { concurrency: 12.0, rate: 0.0 });
         }
         history.resize(seconds(stable), seconds(12), 29);
         let panic = history.panic(Metric::Concurrency).average(Aggregation::Linear, 29);
@@ -293,8 +295,8 @@ fn spans() -> impl Strategy<Value = (Duration, Duration)> {
     })
 }
 
-fn history((stable, panic): (Duration, Duration)) -> History {
-    History::new(stable, panic)
+fn history((stable, panic): (Duration, Duration)) -> WindowHistory {
+    WindowHistory::new(stable, panic)
 }
 
 /// From one second to the next: mostly a small step forward, sometimes backwards or over a gap.
@@ -313,7 +315,7 @@ proptest! {
         for (step, value, resize) in steps {
             let second = now + step;
             now = now.max(second);
-            history.add(second, Value { concurrency: value, rate: 1e6 - value });
+            history.add(second, SecondSums { concurrency: value, rate: 1e6 - value });
             if let Some((stable, panic)) = resize {
                 history.resize(stable, panic, now);
             }
@@ -339,9 +341,9 @@ proptest! {
         for (step, value) in steps {
             let second = now + step;
             now = now.max(second);
-            shared.add(second, Value { concurrency: value, rate: 100.0 - value });
+            shared.add(second, SecondSums { concurrency: value, rate: 100.0 - value });
             for (alone, value) in [(&mut stable, value), (&mut panic, 100.0 - value)] {
-                alone.add(second, Value { concurrency: value, rate: 0.0 });
+                alone.add(second, SecondSums { concurrency: value, rate: 0.0 });
             }
             for (shared, alone) in [
                 (shared.stable(Metric::Concurrency), stable.stable(Metric::Concurrency)),

@@ -1,4 +1,5 @@
-//! Rows S1–S7 of the data-plane vectors, and what we expect in place of the rows about early reports (S9–S16, N9–N12).
+//! Rows S1–S7 of the data-plane vectors, and what we expect in place of the rows about early reports (S9–S16,
+//! N9–N12).
 
 use proptest::prelude::*;
 

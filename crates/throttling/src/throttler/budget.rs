@@ -1,9 +1,11 @@
 //! How often may a request be tried again?
 //!
-//! Retries must not multiply an overload: one in five requests, and ten a second besides, so that a revision with little traffic can retry at all. The
-//! budget paces; what it does not cover waits and is never answered with an error for it.
+//! Retries must not multiply an overload: one in five requests, and ten a second besides, so that a revision
+//! with little traffic can retry at all. The budget paces; what it does not cover waits and is never answered
+//! with an error for it.
 //!
-//! The account is kept in time: a retry costs a tenth of a second, time earns itself, a request a fifth of that price.
+//! The account is kept in time: a retry costs a tenth of a second, time earns itself, a request a fifth of
+//! that price.
 
 use std::time::Duration;
 

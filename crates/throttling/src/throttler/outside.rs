@@ -1,11 +1,13 @@
 //! When may a request be tried at a pod outside this activator's slice?
 //!
-//! Slices keep activators from filling the same pods, but they are carved for an even load: requests may wait here while a pod of another slice
-//! is idle. So what waits is tried there too, marked so that the pod's queue-proxy takes it at once or refuses it at once. Nobody has to be asked who has
-//! room, and it works without an autoscaler.
+//! Slices keep activators from filling the same pods, but they are carved for an even load: requests may wait
+//! here while a pod of another slice is idle. So what waits is tried there too, marked so that the pod's
+//! queue-proxy takes it at once or refuses it at once. Nobody has to be asked who has room, and it works
+//! without an autoscaler.
 //!
-//! One attempt is under way at a time. After a refusal there is a pause, short at first and doubling, so that full pods are not asked again and again;
-//! it grows only until one round through all the pods takes [`ROUND_MAX`].
+//! One attempt is under way at a time. After a refusal there is a pause, short at first and doubling, so that
+//! full pods are not asked again and again; it grows only until one round through all the pods takes
+//! [`ROUND_MAX`].
 
 use std::time::Duration;
 
@@ -13,12 +15,13 @@ use vocabulary::Timestamp;
 
 use crate::{Balancer, Candidate, Policy};
 
-/// A refusal comes within a round trip to the pod, which in one cluster takes less than this. A pod that has not refused by then has let the
-/// request in, and the next one may be tried.
+/// A refusal comes within a round trip to the pod, which in one cluster takes less than this. A pod that has
+/// not refused by then has let the request in, and the next one may be tried.
 const REFUSAL_MAX: Duration = Duration::from_millis(5);
 /// The pause after the first refusal.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// How long a round through all the pods of other slices takes, at the longest: an idle slot is found in half of that, on average.
+/// How long a round through all the pods of other slices takes, at the longest: an idle slot is found in half
+/// of that, on average.
 const ROUND_MAX: Duration = Duration::from_millis(50);
 
 /// The attempts of one revision.
@@ -38,7 +41,8 @@ impl OutsideAttempts {
         Self { turns: Balancer::new(seed), next: Timestamp::ZERO, refusals: 0, is_undecided: false }
     }
 
-    /// The next pod to try, of `count` that `candidate` describes; `None` while the last attempt or the pause after it lasts.
+    /// The next pod to try, of `count` that `candidate` describes; `None` while the last attempt or the pause
+    /// after it lasts.
     pub(super) fn pick(
         &mut self,
         now: Timestamp,

@@ -8,7 +8,8 @@ use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Slice, Times
 use super::outside::OutsideAttempts;
 use crate::{Balancer, Candidate, Policy};
 
-/// How long a pod that did not start a request rests, even if there is no other; doubles with every further failure.
+/// How long a pod that did not start a request rests, even if there is no other; doubles with every further
+/// failure.
 const REST_MIN: Duration = Duration::from_millis(10);
 /// The longest such rest.
 const REST_MAX: Duration = Duration::from_millis(500);
@@ -24,7 +25,7 @@ const NO_ROOM: Candidate = Candidate { in_flight: u32::MAX, slots: u32::MAX };
 
 /// What is known of one pod.
 #[derive(Clone, Debug)]
-struct Pod {
+struct ThrottledPod {
     address: SocketAddr,
     state: PodState,
     slots: u32,
@@ -51,7 +52,7 @@ impl Fullness {
     }
 }
 
-impl Pod {
+impl ThrottledPod {
     /// What runs in it, if it is one that we fill by our own count.
     fn own_slots(&self, now: Timestamp) -> Candidate {
         if self.slice == Slice::Outside || self.is_full(now) {
@@ -93,9 +94,9 @@ impl Suspicion {
 
 /// All pods that are listed or hold a request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pods {
+pub(super) struct ThrottledPods {
     names: Interner<PodName, PodId>,
-    known: Vec<Option<Pod>>,
+    known: Vec<Option<ThrottledPod>>,
     /// The listed ready ones, in the order of the list.
     ready: Vec<PodId>,
     /// How many of those are in other slices.
@@ -104,13 +105,13 @@ pub(super) struct Pods {
 
 /// How a request goes to a pod.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct PodEntry {
     pub(super) address: SocketAddr,
     pub(super) is_trial: bool,
     pub(super) slice: Slice,
 }
 
-impl Pods {
+impl ThrottledPods {
     /// Takes over a new list.
     pub(super) fn replace(&mut self, list: &[PodAssignment]) {
         for pod in self.known.iter_mut().flatten() {
@@ -125,6 +126,7 @@ impl Pods {
         }
         let ready = self.ready.iter().filter_map(|&id| self.pod(id));
         self.outside = ready.filter(|pod| pod.slice == Slice::Outside).count();
+        // Last, so that a pod of both lists keeps its number, what runs in it and what is held against it.
         for index in 0..self.known.len() {
             self.forget_if_gone(index);
         }
@@ -136,7 +138,7 @@ impl Pods {
         if self.known.len() <= index {
             self.known.resize(index + 1, None);
         }
-        let pod = self.known[index].get_or_insert(Pod {
+        let pod = self.known[index].get_or_insert(ThrottledPod {
             address: assigned.address,
             state: PodState::Unheard,
             slots: assigned.slots,
@@ -149,14 +151,19 @@ impl Pods {
         });
         pod.is_listed = true;
         pod.slots = assigned.slots;
+        // Slices are cut anew: whoever filled the pod may now send to others.
         if pod.slice != assigned.slice {
             pod.slice = assigned.slice;
             pod.fullness = None;
         }
+        // The name is the same but the process is another: what the former one did not start says nothing of
+        // it.
         if pod.address != assigned.address {
             pod.address = assigned.address;
             pod.suspicion = None;
         }
+        // Who has only just begun to tell us of pods may not have heard this one yet; what we knew still
+        // holds.
         if assigned.state != PodState::Unheard {
             pod.state = assigned.state;
         }
@@ -176,7 +183,7 @@ impl Pods {
             return None;
         }
         let all_suspect = self.all_suspect();
-        let candidate = |index| self.described(index, all_suspect, now, Pod::foreign_slots);
+        let candidate = |index| self.described(index, all_suspect, now, ThrottledPod::foreign_slots);
         attempts.pick(now, self.ready.len(), candidate).map(|index| self.ready[index])
     }
 
@@ -188,7 +195,8 @@ impl Pods {
     /// Picks a ready pod, slots or not.
     pub(super) fn pick_direct(&self, balancer: &mut Balancer, now: Timestamp) -> Option<PodId> {
         let all_suspect = self.all_suspect();
-        let everything = |pod: &Pod| Candidate { in_flight: pod.in_flight + pod.direct, slots: 0 };
+        // No slots, since nobody queues on this way: load alone tells the pods apart.
+        let everything = |pod: &ThrottledPod| Candidate { in_flight: pod.in_flight + pod.direct, slots: 0 };
         let candidate = |index| self.described(index, all_suspect, now, everything);
         balancer.pick(Policy::BetterOfTwo, self.ready.len(), candidate).map(|index| self.ready[index])
     }
@@ -199,7 +207,7 @@ impl Pods {
         index: usize,
         all_suspect: bool,
         now: Timestamp,
-        describe: impl Fn(&Pod) -> Candidate,
+        describe: impl Fn(&ThrottledPod) -> Candidate,
     ) -> Candidate {
         match self.pod(self.ready[index]) {
             Some(pod) if may_be_tried(pod, all_suspect, now) => describe(pod),
@@ -208,10 +216,10 @@ impl Pods {
     }
 
     /// A request goes to a pod, by its slots: where, and how.
-    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> Entry {
+    pub(super) fn enter(&mut self, id: PodId, now: Timestamp) -> PodEntry {
         let pod = self.picked(id, now);
         pod.in_flight += 1;
-        Entry { address: pod.address, is_trial: pod.suspicion.is_some(), slice: pod.slice }
+        PodEntry { address: pod.address, is_trial: pod.suspicion.is_some(), slice: pod.slice }
     }
 
     /// A request goes to a pod past its slots: where, and whether it is a trial.
@@ -222,8 +230,10 @@ impl Pods {
     }
 
     /// A suspect pod gets one request per rest until it has started one.
-    fn picked(&mut self, id: PodId, now: Timestamp) -> &mut Pod {
+    fn picked(&mut self, id: PodId, now: Timestamp) -> &mut ThrottledPod {
         let pod = self.known[index_of(id)].as_mut().expect("only known pods are picked");
+        // The rest begins again with each trial; else a second request would follow before the first has
+        // shown anything.
         pod.suspicion = pod.suspicion.map(|suspicion| Suspicion::after(suspicion.failures, now));
         pod
     }
@@ -264,6 +274,7 @@ impl Pods {
     pub(super) fn clear_suspicion(&mut self, id: PodId) {
         if let Some(pod) = self.pod_mut(id) {
             pod.suspicion = None;
+            // Where a request has begun to run there was room.
             pod.fullness = None;
         }
     }
@@ -306,11 +317,11 @@ impl Pods {
             .fold(0, u32::saturating_add)
     }
 
-    fn pod(&self, id: PodId) -> Option<&Pod> {
+    fn pod(&self, id: PodId) -> Option<&ThrottledPod> {
         self.known.get(index_of(id))?.as_ref()
     }
 
-    fn pod_mut(&mut self, id: PodId) -> Option<&mut Pod> {
+    fn pod_mut(&mut self, id: PodId) -> Option<&mut ThrottledPod> {
         self.known.get_mut(index_of(id))?.as_mut()
     }
 
@@ -330,11 +341,12 @@ impl Pods {
 impl Suspicion {
     /// When the pod may be tried again.
     fn ends(&self, all_suspect: bool) -> Timestamp {
+        // With no better pod to go to, leaving it alone for long would only keep requests waiting.
         if all_suspect { self.rests_until } else { self.avoided_until }
     }
 }
 
-fn may_be_tried(pod: &Pod, all_suspect: bool, now: Timestamp) -> bool {
+fn may_be_tried(pod: &ThrottledPod, all_suspect: bool, now: Timestamp) -> bool {
     pod.suspicion.is_none_or(|suspicion| suspicion.ends(all_suspect) <= now)
 }
 

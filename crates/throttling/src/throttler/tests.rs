@@ -266,6 +266,23 @@ fn direct_requests_take_no_slot() {
 }
 
 #[test]
+fn direct_requests_hear_when_pods_that_rest_may_be_tried() {
+    let mut world = World::with(10);
+    assert_eq!(world.throttler.next_trial(world.now), None, "no time brings a pod");
+    world.list("ab", 1);
+    for _ in 0..2 {
+        let pod = world.throttler.pick_direct(world.now).expect("one did not fail yet").pod;
+        world.throttler.note_not_started(pod, world.now);
+        world.throttler.finish_direct(pod);
+    }
+    assert_eq!(world.throttler.pick_direct(world.now), None, "both rest");
+    let at = world.throttler.next_trial(world.now).expect("not for ever");
+    assert!(at > world.now);
+    assert!(world.throttler.pick_direct(at).is_some_and(|pick| pick.is_trial));
+    assert_eq!(world.throttler.counts().waiting, 0);
+}
+
+#[test]
 fn the_oldest_wait_is_known() {
     let mut world = World::with(10);
     let first = world.now;

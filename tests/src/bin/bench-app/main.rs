@@ -1,6 +1,8 @@
-//! The app behind the benchmarks: one thread that answers at once and costs next to nothing, so that what is measured is the proxy before it.
+//! The app behind the benchmarks: one thread that answers at once and costs next to nothing, so that what is
+//! measured is the proxy before it.
 //!
-//! It speaks HTTP/1.1 without a library, as far as proxies use it (a Content-Length, no pipelining), and HTTP/2 through hyper.
+//! It speaks HTTP/1.1 without a library, as far as proxies use it (a Content-Length, no pipelining), and
+//! HTTP/2 through hyper.
 //!
 //! | Request | Answer |
 //! |---|---|
@@ -13,7 +15,8 @@
 //! | `/unread/MS`, `/bytewise`, `/interims` | nothing good, see [`unkind`] |
 //! | anything else | 12 bytes, after the request's body |
 //!
-//! With `--start-work MS` it keeps a core busy for so long before it listens, as an interpreter does that loads a framework. With `--prior-knowledge` it speaks HTTP/2, and nothing else, on `$PORT`.
+//! With `--start-work MS` it keeps a core busy for so long before it listens, as an interpreter does that
+//! loads a framework. With `--prior-knowledge` it speaks HTTP/2, and nothing else, on `$PORT`.
 
 mod unkind;
 
@@ -54,7 +57,8 @@ fn work(milliseconds: u16) {
     while clock::worked() < enough {}
 }
 
-/// The number after an option: a port (without options, `$PORT` for HTTP/1.1, as an app in a pod is told), or milliseconds.
+/// The number after an option: a port (without options, `$PORT` for HTTP/1.1, as an app in a pod is told), or
+/// milliseconds.
 fn number(option: &str) -> anyhow::Result<Option<u16>> {
     let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
     arguments.next().map(|number| number.parse().with_context(|| format!("{option} {number}"))).transpose()

@@ -1,5 +1,6 @@
-//! `ebb`, but for what a test has put around its autoscalers: links lead through a relay if [`relay::VARIABLE`] names one, and if [`grip::VARIABLE`]
-//! names a test, that holds them still and kills them.
+//! `ebb`, but for what a test has put around its autoscalers: links lead through a relay if
+//! [`relay::VARIABLE`] names one, and if [`grip::VARIABLE`] names a test, that holds them still and kills
+//! them.
 //!
 //! A program of its own, so that the product has no way in that only tests need.
 

@@ -1,8 +1,11 @@
-//! A contestant of the benchmark `hop`: a reverse proxy of hyper, as small as one can be, on one thread and with the allocator that ours has.
+//! A contestant of the benchmark `hop`: a reverse proxy of hyper, as small as one can be, on one thread and
+//! with the allocator that ours has.
 //!
-//! It answers what our own protocols have to be worth: how much of a hop's cost is the library under it. It does what every proxy must (connections kept on both
-//! sides, headers that end at a hop removed, bodies streamed) and nothing of what a queue-proxy does besides: no limit, no timer, no count, no check of what is
-//! doubtful. `--to PORT` is the app's; `--h2c` speaks HTTP/2 on both sides. Says where it listens on its first line.
+//! It answers what our own protocols have to be worth: how much of a hop's cost is the library under it. It
+//! does what every proxy must (connections kept on both sides, headers that end at a hop removed, bodies
+//! streamed) and nothing of what a queue-proxy does besides: no limit, no timer, no count, no check of what
+//! is doubtful. `--to PORT` is the app's; `--h2c` speaks HTTP/2 on both sides. Says where it listens on its
+//! first line.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

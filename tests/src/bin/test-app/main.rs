@@ -1,12 +1,14 @@
 //! The app that the suites put behind ebb: well-behaved by default, badly on request.
 //!
-//! It listens on `$PORT` (several with commas between them; `--bind` says at which address) and answers `/` (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with
-//! its process id and the requests it holds in headers; a request body comes
-//! back as it was. `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
+//! It listens on `$PORT` (several with commas between them; `--bind` says at which address) and answers `/`
+//! (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with its process id and the requests it
+//! holds in headers; a request body comes back as it was. `/fail-probes` and `/die` make it misbehave at run
+//! time; flags do so from the start.
 //!
-//! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would send is in [`raw`], which is the whole app
-//! when it is started with `--raw`; what arrived to the letter, with `--record FILE`, is in [`recorded`]; when requests began and ended, with
-//! `--journal FOLDER`, in [`journal`]. `?until=FILE` waits until there is such a file.
+//! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would
+//! send is in [`raw`], which is the whole app when it is started with `--raw`; what arrived to the letter,
+//! with `--record FILE`, is in [`recorded`]; when requests began and ended, with `--journal FOLDER`, in
+//! [`journal`]. `?until=FILE` waits until there is such a file.
 
 mod journal;
 mod raw;
@@ -47,6 +49,12 @@ struct Behaviour {
     /// What it costs a core before it listens.
     start_work: Duration,
     exit_at_once: Option<u8>,
+    /// Waits and does nothing else, as hooks do.
+    pause: Option<Duration>,
+    /// Says whether something listens on this port of its own, and does nothing else, as probes do.
+    connects_to: Option<u16>,
+    /// It must be killed.
+    ignore_term: bool,
     never_ready: bool,
     hang_after: Option<usize>,
     /// Answers with prepared bytes only.
@@ -83,6 +91,14 @@ fn main() -> ExitCode {
         eprintln!("told to exit with {code}");
         return ExitCode::from(code);
     }
+    if let Some(pause) = behaviour.pause {
+        std::thread::sleep(pause);
+        return ExitCode::SUCCESS;
+    }
+    if let Some(port) = behaviour.connects_to {
+        let connected = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+        return if connected.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let enough = clock::worked() + behaviour.start_work;
     while clock::worked() < enough {}
     let ports = std::env::var("PORT").unwrap_or_default();
@@ -92,10 +108,11 @@ fn main() -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
+        let end = end(&behaviour);
         // Cancelling the service is how this app ends.
         tokio::select! {
             () = serve(address, &ports, behaviour) => {}
-            () = terminated() => {}
+            () = end => {}
         }
     });
     ExitCode::SUCCESS
@@ -111,6 +128,9 @@ impl Behaviour {
                 "--start-delay-ms" => behaviour.start_delay = Duration::from_millis(number().into()),
                 "--start-work-ms" => behaviour.start_work = Duration::from_millis(number().into()),
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
+                "--pause-ms" => behaviour.pause = Some(Duration::from_millis(number().into())),
+                "--connects-to" => behaviour.connects_to = u16::try_from(number()).ok(),
+                "--ignore-term" => behaviour.ignore_term = true,
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
                 "--only" => behaviour.only = Some(Spoken::named(&args.next().unwrap_or_default())),
@@ -135,10 +155,17 @@ impl Spoken {
     }
 }
 
-async fn terminated() {
+/// Returns once the app is to end.
+fn end(behaviour: &Behaviour) -> impl Future<Output = ()> + use<> {
     let mut signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .expect("SIGTERM can be awaited");
-    signal.recv().await;
+    let is_heeded = !behaviour.ignore_term;
+    async move {
+        signal.recv().await;
+        if !is_heeded {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 async fn serve(address: IpAddr, ports: &[u16], behaviour: Behaviour) {
@@ -210,6 +237,7 @@ impl Drop for Counted {
 async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
     match request.uri().path() {
         "/ready" => return Ok(probe(&state)),
+        "/grpc.health.v1.Health/Check" => return Ok(streams::grpc_health(!state.fails_probes())),
         "/release" => return Ok(state.events.release(&request).await),
         "/fail-probes" => state.probes_fail.store(true, Ordering::SeqCst),
         "/die" => std::process::exit(3),
@@ -283,9 +311,14 @@ async fn whole(request: Request<Incoming>) -> Response<Body> {
     response
 }
 
+impl State {
+    fn fails_probes(&self) -> bool {
+        self.behaviour.never_ready || self.probes_fail.load(Ordering::SeqCst)
+    }
+}
+
 fn probe(state: &State) -> Response<Body> {
-    let fails = state.behaviour.never_ready || state.probes_fail.load(Ordering::SeqCst);
-    status(if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK })
+    status(if state.fails_probes() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK })
 }
 
 fn status(status: StatusCode) -> Response<Body> {

@@ -1,7 +1,8 @@
-//! An app made of prepared bytes: it says what no HTTP library lets one say, and shows a request exactly as it arrived.
+//! An app made of prepared bytes: it says what no HTTP library lets one say, and shows a request exactly as
+//! it arrived.
 //!
-//! Every connection carries one exchange. What the client still sends afterwards is read and thrown away, but where the contrary is asked for: closing
-//! earlier makes the kernel reset the connection.
+//! Every connection carries one exchange. What the client still sends afterwards is read and thrown away, but
+//! where the contrary is asked for: closing earlier makes the kernel reset the connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

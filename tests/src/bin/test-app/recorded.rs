@@ -1,4 +1,5 @@
-//! An app that notes every request as it arrived, as the strictest reader understands it, and what it cannot understand.
+//! An app that notes every request as it arrived, as the strictest reader understands it, and what it cannot
+//! understand.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -10,7 +11,8 @@ use tests::strict::{self, StrictRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Serves a connection. Each request is a line of JSON in `file`, written before it is answered with its target:
+/// Serves a connection. Each request is a line of JSON in `file`, written before it is answered with its
+/// target:
 ///
 /// | What came | Line |
 /// |---|---|

@@ -1,4 +1,5 @@
-//! Answers that are under way for a while: events that go out when a test says so, and an echo that does not wait for the end.
+//! Answers that are under way for a while: events that go out when a test says so, and an echo that does not
+//! wait for the end.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,7 +15,8 @@ use tokio::sync::mpsc;
 
 use crate::{Body, Counted, full, query, status};
 
-/// Streams of events by name (`?stream=NAME`). `/events` opens one, `/release` sends `event=TEXT` on it or, without a text, ends it.
+/// Streams of events by name (`?stream=NAME`). `/events` opens one, `/release` sends `event=TEXT` on it or,
+/// without a text, ends it.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<HashMap<String, mpsc::Sender<String>>>);
 
@@ -51,8 +53,8 @@ impl Streams {
     }
 }
 
-/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`;
-/// HTTP/1.1 must announce them, and over HTTP/2 nobody does.
+/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the
+/// request's own trailer `x-sent`; HTTP/1.1 must announce them, and over HTTP/2 nobody does.
 pub(crate) fn echo(request: Request<Incoming>) -> Response<Body> {
     let content_type = request.headers().get("content-type").cloned();
     let is_http1 = request.version() == Version::HTTP_11;
@@ -102,6 +104,18 @@ impl HttpBody for Echo {
             }
         }
     }
+}
+
+/// What `grpc.health.v1.Health` answers: a message of one field, `SERVING` (1) or `NOT_SERVING` (2).
+pub(crate) fn grpc_health(is_serving: bool) -> Response<Body> {
+    let message = [0, 0, 0, 0, 2, 8, if is_serving { 1 } else { 2 }];
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    let frames = [Frame::data(Bytes::copy_from_slice(&message)), Frame::trailers(trailers)];
+    let frames = stream::iter(frames.map(Ok::<_, hyper::Error>));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+    response
 }
 
 /// A gRPC answer that is nothing but a status, which then stands in its head.

@@ -1,7 +1,8 @@
-//! Serves the three metrics APIs, as an aggregated API server: the API server hands on to it whatever is asked for below their groups.
+//! Serves the three metrics APIs, as an aggregated API server: the API server hands on to it whatever is
+//! asked for below their groups.
 //!
-//! It speaks TLS with a certificate that its `APIService`s name. The Service that they lead to is only a name for where this process listens, which is in the
-//! control plane's own network.
+//! It speaks TLS with a certificate that its `APIService`s name. The Service that they lead to is only a name
+//! for where this process listens, which is in the control plane's own network.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -5,7 +5,8 @@
 //!  player                                          └─ gate ─┘
 //! ```
 //!
-//! At the gate the former pass is over: its status and the count are read, and held against what `evaluate` makes of the same. Then the script goes on.
+//! At the gate the former pass is over: its status and the count are read, and held against what `evaluate`
+//! makes of the same. Then the script goes on.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -86,7 +87,8 @@ struct Pass {
     pods: Vec<Vec<Pod>>,
     /// Whether it was asked if a pod changes after it.
     is_followed: bool,
-    /// The count that somebody else wrote since the scale was read. A count of this pass is written over it, as Kubernetes does since 1.37.
+    /// The count that somebody else wrote since the scale was read. A count of this pass is written over it,
+    /// as Kubernetes does since 1.37.
     foreign: Option<PodCount>,
 }
 
@@ -188,7 +190,8 @@ impl Player {
         }
     }
 
-    /// Where there are several metrics, pods change while no pass is under way: long after the last one, and before the next.
+    /// Where there are several metrics, pods change while no pass is under way: long after the last one, and
+    /// before the next.
     pub(crate) async fn change_between_passes(&mut self) {
         let Some(pass) = self.pass.as_mut().filter(|pass| !pass.is_followed) else { return };
         let is_over = pass.answers.len() == self.spec.metrics.len();
@@ -222,7 +225,8 @@ impl Player {
         (autoscaler.data["status"].clone(), scale)
     }
 
-    /// A target at zero that somebody else put there asks no metrics, so there is no gate: once it is seen to rest, it is ended.
+    /// A target at zero that somebody else put there asks no metrics, so there is no gate: once it is seen to
+    /// rest, it is ended.
     pub(crate) async fn resume_if_paused(&mut self) {
         if !self.is_paused || self.next_metric != 0 {
             return;

@@ -1,4 +1,5 @@
-//! What happens to the pods of a target, and what the metrics APIs say of them: by chance, but the same in every run.
+//! What happens to the pods of a target, and what the metrics APIs say of them: by chance, but the same in
+//! every run.
 
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;

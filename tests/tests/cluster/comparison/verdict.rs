@@ -43,8 +43,9 @@ impl Verdict {
         }
     }
 
-    /// The same with `0` for a value divided by no pods, as ours has it: the quotient is infinite, and what Go makes of that as a whole number depends on the
-    /// processor (the least one on this). It is shown and decides nothing.
+    /// The same with `0` for a value divided by no pods, as ours has it: the quotient is infinite, and what
+    /// Go makes of that as a whole number depends on the processor (the least one on this). It is shown and
+    /// decides nothing.
     pub(crate) fn with_quotients_of_no_pods_as_ours(mut self) -> Self {
         for line in self.metrics.iter_mut().filter(|line| **line == format!("averageValue {}", i64::MIN)) {
             "averageValue 0".clone_into(line);

@@ -1,4 +1,5 @@
-//! What HTTP/2 can carry and HTTP/1.1 could not: fields that would become several lines, or another length, on the way.
+//! What HTTP/2 can carry and HTTP/1.1 could not: fields that would become several lines, or another length,
+//! on the way.
 
 use tests::http2::{FRAME_HEAD, PREFACE, flag, frame, kind, literals, settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,7 +12,7 @@ use crate::world::{ROUTINGS, within};
 const OK: u8 = 0x88;
 
 /// One request; `HOST` stands for the host. All of these are malformed by RFC 9113, section 8.
-struct Malformed {
+struct MalformedMessage {
     what: &'static str,
     /// Instead of `:method`, `:scheme`, `:authority` and `:path`, where they are not empty.
     pseudo: [&'static str; 4],
@@ -21,16 +22,16 @@ struct Malformed {
 
 const PLAIN: [&str; 4] = ["POST", "http", "HOST", "/malformed"];
 
-const fn with(what: &'static str, fields: &'static [(&'static str, &'static str)]) -> Malformed {
-    Malformed { what, pseudo: PLAIN, fields, body: "hello" }
+const fn with(what: &'static str, fields: &'static [(&'static str, &'static str)]) -> MalformedMessage {
+    MalformedMessage { what, pseudo: PLAIN, fields, body: "hello" }
 }
 
-const fn asking(what: &'static str, pseudo: [&'static str; 4]) -> Malformed {
-    Malformed { what, pseudo, fields: &[], body: "hello" }
+const fn asking(what: &'static str, pseudo: [&'static str; 4]) -> MalformedMessage {
+    MalformedMessage { what, pseudo, fields: &[], body: "hello" }
 }
 
 /// A `host` beside `:authority` is not among them: nobody may look at it, and it is not passed on.
-const CASES: &[Malformed] = &[
+const CASES: &[MalformedMessage] = &[
     with("a length less than the body", &[("content-length", "0")]),
     with("a length more than the body", &[("content-length", "50")]),
     with("two lengths", &[("content-length", "5"), ("content-length", "6")]),
@@ -74,13 +75,14 @@ async fn nothing_that_http_2_can_hide_gets_past() {
         for case in CASES {
             let said = exchange(&ebb, case, &routing.host()).await;
             // Each case gets through at most once: to see the next one, too, what was noted is forgotten.
-            if said == Said::Ok || !read_notes(file).is_empty() {
+            if said == FramingHeaders::Ok || !read_notes(file).is_empty() {
                 wrong.push((case.what, said));
             }
             let _ = std::fs::remove_file(file);
         }
         assert!(wrong.is_empty(), "{routing:?}: the app got {wrong:#?}");
-        // The frames are right otherwise: what is not malformed does get through, to an app that speaks no HTTP/2.
+        // The frames are right otherwise: what is not malformed does get through, to an app that speaks no
+        // HTTP/2.
         exchange(&ebb, &with("nothing", &[("content-length", "5")]), &routing.host()).await;
         assert!(!read_notes(file).is_empty(), "{routing:?}: a plain request did not get through");
     }
@@ -88,14 +90,14 @@ async fn nothing_that_http_2_can_hide_gets_past() {
 
 /// What became of a stream.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum FramingHeaders {
     Ok,
     AnotherStatus,
     Reset,
     ConnectionEnded,
 }
 
-async fn exchange(ebb: &tests::Ebb, case: &Malformed, host: &str) -> Said {
+async fn exchange(ebb: &tests::Ebb, case: &MalformedMessage, host: &str) -> FramingHeaders {
     let mut stream = TcpStream::connect(ebb.requests).await.expect("ebb listens");
     let [method, scheme, authority, path] = case.pseudo.map(|value| value.replace("HOST", host));
     let pseudo =
@@ -113,22 +115,22 @@ async fn exchange(ebb: &tests::Ebb, case: &Malformed, host: &str) -> Said {
     within(case.what, outcome(&mut stream)).await
 }
 
-async fn outcome(stream: &mut TcpStream) -> Said {
+async fn outcome(stream: &mut TcpStream) -> FramingHeaders {
     loop {
         let mut head = [0; FRAME_HEAD];
         if stream.read_exact(&mut head).await.is_err() {
-            return Said::ConnectionEnded;
+            return FramingHeaders::ConnectionEnded;
         }
         let [high, middle, low, kind, ..] = head;
         let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
         if stream.read_exact(&mut payload).await.is_err() {
-            return Said::ConnectionEnded;
+            return FramingHeaders::ConnectionEnded;
         }
         match kind {
-            kind::HEADERS if payload.first() == Some(&OK) => return Said::Ok,
-            kind::HEADERS => return Said::AnotherStatus,
-            kind::RST_STREAM => return Said::Reset,
-            kind::GOAWAY => return Said::ConnectionEnded,
+            kind::HEADERS if payload.first() == Some(&OK) => return FramingHeaders::Ok,
+            kind::HEADERS => return FramingHeaders::AnotherStatus,
+            kind::RST_STREAM => return FramingHeaders::Reset,
+            kind::GOAWAY => return FramingHeaders::ConnectionEnded,
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use runtime::Clock;
 use super::super::transport::Transport;
 use super::*;
 use crate::upstream::{
-    LostRequests, PriorKnowledge, Protocol, SendError, SendErrorKind, Started, UpstreamLimits, Upstreams,
+    LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind, UpstreamLimits, Upstreams,
 };
 
 /// A pool, and a server that answers by hand.
@@ -41,14 +41,14 @@ impl World {
     }
 
     /// The server's end of the next connection; it has said the first words.
-    async fn accept(&self) -> Peer {
+    async fn accept(&self) -> PeerRole {
         let (mut socket, _) = self.listener.accept().await.expect("open");
         let mut preface = [0; PREFACE.len()];
         socket.read_exact(&mut preface).await.expect("open");
         assert_eq!(&preface, PREFACE);
-        let mut peer = Peer::new(socket);
+        let mut peer = PeerRole::new(socket);
         assert_eq!(peer.next().await, Got::Settings { is_ack: false });
-        peer.frame(Kind::Settings, 0, 0, &[]).await;
+        peer.frame(FrameKind::Settings, 0, 0, &[]).await;
         peer
     }
 }
@@ -76,8 +76,8 @@ fn a_request_and_its_answer_interim_ones_left_out() {
         assert_eq!(peer.next_of_note().await, body);
         peer.write(&response(1, 0, 103, &[("link", "x")])).await;
         peer.write(&response(1, 0, 201, &[])).await;
-        peer.frame(Kind::Data, 0, 1, b"wor").await;
-        peer.frame(Kind::Data, 0, 1, b"ld").await;
+        peer.frame(FrameKind::Data, 0, 1, b"wor").await;
+        peer.frame(FrameKind::Data, 0, 1, b"ld").await;
         peer.write(&trailers(1, "a", "b")).await;
         assert_eq!(whole(sent.await.expect("no panic")).await, (201, Ok(Bytes::from_static(b"world"))));
     });
@@ -89,19 +89,20 @@ fn a_request_waits_until_an_app_has_spoken_http_2_once() {
         let world = World::knowing(PriorKnowledge::Hearsay).await;
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
-        // Its acknowledgement goes out before the request, and so before anything that an app of another protocol could take for one.
+        // Its acknowledgement goes out before the request, and so before anything that an app of another
+        // protocol could take for one.
         while peer.next().await != (Got::Settings { is_ack: true }) {}
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
         // From then on it is known to: a request is among the first words on a new connection.
-        peer.frame(Kind::GoAway, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
+        peer.frame(FrameKind::GoAway, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
         while peer.next().await != Got::Closed {}
         let sent = world.send(Body::empty());
         let (mut socket, _) = world.listener.accept().await.expect("open");
         let mut preface = [0; PREFACE.len()];
         socket.read_exact(&mut preface).await.expect("open");
-        let mut peer = Peer::new(socket);
+        let mut peer = PeerRole::new(socket);
         assert_eq!(peer.next_of_note().await, head(1, true));
         sent.abort();
     });
@@ -123,13 +124,14 @@ fn an_app_that_does_not_speak_http_2_gets_no_request() {
                 assert!(!heard.windows(5).any(|window| window == b"hello"), "{heard:?}");
             }
             let error = sent.await.expect("no panic").expect_err("no answer");
-            assert_eq!((error.kind, error.started), (SendErrorKind::NotHttp2, Started::No), "{words:?}");
+            assert_eq!((error.kind, error.started), (SendErrorKind::NotHttp2, PeerStart::No), "{words:?}");
             assert!(error.request.is_some_and(|request| !request.body().is_empty()), "it can go elsewhere");
         });
     }
 }
 
-/// What stops the reading can be gone at once, and with it every reason to look at the connection again but this one.
+/// What stops the reading can be gone at once, and with it every reason to look at the connection again but
+/// this one.
 #[test]
 fn much_that_is_written_at_once_does_not_end_the_reading() {
     run(async {
@@ -163,12 +165,12 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
         let (mut peer, _) = listener.accept().await.expect("open");
         let mut preface = [0; PREFACE.len()];
         peer.read_exact(&mut preface).await.expect("open");
-        let mut peer = Peer::new(peer);
+        let mut peer = PeerRole::new(peer);
         while peer.next().await != (Got::Settings { is_ack: false }) {}
-        let words = [frame(Kind::Settings, 0, 0, &[]), frame(Kind::Ping, 0, 0, SETTLED)];
+        let words = [frame(FrameKind::Settings, 0, 0, &[]), frame(FrameKind::Ping, 0, 0, SETTLED)];
         peer.write(&words.concat()).await;
         // It comes back after all the heads.
-        while peer.next_raw().await.expect("the connection goes on").0.kind != Kind::Ping {}
+        while peer.next_raw().await.expect("the connection goes on").0.kind != FrameKind::Ping {}
     });
 }
 
@@ -204,7 +206,7 @@ fn streams_that_end_together_are_broken_off_a_few_at_a_time() {
                 (heard, 1),
                 "a peer that hears of many at once ends the connection"
             );
-            peer.frame(Kind::Ping, ACK, 0, b"resets?\0").await;
+            peer.frame(FrameKind::Ping, ACK, 0, b"resets?\0").await;
         }
         assert!(peer.settle().await.is_empty());
     });
@@ -217,10 +219,10 @@ fn what_the_server_did_not_begin_is_sent_again() {
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, true));
-        peer.frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
+        peer.frame(FrameKind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
         assert_eq!(peer.next_of_note().await, head(3, true), "on the same connection");
         // 1 was the last one that it looks at.
-        peer.frame(Kind::GoAway, 0, 0, &(1_u64 << 32).to_be_bytes()).await;
+        peer.frame(FrameKind::GoAway, 0, 0, &(1_u64 << 32).to_be_bytes()).await;
         let mut other = world.accept().await;
         assert_eq!(other.next_of_note().await, head(1, true), "on another one");
         other.write(&response(1, END_STREAM, 200, &[])).await;
@@ -239,9 +241,9 @@ fn a_request_whose_body_was_begun_is_refused_as_not_started_and_not_repeated() {
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, false));
         assert!(matches!(peer.next_of_note().await, Got::Data { stream: 1, .. }));
-        peer.frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
+        peer.frame(FrameKind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
         let error = sent.await.expect("no panic").expect_err("refused");
-        assert_eq!((error.kind, error.started), (SendErrorKind::StreamRefused, Started::No));
+        assert_eq!((error.kind, error.started), (SendErrorKind::StreamRefused, PeerStart::No));
         assert!(error.request.is_none(), "a part of its body is gone");
     });
 }
@@ -251,7 +253,7 @@ fn what_the_server_may_have_begun_is_reported() {
     run(async {
         for (answer, expected) in [
             (
-                frame(Kind::Reset, 0, 1, &ErrorCode::INTERNAL_ERROR.0.to_be_bytes()),
+                frame(FrameKind::Reset, 0, 1, &ErrorCode::INTERNAL_ERROR.0.to_be_bytes()),
                 SendErrorKind::StreamReset("INTERNAL_ERROR".to_owned()),
             ),
             (response(1, 0, 101, &[]), SendErrorKind::Malformed),
@@ -259,11 +261,11 @@ fn what_the_server_may_have_begun_is_reported() {
                 [response(1, 0, 103, &[]), refusal()].concat(),
                 SendErrorKind::StreamReset("REFUSED_STREAM".to_owned()),
             ),
-            (frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &[0x82]), SendErrorKind::Malformed),
+            (frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &[0x82]), SendErrorKind::Malformed),
             (response(1, END_STREAM, 200, &[("content-length", "5")]), SendErrorKind::Malformed),
-            (frame(Kind::Data, 0, 1, b"before its head"), SendErrorKind::Malformed),
-            (frame(Kind::Headers, END_HEADERS, 1, &[0x80]), SendErrorKind::Closed),
-            (frame(Kind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]), SendErrorKind::Closed),
+            (frame(FrameKind::Data, 0, 1, b"before its head"), SendErrorKind::Malformed),
+            (frame(FrameKind::Headers, END_HEADERS, 1, &[0x80]), SendErrorKind::Closed),
+            (frame(FrameKind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]), SendErrorKind::Closed),
         ] {
             let world = World::start().await;
             let sent = world.send(Body::empty());
@@ -271,12 +273,13 @@ fn what_the_server_may_have_begun_is_reported() {
             assert_eq!(peer.next_of_note().await, head(1, true));
             peer.write(&answer).await;
             let error = sent.await.expect("no panic").expect_err("no answer");
-            assert_eq!((error.kind, error.started), (expected, Started::Perhaps));
+            assert_eq!((error.kind, error.started), (expected, PeerStart::Perhaps));
         }
     });
 }
 
-/// The app may send little of an answer that nobody takes, twice as much as was read of one whose reader stops, and much of one that is read.
+/// The app may send little of an answer that nobody takes, twice as much as was read of one whose reader
+/// stops, and much of one that is read.
 #[test]
 fn an_answer_gets_as_much_room_as_its_reader_takes() {
     run(async {
@@ -290,7 +293,7 @@ fn an_answer_gets_as_much_room_as_its_reader_takes() {
         for _ in 0..12 {
             let room = rooms.last().copied().unwrap_or_default();
             for piece in vec![0; room].chunks(16 * 1024) {
-                peer.frame(Kind::Data, 0, 1, piece).await;
+                peer.frame(FrameKind::Data, 0, 1, piece).await;
             }
             assert_eq!(given(&peer.settle().await), 0, "nobody has read");
             let mut read = 0;
@@ -319,13 +322,13 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
         for stream in (0..50).map(|number| 3 + 2 * number) {
             let sent = world.send(Body::empty());
             assert_eq!(peer.next_of_note().await, head(stream, true));
-            let piece = frame(Kind::Data, 0, stream, &[0; 2048]);
+            let piece = frame(FrameKind::Data, 0, stream, &[0; 2048]);
             peer.write(&[response(stream, 0, 200, &[]), piece].concat()).await;
             let mut body = sent.await.expect("no panic").expect("an answer").into_body();
             body.frame().await.expect("more").expect("open");
             let rooms = peer.settle().await;
             assert!(rooms.contains(&Got::WindowUpdate { stream, more: 2 * 1024 }), "{rooms:?}");
-            peer.frame(Kind::Data, END_STREAM, stream, &[]).await;
+            peer.frame(FrameKind::Data, END_STREAM, stream, &[]).await;
             body.collect().await.expect("it ends");
         }
         unread.push(world.send(Body::empty()));
@@ -339,12 +342,12 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
 }
 
 /// How much of a response that nobody reads comes before its stream is broken off.
-async fn room_of_a_response(peer: &mut Peer, stream: u32) -> usize {
+async fn room_of_a_response(peer: &mut PeerRole, stream: u32) -> usize {
     assert_eq!(peer.next_of_note().await, head(stream, true));
     peer.write(&response(stream, 0, 200, &[])).await;
     let mut sent = 0;
     loop {
-        peer.frame(Kind::Data, 0, stream, &[0; 1024]).await;
+        peer.frame(FrameKind::Data, 0, stream, &[0; 1024]).await;
         let reset = Got::Reset { stream, code: ErrorCode::FLOW_CONTROL_ERROR };
         if peer.settle().await.contains(&reset) {
             return sent;
@@ -360,14 +363,14 @@ fn given(all: &[Got]) -> usize {
 }
 
 fn refusal() -> Vec<u8> {
-    frame(Kind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes())
+    frame(FrameKind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes())
 }
 
 /// Whoever passes the answer on must not tell its client that it is safe to ask again.
 #[test]
 fn a_refusal_after_the_answer_began_is_not_passed_on_as_one() {
     run(async {
-        let goodbye = frame(Kind::GoAway, 0, 0, &[0; 8]);
+        let goodbye = frame(FrameKind::GoAway, 0, 0, &[0; 8]);
         for end in [refusal(), goodbye] {
             let world = World::start().await;
             let sent = world.send(Body::empty());
@@ -389,7 +392,7 @@ fn an_answer_without_a_body_has_none() {
             let sent = world.send(Body::empty());
             let mut peer = world.accept().await;
             assert_eq!(peer.next_of_note().await, head(1, true));
-            let body = frame(Kind::Data, END_STREAM, 1, b"a body");
+            let body = frame(FrameKind::Data, END_STREAM, 1, b"a body");
             peer.write(&[response(1, 0, status, &[]), body].concat()).await;
             let code = ErrorCode::PROTOCOL_ERROR;
             assert_eq!(peer.next_of_note().await, Got::Reset { stream: 1, code });
@@ -427,7 +430,7 @@ fn an_answer_that_breaks_off_is_told_with_what_came_before() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, 0, 200, &[("content-length", "9")])).await;
         let mut body = sent.await.expect("no panic").expect("an answer").into_body();
-        peer.frame(Kind::Data, 0, 1, b"part").await;
+        peer.frame(FrameKind::Data, 0, 1, b"part").await;
         drop(peer);
         let frame = body.frame().await.expect("more").expect("data");
         assert_eq!(frame.into_data().expect("data"), "part");
@@ -496,7 +499,8 @@ fn connections_that_are_closed_when_idle_end_with_their_last_stream() {
     });
 }
 
-/// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is waited for.
+/// L40: a peer that is gone without a word is noticed by a ping that it does not answer; one that answers is
+/// waited for.
 #[test]
 fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
     run_paused(async {
@@ -507,10 +511,10 @@ fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, true));
         assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
-        peer.frame(Kind::Ping, ACK, 0, b"alive?\0\0").await;
+        peer.frame(FrameKind::Ping, ACK, 0, b"alive?\0\0").await;
         assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
         let error = sent.await.expect("no panic").expect_err("the peer is silent");
-        assert_eq!((error.kind, error.started), (SendErrorKind::Closed, Started::Perhaps));
+        assert_eq!((error.kind, error.started), (SendErrorKind::Closed, PeerStart::Perhaps));
         assert_eq!(
             clock.now().saturating_since(begun).as_secs(),
             30,
@@ -539,7 +543,8 @@ fn a_peer_that_owes_an_answer_to_streams_that_have_ended_is_asked_again() {
     });
 }
 
-/// The first ones go as they come, and so does what follows an answer; what comes faster is joined, and goes even if nothing more comes.
+/// The first ones go as they come, and so does what follows an answer; what comes faster is joined, and goes
+/// even if nothing more comes.
 #[test]
 fn small_pieces_that_follow_one_another_closely_are_joined() {
     run(async {
@@ -562,9 +567,10 @@ fn small_pieces_that_follow_one_another_closely_are_joined() {
             assert!(frames >= 4 || data == "x", "the first ones as they came");
             (bytes, frames) = (bytes + data.len(), frames + 1);
         }
-        // Eight as they come, and three of 256 bytes or more; a few more if the machine has stood still meanwhile.
+        // Eight as they come, and three of 256 bytes or more; a few more if the machine has stood still
+        // meanwhile.
         assert!(frames < 100, "{frames} frames");
-        peer.write(&[response(1, 0, 200, &[]), frame(Kind::Data, 0, 1, b"yes")].concat()).await;
+        peer.write(&[response(1, 0, 200, &[]), frame(FrameKind::Data, 0, 1, b"yes")].concat()).await;
         let answered = sent.await.expect("no panic").expect("an answer");
         say("y", 2);
         for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! What peers make us do: what is done in earnest goes on for ever and as fast as it likes, what brings nothing ends.
+//! What peers make us do: what is done in earnest goes on for ever and as fast as it likes, what brings
+//! nothing ends.
 
 use futures_util::StreamExt;
 use runtime::Clock;
@@ -12,16 +13,17 @@ use protocol::http2::frame::PADDED;
 const CALM: Ends = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
 
 fn ping() -> Vec<u8> {
-    frame(Kind::Ping, 0, 0, b"measured")
+    frame(FrameKind::Ping, 0, 0, b"measured")
 }
 
-/// What gRPC's ends send for a piece of a body when they measure the bandwidth: a ping, and room for what they got.
+/// What gRPC's ends send for a piece of a body when they measure the bandwidth: a ping, and room for what
+/// they got.
 fn measuring(stream: u32, bytes: u32) -> Vec<u8> {
     [ping(), window(0, bytes), window(stream, bytes)].concat()
 }
 
 /// Takes what comes until so many bytes and answers to pings are there.
-async fn take(peer: &mut Peer, mut bytes: usize, mut answers: usize) {
+async fn take(peer: &mut PeerRole, mut bytes: usize, mut answers: usize) {
     while bytes + answers > 0 {
         match peer.next().await {
             Got::Data { data, .. } => bytes -= data.len(),
@@ -36,18 +38,19 @@ async fn take(peer: &mut Peer, mut bytes: usize, mut answers: usize) {
     }
 }
 
-/// Both directions at once: each piece is answered with a piece, and for each one that comes its reader measures.
+/// Both directions at once: each piece is answered with a piece, and for each one that comes its reader
+/// measures.
 #[test]
 fn a_client_may_measure_the_bandwidth_with_every_piece() {
     run(async {
         let mut world = World::start().await;
         world.peer.write(&request(1, 0, &[])).await;
-        let piece = [frame(Kind::Data, 0, 1, b"a message"), measuring(1, 9)].concat();
+        let piece = [frame(FrameKind::Data, 0, 1, b"a message"), measuring(1, 9)].concat();
         for _ in 0..400 {
             world.peer.write(&piece.repeat(100)).await;
             take(&mut world.peer, 900, 100).await;
         }
-        world.peer.frame(Kind::Data, END_STREAM, 1, &[]).await;
+        world.peer.frame(FrameKind::Data, END_STREAM, 1, &[]).await;
         assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, is_end: true, .. }));
     });
 }
@@ -69,10 +72,10 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
             let response = upstreams.send(to, Protocol::Http2, request).await.expect("an answer");
             response.into_body().collect().await.map(|whole| whole.to_bytes().len())
         });
-        let mut peer = Peer::new(listener.accept().await.expect("open").0);
+        let mut peer = PeerRole::new(listener.accept().await.expect("open").0);
         let mut preface = [0; PREFACE.len()];
         peer.socket.read_exact(&mut preface).await.expect("open");
-        let words = [frame(Kind::Settings, 0, 0, &[]), response(1, 0, 200, &[])].concat();
+        let words = [frame(FrameKind::Settings, 0, 0, &[]), response(1, 0, 200, &[])].concat();
         let (mut is_answered, mut answers) = (false, 0);
         loop {
             match peer.next().await {
@@ -86,7 +89,7 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
                     if !is_end {
                         peer.write(&measuring(1, length)).await;
                     }
-                    peer.frame(Kind::Data, flags, 1, b"y").await;
+                    peer.frame(FrameKind::Data, flags, 1, b"y").await;
                     answers += 1;
                     if is_end {
                         break;
@@ -109,31 +112,31 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
 #[test]
 fn who_makes_work_without_end_is_sent_away_and_who_does_so_now_and_then_is_not() {
     let post = request(1, 0, &[]);
-    let unanswered = frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &block(&never()));
+    let unanswered = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &block(&never()));
     let cancelled: Vec<Vec<u8>> = (0..2_000)
         .flat_map(|stream| [request(1 + 2 * stream, END_STREAM, &[]), reset(1 + 2 * stream)])
         .collect();
     let refused: Vec<Vec<u8>> = (0..2_000)
-        .map(|stream| frame(Kind::Headers, END_HEADERS | END_STREAM, 1 + 2 * stream, &block(&never())))
+        .map(|stream| frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1 + 2 * stream, &block(&never())))
         .collect();
     run(async {
         for (what, before, frames) in [
             ("PING", vec![], vec![ping(); 20_000]),
-            ("answers to pings", vec![], vec![frame(Kind::Ping, ACK, 0, b"whatever"); 20_000]),
-            ("SETTINGS", vec![], vec![frame(Kind::Settings, 0, 0, &[]); 20_000]),
-            ("answers to settings", vec![], vec![frame(Kind::Settings, ACK, 0, &[]); 20_000]),
-            ("PRIORITY", vec![], vec![frame(Kind::Priority, 0, 1, &[0; 5]); 20_000]),
-            ("unknown", vec![], vec![frame(Kind::Unknown, 0, 0, b"x"); 20_000]),
-            ("long unknown ones", vec![], vec![frame(Kind::Unknown, 0, 0, &[0; 16_384]); 2_000]),
+            ("answers to pings", vec![], vec![frame(FrameKind::Ping, ACK, 0, b"whatever"); 20_000]),
+            ("SETTINGS", vec![], vec![frame(FrameKind::Settings, 0, 0, &[]); 20_000]),
+            ("answers to settings", vec![], vec![frame(FrameKind::Settings, ACK, 0, &[]); 20_000]),
+            ("PRIORITY", vec![], vec![frame(FrameKind::Priority, 0, 1, &[0; 5]); 20_000]),
+            ("unknown", vec![], vec![frame(FrameKind::Unknown, 0, 0, b"x"); 20_000]),
+            ("long unknown ones", vec![], vec![frame(FrameKind::Unknown, 0, 0, &[0; 16_384]); 2_000]),
             ("room in the connection", vec![], vec![window(0, 1); 20_000]),
             ("room in a stream", vec![unanswered.clone()], vec![window(1, 1); 20_000]),
             ("room in a stream that is gone", vec![post.clone(), reset(1)], vec![window(1, 1); 20_000]),
-            ("empty DATA", vec![post.clone()], vec![frame(Kind::Data, 0, 1, &[]); 20_000]),
-            ("padding", vec![post.clone()], vec![frame(Kind::Data, PADDED, 1, b"\x01\0"); 20_000]),
+            ("empty DATA", vec![post.clone()], vec![frame(FrameKind::Data, 0, 1, &[]); 20_000]),
+            ("padding", vec![post.clone()], vec![frame(FrameKind::Data, PADDED, 1, b"\x01\0"); 20_000]),
             (
                 "DATA on a stream that is gone",
                 vec![post.clone(), reset(1)],
-                vec![frame(Kind::Data, 0, 1, b"x"); 20_000],
+                vec![frame(FrameKind::Data, 0, 1, b"x"); 20_000],
             ),
             ("cancelled requests", vec![], cancelled),
             ("more streams than allowed", vec![], refused),
@@ -159,12 +162,12 @@ fn a_hop_may_break_off_any_number_of_requests() {
         let mut world = World::start().await;
         let mut lines = REQUEST;
         lines[3].1 = "/hop";
-        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS, 1, &block(&lines)).await;
         assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
         for stream in (3..20_000).step_by(2) {
             world.peer.write(&[request(stream, END_STREAM, &[]), reset(stream)].concat()).await;
         }
-        world.peer.frame(Kind::Data, END_STREAM, 1, b"still here").await;
+        world.peer.frame(FrameKind::Data, END_STREAM, 1, b"still here").await;
         let is_other =
             |got: &Got| !matches!(got, Got::Data { stream: 1, .. } | Got::GoAway { .. } | Got::Closed);
         let got = world.peer.next_but(is_other).await;
@@ -178,11 +181,11 @@ fn a_head_of_thousands_of_references_is_refused_and_the_connection_goes_on() {
     run(async {
         let mut world = World::start().await;
         let references = [&block(&REQUEST)[..], &[0x90; 7_900]].concat();
-        world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &references).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &references).await;
         let Got::Head { stream: 1, lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
         assert_eq!(lines[0], ":status: 431");
         let few = [&block(&REQUEST)[..], &[0x90; 100]].concat();
-        world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 3, &few).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 3, &few).await;
         let is_rest = |got: &Got| !matches!(got, Got::Head { stream: 3, .. } | Got::GoAway { .. });
         let got = world.peer.next_but(is_rest).await;
         assert!(matches!(&got, Got::Head { lines, .. } if lines[0] == ":status: 200"), "{got:?}");
@@ -198,7 +201,7 @@ fn an_answer_is_taken_from_its_source_only_while_its_client_takes_it() {
         world.peer.write(&settled).await;
         assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
         for _ in 0..4 {
-            world.peer.frame(Kind::Data, 0, 1, &[0; 16_000]).await;
+            world.peer.frame(FrameKind::Data, 0, 1, &[0; 16_000]).await;
         }
         assert_eq!(world.peer.settle().await, [], "no room is given back");
         world.peer.write(&window(1, 64_000)).await;

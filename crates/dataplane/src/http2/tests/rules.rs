@@ -25,7 +25,7 @@ pub(super) async fn outcome(frames: &[Vec<u8>]) -> Ends {
     let mut world = World::start().await;
     world.peer.settle().await;
     world.peer.write(&frames.concat()).await;
-    world.peer.frame(Kind::Ping, 0, 0, SETTLED).await;
+    world.peer.frame(FrameKind::Ping, 0, 0, SETTLED).await;
     let mut ends = Ends::Nothing;
     loop {
         match world.peer.next().await {
@@ -49,50 +49,50 @@ async fn check(cases: &[(&str, &[Vec<u8>], Ends)]) {
 }
 
 pub(super) fn window(stream: u32, more: u32) -> Vec<u8> {
-    frame(Kind::WindowUpdate, 0, stream, &more.to_be_bytes())
+    frame(FrameKind::WindowUpdate, 0, stream, &more.to_be_bytes())
 }
 
 pub(super) fn reset(stream: u32) -> Vec<u8> {
-    frame(Kind::Reset, 0, stream, &8_u32.to_be_bytes())
+    frame(FrameKind::Reset, 0, stream, &8_u32.to_be_bytes())
 }
 
 #[test]
 fn frames_that_belong_to_the_connection() {
     run(check(&[
-        ("5.5: a kind that nobody knows", &[frame(Kind::Unknown, 0xff, 0, b"whatever")], Ends::Nothing),
-        ("6.5: SETTINGS on a stream", &[frame(Kind::Settings, 0, 1, &[])], PROTOCOL),
-        ("6.5: an acknowledgement with settings", &[frame(Kind::Settings, ACK, 0, &[0; 6])], SIZE),
-        ("6.5: half a setting", &[frame(Kind::Settings, 0, 0, &[0; 5])], SIZE),
+        ("5.5: a kind that nobody knows", &[frame(FrameKind::Unknown, 0xff, 0, b"whatever")], Ends::Nothing),
+        ("6.5: SETTINGS on a stream", &[frame(FrameKind::Settings, 0, 1, &[])], PROTOCOL),
+        ("6.5: an acknowledgement with settings", &[frame(FrameKind::Settings, ACK, 0, &[0; 6])], SIZE),
+        ("6.5: half a setting", &[frame(FrameKind::Settings, 0, 0, &[0; 5])], SIZE),
         ("6.5.2: ENABLE_PUSH 2", &[setting(2, 2)], PROTOCOL),
         ("6.5.2: INITIAL_WINDOW_SIZE 2^31", &[setting(4, 1 << 31)], FLOW),
         ("6.5.2: MAX_FRAME_SIZE too small", &[setting(5, 16_383)], PROTOCOL),
         ("6.5.2: MAX_FRAME_SIZE too large", &[setting(5, 1 << 24)], PROTOCOL),
         ("6.5.2: a setting that nobody knows", &[setting(0xff, 1)], Ends::Nothing),
-        ("6.7: PING on a stream", &[frame(Kind::Ping, 0, 1, &[0; 8])], PROTOCOL),
-        ("6.7: a short PING", &[frame(Kind::Ping, 0, 0, &[0; 6])], SIZE),
-        ("6.8: GOAWAY on a stream", &[frame(Kind::GoAway, 0, 1, &[0; 8])], PROTOCOL),
-        ("6.8: a short GOAWAY", &[frame(Kind::GoAway, 0, 0, &[0; 7])], SIZE),
+        ("6.7: PING on a stream", &[frame(FrameKind::Ping, 0, 1, &[0; 8])], PROTOCOL),
+        ("6.7: a short PING", &[frame(FrameKind::Ping, 0, 0, &[0; 6])], SIZE),
+        ("6.8: GOAWAY on a stream", &[frame(FrameKind::GoAway, 0, 1, &[0; 8])], PROTOCOL),
+        ("6.8: a short GOAWAY", &[frame(FrameKind::GoAway, 0, 0, &[0; 7])], SIZE),
         ("6.9: WINDOW_UPDATE of nothing", &[window(0, 0)], PROTOCOL),
         ("6.9.1: a window beyond 2^31 - 1", &[window(0, u32::MAX >> 1)], FLOW),
-        ("6.9: a short WINDOW_UPDATE", &[frame(Kind::WindowUpdate, 0, 0, &[0; 3])], SIZE),
-        ("4.2: a frame that is too long", &[frame(Kind::Unknown, 0, 0, &vec![0; 16_385])], SIZE),
-        ("8.4: PUSH_PROMISE by a client", &[frame(Kind::PushPromise, 4, 1, &[0; 8])], PROTOCOL),
+        ("6.9: a short WINDOW_UPDATE", &[frame(FrameKind::WindowUpdate, 0, 0, &[0; 3])], SIZE),
+        ("4.2: a frame that is too long", &[frame(FrameKind::Unknown, 0, 0, &vec![0; 16_385])], SIZE),
+        ("8.4: PUSH_PROMISE by a client", &[frame(FrameKind::PushPromise, 4, 1, &[0; 8])], PROTOCOL),
     ]));
 }
 
 #[test]
 fn frames_on_the_wrong_stream() {
-    let body = |flags, stream| frame(Kind::Data, flags, stream, b"x");
+    let body = |flags, stream| frame(FrameKind::Data, flags, stream, b"x");
     run(async {
         check(&[
             ("6.1: DATA on no stream", &[body(0, 0)], PROTOCOL),
             ("6.2: HEADERS on no stream", &[request(0, END_STREAM, &[])], PROTOCOL),
-            ("6.3: PRIORITY on no stream", &[frame(Kind::Priority, 0, 0, &[0; 5])], PROTOCOL),
+            ("6.3: PRIORITY on no stream", &[frame(FrameKind::Priority, 0, 0, &[0; 5])], PROTOCOL),
             ("6.4: RST_STREAM of no stream", &[reset(0)], PROTOCOL),
             ("5.1: DATA on an idle stream", &[body(0, 1)], PROTOCOL),
             ("5.1: RST_STREAM of an idle stream", &[reset(1)], PROTOCOL),
             ("5.1: WINDOW_UPDATE of an idle stream", &[window(1, 1)], PROTOCOL),
-            ("5.1: PRIORITY of an idle stream", &[frame(Kind::Priority, 0, 1, &[0; 5])], Ends::Nothing),
+            ("5.1: PRIORITY of an idle stream", &[frame(FrameKind::Priority, 0, 1, &[0; 5])], Ends::Nothing),
             ("5.1.1: a request on an even stream", &[request(2, END_STREAM, &[])], PROTOCOL),
             (
                 "5.1.1: a request on a lower stream",
@@ -131,15 +131,15 @@ fn frames_on_the_wrong_stream() {
                 &[path_request("/never", 0), window(1, u32::MAX >> 1)],
                 Ends::Stream(ErrorCode::FLOW_CONTROL_ERROR),
             ),
-            ("6.4: a short RST_STREAM", &[request(1, 0, &[]), frame(Kind::Reset, 0, 1, &[0; 3])], SIZE),
+            ("6.4: a short RST_STREAM", &[request(1, 0, &[]), frame(FrameKind::Reset, 0, 1, &[0; 3])], SIZE),
             (
                 "6.3: a short PRIORITY",
-                &[request(1, 0, &[]), frame(Kind::Priority, 0, 1, &[0; 4])],
+                &[request(1, 0, &[]), frame(FrameKind::Priority, 0, 1, &[0; 4])],
                 Ends::Stream(ErrorCode::FRAME_SIZE_ERROR),
             ),
             (
                 "5.3.1: a stream that depends on itself",
-                &[frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 0])],
+                &[frame(FrameKind::Priority, 0, 1, &[0, 0, 0, 1, 0])],
                 PROTOCOL,
             ),
         ])
@@ -150,41 +150,57 @@ fn frames_on_the_wrong_stream() {
 fn path_request(path: &str, flags: u8) -> Vec<u8> {
     let mut lines = REQUEST;
     lines[3].1 = path;
-    frame(Kind::Headers, END_HEADERS | flags, 1, &block(&lines))
+    frame(FrameKind::Headers, END_HEADERS | flags, 1, &block(&lines))
 }
 
 #[test]
 fn heads_and_their_parts() {
     let whole = block(&REQUEST);
-    let begun = frame(Kind::Headers, END_STREAM, 1, &whole);
-    let end = frame(Kind::Continuation, END_HEADERS, 1, &[]);
+    let begun = frame(FrameKind::Headers, END_STREAM, 1, &whole);
+    let end = frame(FrameKind::Continuation, END_HEADERS, 1, &[]);
     let circular = [&[0, 0, 0, 1, 0][..], &whole].concat();
     let padded = [&[3][..], &whole, &[0; 3]].concat();
-    let flood = vec![frame(Kind::Continuation, 0, 1, &[]); 100].concat();
+    let flood = vec![frame(FrameKind::Continuation, 0, 1, &[]); 100].concat();
     let calm = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
     run(check(&[
         ("6.10: two parts", &[begun.clone(), end.clone()], Ends::Nothing),
         (
             "6.10: a frame in between",
-            &[begun.clone(), frame(Kind::Ping, 0, 0, &[0; 8]), end.clone()],
+            &[begun.clone(), frame(FrameKind::Ping, 0, 0, &[0; 8]), end.clone()],
             PROTOCOL,
         ),
-        ("6.10: an unknown frame in between", &[begun.clone(), frame(Kind::Unknown, 0, 0, &[])], PROTOCOL),
-        ("6.10: a part of another head", &[begun.clone(), frame(Kind::Continuation, 4, 3, &[])], PROTOCOL),
+        (
+            "6.10: an unknown frame in between",
+            &[begun.clone(), frame(FrameKind::Unknown, 0, 0, &[])],
+            PROTOCOL,
+        ),
+        (
+            "6.10: a part of another head",
+            &[begun.clone(), frame(FrameKind::Continuation, 4, 3, &[])],
+            PROTOCOL,
+        ),
         ("6.10: a part of nothing", &[end], PROTOCOL),
         ("10.5.1: parts without end", &[begun, flood], calm),
-        ("4.3: a head that cannot be read", &[frame(Kind::Headers, 5, 1, &[0x80])], COMPRESSION),
-        ("6.2: padding", &[frame(Kind::Headers, 5 | PADDED, 1, &padded)], Ends::Nothing),
-        ("6.2: padding longer than its frame", &[frame(Kind::Headers, 5 | PADDED, 1, &[9, 0x82])], PROTOCOL),
-        ("6.2: padding without a length", &[frame(Kind::Headers, 5 | PADDED, 1, &[])], SIZE),
-        ("6.2: half a priority", &[frame(Kind::Headers, 5 | PRIORITY, 1, &[0; 3])], SIZE),
-        ("5.3.1: it depends on itself", &[frame(Kind::Headers, 5 | PRIORITY, 1, &circular)], STREAM_PROTOCOL),
+        ("4.3: a head that cannot be read", &[frame(FrameKind::Headers, 5, 1, &[0x80])], COMPRESSION),
+        ("6.2: padding", &[frame(FrameKind::Headers, 5 | PADDED, 1, &padded)], Ends::Nothing),
+        (
+            "6.2: padding longer than its frame",
+            &[frame(FrameKind::Headers, 5 | PADDED, 1, &[9, 0x82])],
+            PROTOCOL,
+        ),
+        ("6.2: padding without a length", &[frame(FrameKind::Headers, 5 | PADDED, 1, &[])], SIZE),
+        ("6.2: half a priority", &[frame(FrameKind::Headers, 5 | PRIORITY, 1, &[0; 3])], SIZE),
+        (
+            "5.3.1: it depends on itself",
+            &[frame(FrameKind::Headers, 5 | PRIORITY, 1, &circular)],
+            STREAM_PROTOCOL,
+        ),
     ]));
 }
 
 #[test]
 fn messages_that_are_malformed() {
-    let body = |flags, text: &[u8]| frame(Kind::Data, flags, 1, text);
+    let body = |flags, text: &[u8]| frame(FrameKind::Data, flags, 1, text);
     let length = |flags, value: &'static str| request(1, flags, &[("content-length", value)]);
     run(async {
         check(&[
@@ -258,7 +274,7 @@ fn a_client_begins_with_settings() {
     run(async {
         let mut world = World::unsettled().await;
         world.peer.write(PREFACE).await;
-        world.peer.frame(Kind::Ping, 0, 0, &[0; 8]).await;
+        world.peer.frame(FrameKind::Ping, 0, 0, &[0; 8]).await;
         let code = ErrorCode::PROTOCOL_ERROR;
         assert_eq!(world.peer.next_of_note().await, Got::GoAway { last: 0, code });
         assert_eq!(world.peer.next_of_note().await, Got::Closed);

@@ -4,7 +4,7 @@ use runtime::Clock;
 
 use super::*;
 use crate::drain::Drain;
-use crate::refusal::{Reason, Refusal, RequestKind};
+use crate::refusal::{Refusal, RefusalReason, RequestKind};
 use crate::server::{ServerLimits, serve};
 
 /// Answers with the body of the request and its trailers; by path with something else.
@@ -52,7 +52,7 @@ impl Service for Echo {
             }
             "/stalled" => Ok(Response::new(Body::custom(Stalled))),
             "/unavailable" => {
-                Ok(Refusal::new(Reason::QueueFull, "on purpose").into_response(RequestKind::Plain))
+                Ok(Refusal::new(RefusalReason::QueueFull, "on purpose").into_response(RequestKind::Plain))
             }
             "/large" => Ok(Response::new(Body::full(vec![b'x'; 100_000]))),
             "/late" => {
@@ -85,7 +85,7 @@ impl http_body::Body for Stalled {
 
 /// A server and a client of it that has said the first words.
 pub(super) struct World {
-    pub(super) peer: Peer,
+    pub(super) peer: PeerRole,
     pub(super) drain: Drain,
     pub(super) running: Rc<Cell<u32>>,
     pub(super) seen: Rc<RefCell<Vec<String>>>,
@@ -95,7 +95,7 @@ impl World {
     pub(super) async fn start() -> Self {
         let mut world = Self::unsettled().await;
         world.peer.write(PREFACE).await;
-        world.peer.frame(Kind::Settings, 0, 0, &[]).await;
+        world.peer.frame(FrameKind::Settings, 0, 0, &[]).await;
         world
     }
 
@@ -108,14 +108,14 @@ impl World {
         let limits = ServerLimits { streams_per_connection: 10, head, ..ServerLimits::default() };
         let serving = serve(listener, Rc::new(service), drain.clone(), limits);
         tokio::task::spawn_local(async move { serving.await.expect("a listener") });
-        Self { peer: Peer::new(TcpStream::connect(address).await.expect("open")), drain, running, seen }
+        Self { peer: PeerRole::new(TcpStream::connect(address).await.expect("open")), drain, running, seen }
     }
 
     /// Sends a request without a body.
     pub(super) async fn get(&mut self, stream: u32, path: &str) {
         let mut lines = REQUEST;
         lines[3].1 = path;
-        self.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
+        self.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
     }
 }
 
@@ -153,18 +153,18 @@ fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
     run(async {
         let World { mut peer, .. } = World::start().await;
         peer.write(&request(1, 0, &[("x", "y")])).await;
-        peer.frame(Kind::Data, 0, 1, b"hello").await;
+        peer.frame(FrameKind::Data, 0, 1, b"hello").await;
         let Got::Head { stream: 1, lines, is_end: false } = peer.next_of_note().await else {
             panic!("a head")
         };
         assert_eq!(lines[0], ":status: 200");
         assert!(lines[1].starts_with("date: "), "{lines:?}");
         assert_eq!(peer.next_of_note().await, data(1, "hello", false));
-        peer.frame(Kind::Data, 0, 1, b"again").await;
+        peer.frame(FrameKind::Data, 0, 1, b"again").await;
         assert_eq!(peer.next_of_note().await, data(1, "again", false));
         let fields =
             block(&[("grpc-status", "0"), ("k-proxy-request", "activator"), ("content-length", "7")]);
-        peer.frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &fields).await;
+        peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &fields).await;
         let end = Got::Head { stream: 1, lines: vec!["grpc-status: 0".to_owned()], is_end: true };
         assert_eq!(peer.next_of_note().await, end);
     });
@@ -181,7 +181,7 @@ fn nothing_is_sent_beyond_either_window() {
         assert!(lines.contains(&"content-length: 100000".to_owned()), "{lines:?}");
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 10], false));
         assert_eq!(world.peer.settle().await, [], "the stream's window is empty");
-        world.peer.frame(Kind::WindowUpdate, 0, 1, &200_000_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::WindowUpdate, 0, 1, &200_000_u32.to_be_bytes()).await;
         let mut received = 10;
         while received < 65_535 {
             let Got::Data { stream: 1, data, is_end: false } = world.peer.next_of_note().await else {
@@ -194,8 +194,9 @@ fn nothing_is_sent_beyond_either_window() {
         // An answer without a body needs no window.
         world.get(3, "/").await;
         assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, is_end: true, .. }));
-        // A smaller window takes back what was given: 200,010 - 65,535 + (5 - 10) are left, then 5 - 65,535 + 10 - 100,000.
-        world.peer.frame(Kind::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes()).await;
+        // A smaller window takes back what was given: 200,010 - 65,535 + (5 - 10) are left, then 5 - 65,535 +
+        // 10 - 100,000.
+        world.peer.frame(FrameKind::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes()).await;
         let mut is_over = false;
         while !is_over {
             let Got::Data { stream: 1, data, is_end } = world.peer.next_of_note().await else {
@@ -227,13 +228,13 @@ fn streams_share_the_window_of_their_connection_and_none_is_forgotten() {
             left -= u32::from(is_end);
             // One gives up in the middle, and all get more room of their own than they can use.
             if stream == 5 && received[2] < 20_000 {
-                world.peer.frame(Kind::Reset, 0, 5, &8_u32.to_be_bytes()).await;
+                world.peer.frame(FrameKind::Reset, 0, 5, &8_u32.to_be_bytes()).await;
                 left -= 1;
             }
-            world.peer.frame(Kind::WindowUpdate, 0, stream, &100_000_u32.to_be_bytes()).await;
+            world.peer.frame(FrameKind::WindowUpdate, 0, stream, &100_000_u32.to_be_bytes()).await;
             if allowed == 0 {
                 allowed = 5_000;
-                world.peer.frame(Kind::WindowUpdate, 0, 0, &5_000_u32.to_be_bytes()).await;
+                world.peer.frame(FrameKind::WindowUpdate, 0, 0, &5_000_u32.to_be_bytes()).await;
             }
         }
         received[2] = 100_000;
@@ -255,11 +256,12 @@ fn a_stream_that_waits_is_not_overtaken() {
             let Got::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
             received += data.len();
         }
-        // In this order, so that whoever answers the second request is there before the first stream hears of the room.
+        // In this order, so that whoever answers the second request is there before the first stream hears of
+        // the room.
         let mut lines = REQUEST;
         lines[3].1 = "/large";
-        let second = frame(Kind::Headers, END_HEADERS | END_STREAM, 3, &block(&lines));
-        let room = frame(Kind::WindowUpdate, 0, 0, &1000_u32.to_be_bytes());
+        let second = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 3, &block(&lines));
+        let room = frame(FrameKind::WindowUpdate, 0, 0, &1000_u32.to_be_bytes());
         world.peer.write(&[second, room].concat()).await;
         assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 1000], false));
@@ -285,9 +287,9 @@ fn a_stream_whose_turn_it_is_and_that_has_nothing_to_send_holds_up_no_other() {
         world.peer.settle().await;
         world.get(5, "/large").await;
         world.peer.settle().await;
-        world.peer.frame(Kind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
         world.peer.settle().await;
-        world.peer.frame(Kind::WindowUpdate, 0, 0, &1_000_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::WindowUpdate, 0, 0, &1_000_u32.to_be_bytes()).await;
         assert_eq!(world.peer.next_but(is_other).await, data(5, vec![b'x'; 1_000], false));
     });
 }
@@ -301,9 +303,9 @@ fn a_window_that_shrinks_below_what_was_sent_must_grow_again_first() {
         assert!(matches!(world.peer.next_of_note().await, Got::Head { .. }));
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 100], false));
         world.peer.write(&setting(4, 40)).await;
-        world.peer.frame(Kind::WindowUpdate, 0, 1, &60_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::WindowUpdate, 0, 1, &60_u32.to_be_bytes()).await;
         assert_eq!(world.peer.settle().await, [Got::Settings { is_ack: true }], "60 bytes were owed");
-        world.peer.frame(Kind::WindowUpdate, 0, 1, &7_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::WindowUpdate, 0, 1, &7_u32.to_be_bytes()).await;
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 7], false));
     });
 }
@@ -314,12 +316,12 @@ fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
         let mut world = World::start().await;
         let mut lines = REQUEST;
         lines[3].1 = "/late";
-        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS, 1, &block(&lines)).await;
         let piece = vec![0; 16_384];
         let (mut allowed, mut sent, mut returned) = (65_536, 0, 0);
         while sent < 300_000 {
             while allowed >= piece.len() {
-                world.peer.frame(Kind::Data, 0, 1, &piece).await;
+                world.peer.frame(FrameKind::Data, 0, 1, &piece).await;
                 allowed -= piece.len();
                 sent += piece.len();
             }
@@ -330,16 +332,16 @@ fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
             returned += more as usize;
         }
         assert!(returned <= sent, "no more than was read");
-        world.peer.frame(Kind::Data, END_STREAM, 1, &[]).await;
+        world.peer.frame(FrameKind::Data, END_STREAM, 1, &[]).await;
         let is_room = |got: &Got| matches!(got, Got::WindowUpdate { .. });
         let head = world.peer.next_but(is_room).await;
         assert!(matches!(head, Got::Head { stream: 1, .. }), "{head:?}");
         assert_eq!(world.peer.next_of_note().await, data(1, format!("Ok({sent})"), true));
         // Nobody reads this one.
         lines[3].1 = "/never";
-        world.peer.frame(Kind::Headers, END_HEADERS, 3, &block(&lines)).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS, 3, &block(&lines)).await;
         for _ in 0..5 {
-            world.peer.frame(Kind::Data, 0, 3, &piece).await;
+            world.peer.frame(FrameKind::Data, 0, 3, &piece).await;
         }
         let code = ErrorCode::FLOW_CONTROL_ERROR;
         assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
@@ -354,7 +356,7 @@ fn a_request_that_its_client_breaks_off_is_not_worked_on() {
         world.get(1, "/never").await;
         world.peer.settle().await;
         assert_eq!(world.running.get(), 1);
-        world.peer.frame(Kind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::Reset, 0, 1, &8_u32.to_be_bytes()).await;
         world.peer.settle().await;
         assert_eq!(world.running.get(), 0);
         world.get(3, "/never").await;
@@ -388,7 +390,7 @@ fn an_answer_to_head_has_no_body_whoever_answers() {
         for (stream, path, length) in [(1, "/large", "100000"), (3, "/unavailable", "")] {
             let mut lines = REQUEST;
             (lines[0].1, lines[3].1) = ("HEAD", path);
-            world.peer.frame(Kind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
+            world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
             let got = world.peer.next_of_note().await;
             let Got::Head { stream: answered, lines, is_end: true } = got else { panic!("{got:?}") };
             assert_eq!(answered, stream);
@@ -406,8 +408,8 @@ fn a_request_that_is_answered_before_it_was_read_is_told_to_stop() {
         let mut lines = REQUEST;
         lines[3].1 = "/large";
         world.peer.write(&setting(4, 1_000_000)).await;
-        world.peer.frame(Kind::WindowUpdate, 0, 0, &1_000_000_u32.to_be_bytes()).await;
-        world.peer.frame(Kind::Headers, END_HEADERS, 1, &block(&lines)).await;
+        world.peer.frame(FrameKind::WindowUpdate, 0, 0, &1_000_000_u32.to_be_bytes()).await;
+        world.peer.frame(FrameKind::Headers, END_HEADERS, 1, &block(&lines)).await;
         let is_begun = |got: &Got| {
             matches!(
                 got,
@@ -422,7 +424,7 @@ fn a_request_that_is_answered_before_it_was_read_is_told_to_stop() {
         let code = ErrorCode::NO_ERROR;
         assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
         // What was on its way does no harm.
-        world.peer.frame(Kind::Data, END_STREAM, 1, b"late").await;
+        world.peer.frame(FrameKind::Data, END_STREAM, 1, b"late").await;
         assert_eq!(world.peer.settle().await, []);
     });
 }
@@ -435,8 +437,8 @@ fn a_head_beyond_the_limit_is_refused_with_a_reason_and_the_connection_goes_on()
         let many = vec![("a", &long[..]); 140];
         let fields = block(&[&REQUEST[..], &many].concat());
         let (first, rest) = fields.split_at(10_000);
-        world.peer.frame(Kind::Headers, END_STREAM, 1, first).await;
-        world.peer.frame(Kind::Continuation, END_HEADERS, 1, rest).await;
+        world.peer.frame(FrameKind::Headers, END_STREAM, 1, first).await;
+        world.peer.frame(FrameKind::Continuation, END_HEADERS, 1, rest).await;
         let Got::Head { stream: 1, lines, is_end: false } = world.peer.next_of_note().await else {
             panic!("a head")
         };
@@ -463,14 +465,14 @@ fn a_drain_serves_what_came_before_the_client_knew_and_then_closes() {
         assert_eq!(world.peer.next_but(is_answer).await, Got::GoAway { last, code });
         assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
         world.get(3, "/").await;
-        world.peer.frame(Kind::Ping, ACK, 0, b"leaving?").await;
+        world.peer.frame(FrameKind::Ping, ACK, 0, b"leaving?").await;
         world.get(5, "/").await;
         // The answer and the goodbye come in either order.
         let mut two = [world.peer.next_of_note().await, world.peer.next_of_note().await];
         two.sort_by_key(|got| matches!(got, Got::GoAway { .. }));
         assert!(matches!(two[0], Got::Head { stream: 3, is_end: true, .. }), "{two:?}");
         assert_eq!(two[1], Got::GoAway { last: 3, code });
-        world.peer.frame(Kind::Data, END_STREAM, 1, b"end").await;
+        world.peer.frame(FrameKind::Data, END_STREAM, 1, b"end").await;
         assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, .. }));
         assert!(matches!(
             world.peer.next_of_note().await,
@@ -508,7 +510,7 @@ fn a_silent_client_is_asked_and_given_up_when_it_does_not_answer() {
         world.get(1, "/never").await;
         assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
         assert_eq!(world.running.get(), 1);
-        world.peer.frame(Kind::Ping, ACK, 0, b"alive?\0\0").await;
+        world.peer.frame(FrameKind::Ping, ACK, 0, b"alive?\0\0").await;
         assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
         assert_eq!(world.peer.next_of_note().await, Got::Closed);
         let seconds = clock.now().saturating_since(begun).as_secs();

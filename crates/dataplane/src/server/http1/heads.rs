@@ -8,11 +8,12 @@ use protocol::http1::{NextMessage, RequestHead, RequestReader, UnreadableRequest
 use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
-use super::wire::Wire;
+use super::wire::ServerWire;
 use crate::drain::{Drain, Phase};
 use crate::server::limits::ServerLimits;
 
-/// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its request.
+/// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its
+/// request.
 const READ_BYTES: usize = 8 * 1024;
 
 /// What a client says next.
@@ -44,12 +45,15 @@ impl HeadReader {
     /// Reads until there is a head, and leaves what follows it.
     pub(super) fn poll_next(
         &mut self,
-        wire: &Wire,
+        wire: &ServerWire,
         drain: &Drain,
         context: &mut Context<'_>,
     ) -> Poll<Result<Next, UnreadableRequest>> {
         loop {
+            // What came behind the request before counts first: clients may send several without waiting.
             let taken = self.reader.take(wire.take_unread())?;
+            // A head has a time limit from its first byte on. Between two heads a connection may rest for as
+            // long as the drain allows.
             if !self.reader.has_begun() {
                 self.deadline = None;
             }
@@ -63,7 +67,8 @@ impl HeadReader {
                 Poll::Pending => break,
             }
         }
-        // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain need not wait for it.
+        // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain
+        // need not wait for it.
         let is_unwanted = drain.phase() == Phase::Closing || !self.reader.has_begun() && wire.is_dismissed();
         if is_unwanted && !wire.has_more_in_kernel() {
             return Poll::Ready(Ok(Next::End));

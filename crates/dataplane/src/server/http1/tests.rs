@@ -136,7 +136,7 @@ struct Watched {
 }
 
 /// A server whose requests hold what `keep` makes of them until they are cancelled.
-fn cancellable<Kept: 'static>(keep: impl Fn(Request<Body>) -> Kept + 'static) -> (Server, Watched) {
+fn cancellable<Retained: 'static>(keep: impl Fn(Request<Body>) -> Retained + 'static) -> (Server, Watched) {
     let (told, cancelled) = oneshot::channel();
     let (told, began) = (RefCell::new(Some(told)), Rc::new(Notify::new()));
     let begins = Rc::clone(&began);
@@ -361,9 +361,11 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
         let app = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = app.local_addr().expect("bound");
         let server = Server::start(move |request| async move {
-            let upgrade = crate::Forwarded::new(request).upgrade.expect("it is offered");
-            let app =
-                Stream::new(TcpStream::connect(address).await.expect("open"), Bytes::from_static(b"hello"));
+            let upgrade = crate::ForwardedRequest::new(request).upgrade.expect("it is offered");
+            let app = ReadAheadStream::new(
+                TcpStream::connect(address).await.expect("open"),
+                Bytes::from_static(b"hello"),
+            );
             let timers =
                 crate::Timers::start(vocabulary::RequestTimeouts::default(), runtime::Clock::start());
             crate::upgrade::relay((upgrade, app), timers, (), &Drain::new());
@@ -391,7 +393,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
 fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
     run(async {
         let server = Server::start(|request| async {
-            let forwarded = crate::Forwarded::new(request);
+            let forwarded = crate::ForwardedRequest::new(request);
             assert!(forwarded.upgrade.is_none() && !forwarded.request.headers().contains_key("upgrade"));
             echo_body(forwarded.request).await
         });

@@ -1,8 +1,11 @@
-//! The socket of one client, shared by the connection's task and the body of the request that is being answered.
+//! The socket of one client, shared by the connection's task and the body of the request that is being
+//! answered.
 //!
-//! The body may be read by another task than the connection's: an upload can outlast the head of its response. The runtime wakes one reader of a socket
-//! only, so it must be clear who that is. While somebody waits for more of the body it is they, and they find out when the client has gone. Otherwise it is
-//! the connection's task, which reads on until there is something that nobody has asked for yet, for no other reason than to see the end.
+//! The body may be read by another task than the connection's: an upload can outlast the head of its
+//! response. The runtime wakes one reader of a socket only, so it must be clear who that is. While somebody
+//! waits for more of the body it is they, and they find out when the client has gone. Otherwise it is the
+//! connection's task, which reads on until there is something that nobody has asked for yet, for no other
+//! reason than to see the end.
 
 pub(super) mod body;
 
@@ -13,14 +16,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use protocol::http1::{Decoded, Decoder, Framing, Outgoing};
+use protocol::http1::{BodyDecoder, BodyFraming, DecodedPiece, OutgoingMessage};
 use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::socket::Socket;
-use crate::stream::Stream;
+use crate::stream::ReadAheadStream;
 
 /// What tells a client to send the body it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -28,29 +31,30 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// As much is read, at most, before anybody wants it.
 const AHEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its first bytes a connection need not give account (16 KiB), so
-/// this always goes on.
+/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its
+/// first bytes a connection need not give account (16 KiB), so this always goes on.
 const SCARCE_READ_BYTES: usize = 8 * 1024;
 
 /// As much of a body that nobody wants is read to keep the connection, if it is there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 
 /// See the module's documentation.
-pub(crate) struct Wire {
+pub(crate) struct ServerWire {
     /// `None` once the connection is over, whoever still holds the wire.
     stream: RefCell<Option<Socket>>,
     /// What was read and not yet handed on.
     unread: RefCell<Bytes>,
     /// Where in the body of the present request we are.
-    decoder: RefCell<Decoder>,
-    /// How many bodies there were. One that is over may be held for longer than its request lasts, and has no say in the next.
+    decoder: RefCell<BodyDecoder>,
+    /// How many bodies there were. One that is over may be held for longer than its request lasts, and has no
+    /// say in the next.
     bodies: Cell<u64>,
-    reader: Cell<Reader>,
+    reader: Cell<BodyReader>,
     /// Whether it is the connection's task that calls.
     is_own_turn: Cell<bool>,
     interim: Cell<Interim>,
-    /// What was handed out of the present body and is not known to have gone on: whoever asks for more has got rid of it. An app that does not read keeps it
-    /// here, and a process has room for so much of that.
+    /// What was handed out of the present body and is not known to have gone on: whoever asks for more has
+    /// got rid of it. An app that does not read keeps it here, and a process has room for so much of that.
     held: RefCell<MemoryShare>,
     memory: &'static MemoryBudget,
     connection: Rc<Connection>,
@@ -58,7 +62,7 @@ pub(crate) struct Wire {
 
 /// Who reads the body of the present request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
+enum BodyReader {
     /// Nobody will: there is none, or it was dropped.
     Gone,
     /// It is there, but does not wait for anything.
@@ -79,14 +83,14 @@ enum Interim {
     Written(usize),
 }
 
-impl Wire {
+impl ServerWire {
     pub(super) fn new(stream: Socket, connection: Rc<Connection>, memory: &'static MemoryBudget) -> Self {
         Self {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
-            decoder: RefCell::new(Decoder::new(Framing::Length(0))),
+            decoder: RefCell::new(BodyDecoder::new(BodyFraming::Length(0))),
             bodies: Cell::new(0),
-            reader: Cell::new(Reader::Gone),
+            reader: Cell::new(BodyReader::Gone),
             is_own_turn: Cell::new(false),
             interim: Cell::new(Interim::NotAwaited),
             held: RefCell::new(MemoryShare::new(memory)),
@@ -109,18 +113,18 @@ impl Wire {
     }
 
     /// Begins to read the body of a request, if it is not here already.
-    pub(super) fn begin_body(&self, framing: Framing, expects_continue: bool) -> BegunBody {
+    pub(super) fn begin_body(&self, framing: BodyFraming, expects_continue: bool) -> BegunBody {
         let mut unread = self.unread.borrow_mut();
-        if let Framing::Length(length) = framing
+        if let BodyFraming::Length(length) = framing
             && length <= unread.len() as u64
         {
             let whole = unread.split_to(usize::try_from(length).unwrap_or(usize::MAX));
             return BegunBody::Whole(whole);
         }
         self.hold(0);
-        self.decoder.replace(Decoder::new(framing));
+        self.decoder.replace(BodyDecoder::new(framing));
         self.bodies.set(self.bodies.get() + 1);
-        self.reader.set(Reader::Elsewhere);
+        self.reader.set(BodyReader::Elsewhere);
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
         BegunBody::Streamed
@@ -128,20 +132,22 @@ impl Wire {
 
     /// So much of the present body is on its way.
     fn hold(&self, bytes: usize) {
-        // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as long as that is so.
+        // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as
+        // long as that is so.
         let _ = self.held.borrow_mut().settle(bytes);
     }
 
-    /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client waits.
+    /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client
+    /// waits.
     fn body_read_bytes(&self) -> usize {
         if self.memory.has_room_for(READ_BYTES) { READ_BYTES } else { SCARCE_READ_BYTES }
     }
 
     /// A turn of the connection's task, in which the body may be read.
     pub(super) fn during<Output>(&self, turn: impl FnOnce() -> Output) -> Output {
-        if self.reader.get() == Reader::WaitsHere {
+        if self.reader.get() == BodyReader::WaitsHere {
             // Who waits on will say so again.
-            self.reader.set(Reader::Elsewhere);
+            self.reader.set(BodyReader::Elsewhere);
         }
         self.is_own_turn.set(true);
         let output = turn();
@@ -149,12 +155,13 @@ impl Wire {
         output
     }
 
-    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out. One that closes its side only counts as gone:
-    /// hardly any client does so and still wants its answer, and one that has left looks the same.
+    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out.
+    /// One that closes its side only counts as gone: hardly any client does so and still wants its answer,
+    /// and one that has left looks the same.
     pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.reader.get() {
-            Reader::WaitsHere | Reader::WaitsElsewhere => return Poll::Pending,
-            Reader::Gone | Reader::Elsewhere => {}
+            BodyReader::WaitsHere | BodyReader::WaitsElsewhere => return Poll::Pending,
+            BodyReader::Gone | BodyReader::Elsewhere => {}
         }
         // To ask whether a read is worth it is cheaper than a read, and usually enough.
         let is_quiet = |stream: &Socket| stream.poll_read_ready(context).is_pending();
@@ -178,17 +185,18 @@ impl Wire {
     /// Ready once nobody reads the body any more, be it over or not.
     pub(super) fn poll_body_left(&self) -> Poll<()> {
         // Whoever reads it to its end, or drops it, wakes the connection.
-        let is_left = self.is_body_over() || self.reader.get() == Reader::Gone;
+        let is_left = self.is_body_over() || self.reader.get() == BodyReader::Gone;
         if is_left { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether another request can follow the present one. What is left of its body and here already is thrown away for that, unless somebody reads it.
+    /// Whether another request can follow the present one. What is left of its body and here already is
+    /// thrown away for that, unless somebody reads it.
     pub(super) fn can_go_on(&self) -> bool {
         if self.interim.get() == Interim::Awaited {
             // The client was never asked for its body, and nobody knows whether it sends it all the same.
             return false;
         }
-        if self.is_body_over() || self.reader.get() != Reader::Gone {
+        if self.is_body_over() || self.reader.get() != BodyReader::Gone {
             return true;
         }
         let mut decoder = self.decoder.borrow_mut();
@@ -196,17 +204,17 @@ impl Wire {
         let mut seen = unread.len();
         let is_over = loop {
             match decoder.decode(&mut unread) {
-                Ok(Decoded::Data(_)) => {}
-                Ok(Decoded::Trailers(_) | Decoded::End) => break true,
-                Ok(Decoded::More) if decoder.is_ended() => break true,
-                Ok(Decoded::More) if seen < UNWANTED_BYTES_MAX => {
+                Ok(DecodedPiece::Data(_)) => {}
+                Ok(DecodedPiece::Trailers(_) | DecodedPiece::End) => break true,
+                Ok(DecodedPiece::More) if decoder.is_ended() => break true,
+                Ok(DecodedPiece::More) if seen < UNWANTED_BYTES_MAX => {
                     match self.poll_read(READ_BYTES, &mut Context::from_waker(Waker::noop())) {
                         Poll::Ready(Ok(bytes)) if !bytes.is_empty() => unread = bytes,
                         Poll::Ready(Ok(_) | Err(_)) | Poll::Pending => break false,
                     }
                     seen += unread.len();
                 }
-                Ok(Decoded::More) | Err(_) => break false,
+                Ok(DecodedPiece::More) | Err(_) => break false,
             }
         };
         self.put_unread(unread);
@@ -255,7 +263,7 @@ impl Wire {
     /// Writes what is there of a response.
     pub(super) fn poll_flush(
         &self,
-        outgoing: &mut Outgoing,
+        outgoing: &mut OutgoingMessage,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let mut stream = self.stream.borrow_mut();
@@ -277,8 +285,8 @@ impl Wire {
         }
     }
 
-    /// Reads what nobody wants any more. Ready at its end. After each piece others have their turn: a client that sends as fast as it can would have the
-    /// thread to itself.
+    /// Reads what nobody wants any more. Ready at its end. After each piece others have their turn: a client
+    /// that sends as fast as it can would have the thread to itself.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_read(READ_BYTES, context)) {
             Ok(bytes) if !bytes.is_empty() => {
@@ -289,14 +297,16 @@ impl Wire {
         }
     }
 
-    /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has no length.
+    /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has
+    /// no length.
     pub(super) fn reset(&self) {
         if let Some(stream) = self.stream.take() {
             stream.break_on_close();
         }
     }
 
-    /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is about to be stopped.
+    /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is
+    /// about to be stopped.
     pub(super) fn close(&self) {
         if let Some(mut stream) = self.stream.take() {
             stream.say_goodbye();
@@ -304,8 +314,8 @@ impl Wire {
     }
 
     /// The connection with what was read of it, for another protocol.
-    pub(super) fn take_stream(&self) -> Option<Stream> {
-        self.stream.take().map(|stream| Stream::new(stream, self.take_unread()))
+    pub(super) fn take_stream(&self) -> Option<ReadAheadStream> {
+        self.stream.take().map(|stream| ReadAheadStream::new(stream, self.take_unread()))
     }
 
     fn stream(&self) -> Ref<'_, Option<Socket>> {

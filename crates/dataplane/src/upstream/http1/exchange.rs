@@ -6,16 +6,16 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Request;
-use protocol::http1::{HeadLimits, Malformed, ResponseHead, ResponseReader};
+use protocol::http1::{HeadLimits, MalformedMessage, ResponseHead, ResponseReader};
 
 use super::super::SendErrorKind;
 use super::upload::{BodyFailed, Progress, Upload};
-use super::wire::Wire;
+use super::wire::UpstreamWire;
 use crate::body::Body;
 use crate::gate::Gate;
 
 /// A response whose body is to be read.
-pub(super) struct Answered {
+pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
     /// What was read after the head.
     pub(super) rest: Bytes,
@@ -24,7 +24,7 @@ pub(super) struct Answered {
 }
 
 /// No response.
-pub(super) struct Failed {
+pub(super) struct FailedExchange {
     pub(super) kind: SendErrorKind,
     pub(super) progress: Progress,
     /// Whether there was not one byte of an answer.
@@ -34,13 +34,17 @@ pub(super) struct Failed {
 
 /// Sends a request and reads until there is the head of a response.
 pub(super) async fn exchange(
-    wire: Rc<Wire>,
+    wire: Rc<UpstreamWire>,
     request: Box<Request<Body>>,
     limits: HeadLimits,
-) -> Result<Answered, Failed> {
+) -> Result<UnreadResponse, FailedExchange> {
     let mut upload = Upload::new(Rc::clone(&wire), request);
     let mut reader = ResponseReader::new(limits);
+    // The upload is not in here by value: whatever ends the exchange, how far it came decides whether the
+    // request may be sent again.
     let found = poll_fn(|context| {
+        // Written and read by one task, in this order: an app that answers before it has read everything is
+        // heard in the same turn, and one whose window is full is read although nothing can be written.
         if !upload.is_done()
             && let Poll::Ready(Err(failed)) = upload.poll(context)
         {
@@ -50,8 +54,8 @@ pub(super) async fn exchange(
     })
     .await;
     match found {
-        Ok(head) => Ok(Answered { head, rest: reader.into_rest(), upload }),
-        Err(kind) => Err(Failed {
+        Ok(head) => Ok(UnreadResponse { head, rest: reader.into_rest(), upload }),
+        Err(kind) => Err(FailedExchange {
             kind,
             progress: upload.progress,
             is_silent: !reader.is_begun(),
@@ -71,7 +75,7 @@ impl From<BodyFailed> for SendErrorKind {
 
 fn poll_head(
     reader: &mut ResponseReader,
-    wire: &Wire,
+    wire: &UpstreamWire,
     request: &Request<Body>,
     context: &mut Context<'_>,
 ) -> Poll<Result<ResponseHead, SendErrorKind>> {
@@ -83,13 +87,14 @@ fn poll_head(
         }
         match wire.poll_read(context) {
             Poll::Ready(Ok(bytes)) if !bytes.is_empty() => reader.put(bytes),
+            // A reset and an orderly end say the same: there will be no answer.
             Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Err(SendErrorKind::Closed)),
             Poll::Pending => return Poll::Pending,
         }
     }
 }
 
-fn malformed(why: Malformed) -> SendErrorKind {
+fn malformed(why: MalformedMessage) -> SendErrorKind {
     tracing::debug!(%why, "an upstream's answer cannot be forwarded");
     SendErrorKind::MalformedAnswer(why)
 }

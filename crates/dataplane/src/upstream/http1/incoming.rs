@@ -5,25 +5,25 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use protocol::http1::{Decoded, Decoder};
+use protocol::http1::{BodyDecoder, DecodedPiece};
 
 use super::Http1Lease;
 use crate::body::{Body, BodyError};
 use crate::http1::IncomingError;
 
 /// A body that is still read from its connection.
-pub(crate) struct Incoming {
+pub(crate) struct IncomingBody {
     /// What was read and not yet handed on.
     rest: Bytes,
-    decoder: Decoder,
+    decoder: BodyDecoder,
     /// `None` once the body is over: then the connection is free for the next request.
     lease: Option<Http1Lease>,
     /// What is to be told on the next turn.
     failure: Option<IncomingError>,
 }
 
-impl Incoming {
-    pub(super) fn new(rest: Bytes, decoder: Decoder, lease: Http1Lease) -> Self {
+impl IncomingBody {
+    pub(super) fn new(rest: Bytes, decoder: BodyDecoder, lease: Http1Lease) -> Self {
         Self { rest, decoder, lease: Some(lease), failure: None }
     }
 
@@ -33,17 +33,21 @@ impl Incoming {
             if self.decoder.is_ended()
                 && let Some(lease) = self.lease.take()
             {
+                // Before the last piece is handed on, so that the connection is in the pool when the client's
+                // next request comes.
                 lease.end(&self.rest);
             }
             match decoded {
-                Decoded::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                Decoded::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
-                Decoded::End => return Poll::Ready(None),
-                Decoded::More => {}
+                DecodedPiece::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                DecodedPiece::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                DecodedPiece::End => return Poll::Ready(None),
+                DecodedPiece::More => {}
             }
             let Some(lease) = &self.lease else { return Poll::Ready(None) };
             self.rest = ready!(lease.poll_read(context)).map_err(IncomingError::Io)?;
             if self.rest.is_empty() {
+                // A response without a length ends with its connection. If we broke that ourselves, because
+                // the request failed, the end says nothing.
                 let is_whole = self.decoder.close() && !lease.is_broken_off();
                 self.lease = None;
                 return Poll::Ready(if is_whole { None } else { Some(Err(IncomingError::Truncated)) });
@@ -52,13 +56,13 @@ impl Incoming {
     }
 }
 
-impl From<Incoming> for Body {
-    fn from(incoming: Incoming) -> Self {
+impl From<IncomingBody> for Body {
+    fn from(incoming: IncomingBody) -> Self {
         if incoming.is_end_stream() { Self::empty() } else { Self::custom(incoming) }
     }
 }
 
-impl HttpBody for Incoming {
+impl HttpBody for IncomingBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -71,7 +75,8 @@ impl HttpBody for Incoming {
         }
         match self.poll_next(context) {
             Poll::Ready(Some(Err(failure))) => {
-                // Whoever sends this body on drops what is not yet written when it fails. What came before the failure may go out first.
+                // Whoever sends this body on drops what is not yet written when it fails. What came before
+                // the failure may go out first.
                 self.lease = None;
                 self.failure = Some(failure);
                 context.waker().wake_by_ref();

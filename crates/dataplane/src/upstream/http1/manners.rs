@@ -1,15 +1,18 @@
 //! May a connection be used again after a response that has no body?
 //!
-//! Some apps send one all the same, behind the head of the answer to a HEAD, behind a 204 or a 304: a moment later, or when they come to it. What comes then
-//! stands before the next answer and is taken for its beginning, and since such a body is often made of what its client sent, that client would answer
-//! the next one's request. No look at the socket tells that nothing more will come, however late it is. So:
+//! Some apps send one all the same, behind the head of the answer to a HEAD, behind a 204 or a 304: a moment
+//! later, or when they come to it. What comes then stands before the next answer and is taken for its
+//! beginning, and since such a body is often made of what its client sent, that client would answer the next
+//! one's request. No look at the socket tells that nothing more will come, however late it is. So:
 //!
 //! * A head that speaks of a body (a length, chunks) is the last on its connection.
-//! * After one that does not, a connection is used again only if the app has proved that it sends none: the first [`SILENCES_NEEDED`] such connections are
-//!   closed on our side alone and read until the app closes its own, which nothing can come after.
+//! * After one that does not, a connection is used again only if the app has proved that it sends none: the
+//!   first [`SILENCES_NEEDED`] such connections are closed on our side alone and read until the app closes
+//!   its own, which nothing can come after.
 //! * An app that was ever seen to send such a body is never trusted again.
 //!
-//! What is left is an app that proves itself with some of its answers and sends bodies with others: of those the first can still be too late to be seen.
+//! What is left is an app that proves itself with some of its answers and sends bodies with others: of those
+//! the first can still be too late to be seen.
 
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
@@ -20,7 +23,8 @@ use protocol::http1::BodilessResponse;
 use super::super::Pool;
 use super::Http1Connection;
 
-/// So many connections have to end in silence before an app is trusted. They cost it as many connections once, and cover a handful of different handlers.
+/// So many connections have to end in silence before an app is trusted. They cost it as many connections
+/// once, and cover a handful of different handlers.
 const SILENCES_NEEDED: u32 = 20;
 
 /// As many connections to an app are watched at once, at most; others are closed.
@@ -55,7 +59,8 @@ pub(super) enum Afterwards {
 }
 
 impl Manners {
-    /// What becomes of a connection after a response without a body. One that is to be watched counts until [`Manners::watched`].
+    /// What becomes of a connection after a response without a body. One that is to be watched counts until
+    /// [`Manners::watched`].
     pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> Afterwards {
         match (self, bodiless) {
             (_, BodilessResponse::Announcing) | (Self::SendsBodies, BodilessResponse::Silent) => {

@@ -7,9 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use http::Request;
 use http_body::Body as HttpBody;
-use protocol::http1::{BodySize, Malformed, Outgoing, WrongLength, spare_buffer, write_request};
+use protocol::http1::{
+    BodySize, MalformedMessage, OutgoingMessage, WrongLength, spare_buffer, write_request,
+};
 
-use super::wire::Wire;
+use super::wire::UpstreamWire;
 use crate::body::{Body, BodyError};
 use crate::http1::IncomingError;
 
@@ -19,7 +21,7 @@ pub(super) enum BodyFailed {
     /// It broke off, or is not as long as its head says.
     Broken,
     /// What the client sends is no body.
-    Malformed(Malformed),
+    Malformed(MalformedMessage),
 }
 
 impl From<WrongLength> for BodyFailed {
@@ -42,11 +44,12 @@ impl From<BodyError> for BodyFailed {
 
 /// What was written of a request, and what was not.
 pub(super) struct Upload {
-    wire: Rc<Wire>,
+    wire: Rc<UpstreamWire>,
     pub(super) request: Box<Request<Body>>,
-    outgoing: Outgoing,
+    outgoing: OutgoingMessage,
     pub(super) progress: Progress,
-    /// The peer reads no more. Reading has the last word: a peer may answer and close before it has read everything, and whether it did is found there.
+    /// The peer reads no more. Reading has the last word: a peer may answer and close before it has read
+    /// everything, and whether it did is found there.
     pub(super) is_deaf: bool,
 }
 
@@ -62,10 +65,10 @@ pub(super) enum Progress {
 }
 
 impl Upload {
-    pub(super) fn new(wire: Rc<Wire>, request: Box<Request<Body>>) -> Self {
+    pub(super) fn new(wire: Rc<UpstreamWire>, request: Box<Request<Body>>) -> Self {
         let mut head = spare_buffer();
         let framing = write_request(&request, size_of(request.body()), &mut head);
-        let outgoing = Outgoing::new(head, framing);
+        let outgoing = OutgoingMessage::new(head, framing);
         Self { wire, request, outgoing, progress: Progress::Whole, is_deaf: false }
     }
 
@@ -100,6 +103,8 @@ impl Upload {
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
         while self.outgoing.wants_body() {
             let frame = ready!(Pin::new(self.request.body_mut()).poll_frame(context));
+            // Whatever the body gives is taken from its source for good, be it an error. From here on the
+            // request cannot go elsewhere as it was.
             if self.progress == Progress::Whole {
                 self.progress = Progress::Read;
             }
@@ -121,15 +126,16 @@ fn size_of(body: &Body) -> BodySize {
 }
 
 /// The rest of an upload whose answer has begun already. Returns whether the connection can be used again.
-pub(super) struct Rest(pub(super) Upload);
+pub(super) struct UploadRest(pub(super) Upload);
 
-impl Future for Rest {
+impl Future for UploadRest {
     type Output = bool;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
         let done = ready!(self.0.poll(context));
         if done.is_err() {
-            // The peer must not take what it got for the whole, and neither must our client take the answer for one to it.
+            // The peer must not take what it got for the whole, and neither must our client take the answer
+            // for one to it.
             self.0.wire.break_off();
         }
         Poll::Ready(done.is_ok() && !self.0.is_deaf)

@@ -8,25 +8,26 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use protocol::http1::Outgoing;
+use protocol::http1::OutgoingMessage;
 use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use super::super::Opened;
+use super::super::CountedConnection;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
-/// A socket that is read by one task and, while a request body outlasts the head of its response, written by another.
-pub(super) struct Wire {
+/// A socket that is read by one task and, while a request body outlasts the head of its response, written by
+/// another.
+pub(super) struct UpstreamWire {
     stream: RefCell<TcpStream>,
     /// Nothing was written yet.
     is_new: Cell<bool>,
     is_broken_off: Cell<bool>,
-    _opened: Opened,
+    _opened: CountedConnection,
 }
 
-impl Wire {
-    pub(super) fn new(stream: TcpStream, opened: Opened) -> Self {
+impl UpstreamWire {
+    pub(super) fn new(stream: TcpStream, opened: CountedConnection) -> Self {
         Self {
             stream: RefCell::new(stream),
             is_new: Cell::new(true),
@@ -47,7 +48,7 @@ impl Wire {
     /// Writes what is there of a request.
     pub(super) fn poll_flush(
         &self,
-        outgoing: &mut Outgoing,
+        outgoing: &mut OutgoingMessage,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self.stream.borrow_mut();
@@ -59,10 +60,12 @@ impl Wire {
         poll_flush(outgoing, stream, context)
     }
 
-    /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel has told the runtime.
+    /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel
+    /// has told the runtime.
     pub(super) fn is_quiet(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        // To ask whether a read is worth it is cheaper than a read. That it is may be left from the read before.
+        // To ask whether a read is worth it is cheaper than a read. That it is may be left from the read
+        // before.
         self.stream.borrow().poll_read_ready(&mut context).is_pending()
             || self.poll_read(&mut context).is_pending()
     }
@@ -100,9 +103,9 @@ impl Wire {
     }
 }
 
-/// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with the next news from the kernel, for which
-/// everybody would wait who is at the same point. Of a thousand requests that come at once, all would be read before the first is sent. Who gets
-/// "pending" is not woken.
+/// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with
+/// the next news from the kernel, for which everybody would wait who is at the same point. Of a thousand
+/// requests that come at once, all would be read before the first is sent. Who gets "pending" is not woken.
 struct AtOnce<'a>(&'a TcpStream);
 
 impl AtOnce<'_> {

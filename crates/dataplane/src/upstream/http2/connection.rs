@@ -10,9 +10,10 @@ use protocol::http2::{Role, Session, SessionLimits};
 use runtime::Clock;
 use tokio::net::TcpStream;
 
-use crate::http2::{ConnectionEnd, Transport, Watchdog};
+use crate::http2::{ConnectionEnd, PeerWatchdog, Transport};
 
-/// How often a peer that is silent while streams are open is asked whether it is still there, and how long it has to answer (L40).
+/// How often a peer that is silent while streams are open is asked whether it is still there, and how long it
+/// has to answer (L40).
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A session on a connection that was just opened, and the future that moves its bytes until it ends.
@@ -28,7 +29,7 @@ pub(super) fn connect(
 }
 
 async fn run(mut transport: Transport, session: Rc<Session>, clock: Clock) {
-    let mut watch = Watchdog::new(PING_INTERVAL, clock);
+    let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let end = poll_fn(|context| {
         // Nobody sends us requests.
         if let Poll::Ready(end) = transport.poll_turn(context, drop, |_| {}) {

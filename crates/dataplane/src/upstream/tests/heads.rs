@@ -56,14 +56,14 @@ fn interim_responses_without_end_are_no_answer() {
             assert!(answer(most.clone() + last, piece).await.is_ok());
             let more = most.clone() + interim + last;
             let error = answer(more, piece).await.expect_err("too many");
-            assert_eq!(error, SendErrorKind::MalformedAnswer(crate::Malformed::Interim));
+            assert_eq!(error, SendErrorKind::MalformedAnswer(crate::MalformedMessage::Interim));
             assert!(error.to_string().contains("more than 1000 interim responses (1xx)"), "{error}");
         }
         let long = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(200_000)).repeat(2);
         let error = answer(long, usize::MAX).await.expect_err("too long");
-        assert_eq!(error, SendErrorKind::MalformedAnswer(crate::Malformed::Interim));
+        assert_eq!(error, SendErrorKind::MalformedAnswer(crate::MalformedMessage::Interim));
         let error = answer("\r\n".repeat(200_000), usize::MAX).await.expect_err("no head at all");
-        assert_eq!(error, SendErrorKind::MalformedAnswer(crate::Malformed::Interim));
+        assert_eq!(error, SendErrorKind::MalformedAnswer(crate::MalformedMessage::Interim));
     });
 }
 
@@ -73,7 +73,7 @@ fn a_head_without_end_is_no_answer() {
         let text = format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(50_000));
         for piece in [5_000, usize::MAX] {
             let error = answer(text.clone(), piece).await.expect_err("too large");
-            let too_large = crate::Malformed::HeadTooLarge(HeadLimits::OUTER);
+            let too_large = crate::MalformedMessage::HeadTooLarge(HeadLimits::OUTER);
             assert_eq!(error, SendErrorKind::MalformedAnswer(too_large));
         }
     });

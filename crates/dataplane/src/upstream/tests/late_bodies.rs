@@ -16,7 +16,8 @@ struct Lateness {
     piece: usize,
 }
 
-/// An app that answers `/bodiless` with `head`, and with a body if it is late with it, and everything else with "ok". Counts its connections.
+/// An app that answers `/bodiless` with `head`, and with a body if it is late with it, and everything else
+/// with "ok". Counts its connections.
 async fn app_with(head: &'static str, lateness: Option<Lateness>) -> App {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");

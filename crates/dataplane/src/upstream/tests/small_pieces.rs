@@ -1,4 +1,5 @@
-//! Bodies in small pieces, to an app that keeps count of those it has not read, on a connection that others share.
+//! Bodies in small pieces, to an app that keeps count of those it has not read, on a connection that others
+//! share.
 
 use futures_util::StreamExt;
 use futures_util::stream::{Stream, iter, pending};

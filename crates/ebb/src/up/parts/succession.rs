@@ -1,4 +1,5 @@
-//! When another process takes everything over, or did before: what of the parts goes, and what stays until it has answered.
+//! When another process takes everything over, or did before: what of the parts goes, and what stays until it
+//! has answered.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use orchestration::ActivatorFacts;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
-use super::{Activators, Entrances, Parts, PresentActivator};
-use crate::up::take_over::{HandOverOrder, Offer, Offering, Predecessor};
+use super::{AnnouncedActivators, Entrances, Parts, PresentActivator};
+use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer, Predecessor};
 
 /// How long the other one may take from the offer to its acceptance.
 const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What became of an order to hand everything over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::up) enum Handed {
+pub(in crate::up) enum HandOverEnd {
     /// Everything is somebody else's.
     Over,
     /// Everything goes on here.
@@ -29,7 +30,7 @@ pub(in crate::up) enum Handed {
 }
 
 /// An offer that was made.
-struct Offered {
+struct StandingOffer {
     decision: HandoverDecision,
     prepared: oneshot::Receiver<()>,
     go: oneshot::Sender<()>,
@@ -38,22 +39,22 @@ struct Offered {
 
 impl Parts {
     /// Hands everything over, or goes on as before.
-    pub(in crate::up) async fn hand_over(&mut self, order: HandOverOrder, api: &OwnedFd) -> Handed {
+    pub(in crate::up) async fn hand_over(&mut self, order: HandOverOrder, api: &OwnedFd) -> HandOverEnd {
         let HandOverOrder(answer) = order;
         let (offering, offered) = match self.offer(api).await {
             Ok(offer) => offer,
             Err(reason) => {
                 let _ = answer.send(Err(reason));
-                return Handed::Nothing;
+                return HandOverEnd::Nothing;
             }
         };
         let _ = answer.send(Ok(offering));
         self.conclude(offered).await
     }
 
-    async fn offer(&self, api: &OwnedFd) -> Result<(Offering, Offered), String> {
+    async fn offer(&self, api: &OwnedFd) -> Result<(HandOverOffer, StandingOffer), String> {
         let lent = |error: std::io::Error| format!("lending the listening sockets: {error}");
-        let Entrances { requests, tls } = &self.starter.entrances;
+        let Entrances { requests, tls, front_door: _ } = &self.starter.entrances;
         let requests = requests.try_clone().map_err(lent)?;
         let tls = tls.as_ref().map(|tls| tls.socket.try_clone()).transpose().map_err(lent)?;
         let (handover, decision) = self.platform.hand_over().await?;
@@ -68,16 +69,16 @@ impl Parts {
         let (prepared_in, prepared) = oneshot::channel();
         let (go_in, go) = oneshot::channel();
         let (sent_in, sent) = oneshot::channel();
-        let offering = Offering { offer, descriptors, prepared: prepared_in, go, sent: sent_in };
-        Ok((offering, Offered { decision, prepared, go: go_in, sent }))
+        let offering = HandOverOffer { offer, descriptors, prepared: prepared_in, go, sent: sent_in };
+        Ok((offering, StandingOffer { decision, prepared, go: go_in, sent }))
     }
 
     /// The autoscalers end before the last message, so that there are never two that give orders.
-    async fn conclude(&mut self, offered: Offered) -> Handed {
-        let Offered { decision, prepared, go, sent } = offered;
+    async fn conclude(&mut self, offered: StandingOffer) -> HandOverEnd {
+        let StandingOffer { decision, prepared, go, sent } = offered;
         let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
         if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
-            return Handed::Nothing;
+            return HandOverEnd::Nothing;
         }
         let autoscalers = std::mem::take(&mut self.autoscalers);
         let number = autoscalers.len();
@@ -85,11 +86,11 @@ impl Parts {
         let _ = go.send(());
         if sent.await.is_ok() {
             decision.given();
-            return Handed::Over;
+            return HandOverEnd::Over;
         }
         drop(decision);
         self.start_autoscalers(number);
-        Handed::Nothing
+        HandOverEnd::Nothing
     }
 
     /// Everything is somebody else's: answers what is held, and accepts nothing more.
@@ -105,7 +106,7 @@ impl Parts {
 /// Makes the activators of the process before known for as long as it answers what they hold.
 pub(super) fn outlive(
     predecessor: Predecessor,
-    activators: Arc<Activators>,
+    activators: Arc<AnnouncedActivators>,
 ) -> anyhow::Result<impl Future<Output = ()>> {
     let (theirs, connection) = predecessor.into_parts()?;
     let present_of = |facts: &ActivatorFacts| PresentActivator { facts: facts.clone(), own: None };
@@ -118,7 +119,7 @@ pub(super) fn outlive(
     })
 }
 
-impl Activators {
+impl AnnouncedActivators {
     /// All that are known.
     fn facts(&self) -> Vec<ActivatorFacts> {
         self.present.lock().iter().map(|activator| activator.facts.clone()).collect()

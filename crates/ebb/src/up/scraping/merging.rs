@@ -1,4 +1,5 @@
-//! Several pages of OpenMetrics as one: the lines of a metric stand together, so pages cannot follow one another.
+//! Several pages of OpenMetrics as one: the lines of a metric stand together, so pages cannot follow one
+//! another.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,16 +14,16 @@ const END: &str = "# EOF\n";
 
 /// The metrics of all pods, by name.
 #[derive(Debug, Default)]
-pub(super) struct Merged(BTreeMap<String, Metric>);
+pub(super) struct MergedMetrics(BTreeMap<String, ScrapedMetric>);
 
 #[derive(Debug, Default)]
-struct Metric {
+struct ScrapedMetric {
     /// Its description, as the first pod gives it.
     about: String,
     lines: String,
 }
 
-impl Merged {
+impl MergedMetrics {
     /// Adds the page of a pod.
     pub(super) fn add(&mut self, of: &ScrapedPod, page: &str) {
         let revision = &of.revision;
@@ -103,7 +104,7 @@ mod tests {
                     # HELP queue_proxy_requests Requests.\n# TYPE queue_proxy_requests counter\n\
                     queue_proxy_requests_total{outcome=\"answered\"} 7\n\
                     # HELP queue_proxy_ready Ready.\n# TYPE queue_proxy_ready gauge\nqueue_proxy_ready 1\n# EOF\n";
-        let mut merged = Merged::default();
+        let mut merged = MergedMetrics::default();
         merged.add(&pod("a"), page);
         merged.add(&pod("b"), page);
         let labels = |pod: &str| format!("namespace=\"default\",revision=\"service/hello\",pod=\"{pod}\"");

@@ -6,11 +6,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use runtime::vital_thread;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
-use super::place::{self, Place};
-use super::{Message, Offer, VERSION, wire};
+use super::place::{self, TakeOverSocket};
+use super::{Offer, TakeOverMessage, VERSION, wire};
 
 /// How long the other side may take for one message: it reads what it was offered, and that is all.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Somebody wants to take everything over; the answer is what there is, or why it cannot be.
-pub(in crate::up) struct HandOverOrder(pub(in crate::up) oneshot::Sender<Result<Offering, String>>);
+pub(in crate::up) struct HandOverOrder(pub(in crate::up) oneshot::Sender<Result<HandOverOffer, String>>);
 
 /// Everything, while it stands still.
-pub(in crate::up) struct Offering {
+pub(in crate::up) struct HandOverOffer {
     pub(in crate::up) offer: Offer,
     /// The listening sockets and the platform's.
     pub(in crate::up) descriptors: Vec<OwnedFd>,
@@ -33,12 +34,15 @@ pub(in crate::up) struct Offering {
     pub(in crate::up) sent: oneshot::Sender<()>,
 }
 
-/// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only logged.
-pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<Place> {
+/// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only
+/// logged.
+pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<TakeOverSocket> {
     let started = place::listen(api).and_then(|(listener, place)| {
         let thread = std::thread::Builder::new().name("take-over".to_owned());
         // It ends with the process: nothing is left to be done then.
-        thread.spawn(move || serve(&listener, &orders)).context("starting a thread")?;
+        thread
+            .spawn(move || vital_thread("the wait for a successor", || serve(&listener, &orders)))
+            .context("starting a thread")?;
         Ok(place)
     });
     match started {
@@ -61,7 +65,7 @@ fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
             Err(error) => {
                 let reason = format!("{error:#}");
                 warn!(error = reason, "nothing was handed over; everything goes on here");
-                let _ = wire::send(&stream, &Message::Refused { reason }, &[]);
+                let _ = wire::send(&stream, &TakeOverMessage::Refused { reason }, &[]);
             }
         }
     }
@@ -73,21 +77,24 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     stream.set_write_timeout(Some(PATIENCE))?;
     place::check_peer(stream)?;
     match wire::receive(stream)?.0 {
-        Message::Ask { version: VERSION } => {}
-        Message::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
-        other @ (Message::Offer(_) | Message::Refused { .. } | Message::Prepared | Message::Yours) => {
+        TakeOverMessage::Ask { version: VERSION } => {}
+        TakeOverMessage::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
+        other @ (TakeOverMessage::Offer(_)
+        | TakeOverMessage::Refused { .. }
+        | TakeOverMessage::Prepared
+        | TakeOverMessage::Yours) => {
             bail!("it said {other:?} first")
         }
     }
     let (answer, offering) = oneshot::channel();
     orders.blocking_send(HandOverOrder(answer)).context("everything ends")?;
     let offering = offering.blocking_recv().context("everything ends")?.map_err(anyhow::Error::msg)?;
-    let Offering { offer, descriptors, prepared, go, sent } = offering;
-    wire::send(stream, &Message::Offer(Box::new(offer)), &descriptors)?;
+    let HandOverOffer { offer, descriptors, prepared, go, sent } = offering;
+    wire::send(stream, &TakeOverMessage::Offer(Box::new(offer)), &descriptors)?;
     match wire::receive(stream)?.0 {
-        Message::Prepared => {}
-        Message::Refused { reason } => bail!("the other one: {reason}"),
-        other @ (Message::Ask { .. } | Message::Offer(_) | Message::Yours) => {
+        TakeOverMessage::Prepared => {}
+        TakeOverMessage::Refused { reason } => bail!("the other one: {reason}"),
+        other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Yours) => {
             bail!("it said {other:?} after the offer")
         }
     }
@@ -95,7 +102,7 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     go.blocking_recv().context("it took too long")?;
     // These copies have to be closed before it owns the others, which is from the next message on.
     drop(descriptors);
-    wire::send(stream, &Message::Yours, &[])?;
+    wire::send(stream, &TakeOverMessage::Yours, &[])?;
     let _ = sent.send(());
     info!("everything was handed over");
     Ok(())

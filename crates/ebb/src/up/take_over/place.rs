@@ -1,4 +1,5 @@
-//! Where is the running one asked? At a socket of the same user's, named after the address of its API, of which a machine has one each.
+//! Where is the running one asked? At a socket of the same user's, named after the address of its API, of
+//! which a machine has one each.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -17,23 +18,23 @@ const SOCKET_MODE: u32 = 0o600;
 
 /// The socket of this process; dropped, it is gone.
 #[derive(Debug)]
-pub(in crate::up) struct Place(PathBuf);
+pub(in crate::up) struct TakeOverSocket(PathBuf);
 
-impl Place {
+impl TakeOverSocket {
     /// It is somebody else's from now on.
     pub(in crate::up) fn leave(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Place {
+impl Drop for TakeOverSocket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 /// Listens there, in place of whoever did before: that one has ended, or has handed everything over.
-pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, Place)> {
+pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverSocket)> {
     let folder = folder();
     make(&folder)?;
     let path = path(&folder, api);
@@ -43,7 +44,7 @@ pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, Place)> {
     let listener = UnixListener::bind(&begun).with_context(|| begun.display().to_string())?;
     std::fs::set_permissions(&begun, std::fs::Permissions::from_mode(SOCKET_MODE))?;
     std::fs::rename(&begun, &path).with_context(|| path.display().to_string())?;
-    Ok((listener, Place(path)))
+    Ok((listener, TakeOverSocket(path)))
 }
 
 /// Whoever has its API there; `None` if nobody does.
@@ -83,7 +84,8 @@ fn folder() -> PathBuf {
     given.unwrap_or_else(|| std::env::temp_dir().join(format!("ebb-{}", geteuid().as_raw())))
 }
 
-/// Makes the folder if need be. In a folder that everybody may write to, somebody else may have made one of that name.
+/// Makes the folder if need be. In a folder that everybody may write to, somebody else may have made one of
+/// that name.
 fn make(folder: &Path) -> anyhow::Result<()> {
     match std::fs::DirBuilder::new().mode(FOLDER_MODE).create(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {

@@ -11,15 +11,16 @@ use platform_local::Handover;
 use tokio::io::AsyncReadExt as _;
 use tracing::info;
 
-use super::{Message, Offer, VERSION, place, wire};
+use super::{Offer, TakeOverMessage, VERSION, place, wire};
 use crate::cli::UpOptions;
 use crate::up::{Sockets, bind, tls};
 
-/// How long the running one may take until it offers something, and then until it lets go: longer than it gives itself for either.
+/// How long the running one may take until it offers something, and then until it lets go: longer than it
+/// gives itself for either.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that another one had.
-pub(in crate::up) struct Taken {
+pub(in crate::up) struct TakenParts {
     pub(in crate::up) requests: TcpListener,
     pub(in crate::up) api: TcpListener,
     pub(in crate::up) tls: Option<TcpListener>,
@@ -52,30 +53,30 @@ impl Predecessor {
 }
 
 /// Takes over from whoever has its API there; `None` if nobody does.
-pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<Taken>> {
+pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<TakenParts>> {
     let Some(connection) = place::connect(api)? else { return Ok(None) };
     place::check_peer(&connection)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
-    wire::send(&connection, &Message::Ask { version: VERSION }, &[]).context("asking it")?;
+    wire::send(&connection, &TakeOverMessage::Ask { version: VERSION }, &[]).context("asking it")?;
     let (offer, descriptors) = match wire::receive(&connection).context("waiting for its offer")? {
-        (Message::Offer(offer), descriptors) => (*offer, descriptors),
-        (Message::Refused { reason }, _) => bail!("{reason}"),
+        (TakeOverMessage::Offer(offer), descriptors) => (*offer, descriptors),
+        (TakeOverMessage::Refused { reason }, _) => bail!("{reason}"),
         (other, _) => bail!("it said {other:?}, which is no offer"),
     };
     let taken = match understand(options, offer, descriptors, connection) {
         Ok(taken) => taken,
         Err((connection, error)) => {
-            let _ = wire::send(&connection, &Message::Refused { reason: format!("{error:#}") }, &[]);
+            let _ = wire::send(&connection, &TakeOverMessage::Refused { reason: format!("{error:#}") }, &[]);
             return Err(error);
         }
     };
     let connection = &taken.predecessor.connection;
-    wire::send(connection, &Message::Prepared, &[]).context("accepting its offer")?;
+    wire::send(connection, &TakeOverMessage::Prepared, &[]).context("accepting its offer")?;
     match wire::receive(connection).context("waiting for its last word")?.0 {
-        Message::Yours => Ok(Some(taken)),
-        Message::Refused { reason } => bail!("{reason}"),
-        other @ (Message::Ask { .. } | Message::Offer(_) | Message::Prepared) => {
+        TakeOverMessage::Yours => Ok(Some(taken)),
+        TakeOverMessage::Refused { reason } => bail!("{reason}"),
+        other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Prepared) => {
             bail!("its last word was {other:?}")
         }
     }
@@ -87,14 +88,14 @@ fn understand(
     offer: Offer,
     mut descriptors: Vec<OwnedFd>,
     connection: UnixStream,
-) -> Result<Taken, (UnixStream, anyhow::Error)> {
+) -> Result<TakenParts, (UnixStream, anyhow::Error)> {
     let tls = if offer.has_tls { descriptors.pop() } else { None };
     match join(options, offer.platform, descriptors, tls) {
         Ok((Sockets { requests, api, tls }, platform)) => {
-            let activators = offer.activators.into_iter().map(super::ActivatorRecord::facts).collect();
+            let activators = offer.activators.into_iter().map(super::PredecessorActivator::facts).collect();
             let predecessor = Predecessor { pid: offer.pid, activators, connection };
             let activators_started = offer.activators_started;
-            Ok(Taken { requests, api, tls, platform, predecessor, activators_started })
+            Ok(TakenParts { requests, api, tls, platform, predecessor, activators_started })
         }
         Err(error) => Err((connection, error)),
     }
@@ -113,7 +114,7 @@ fn join(
     check_address(&api, options.api, "the API at", "--api")?;
     let platform = Handover { record: platform, descriptors: descriptors.collect() };
     platform.check().map_err(anyhow::Error::msg)?;
-    let tls = match (tls.map(TcpListener::from), tls::address(options)) {
+    let tls = match (tls.map(TcpListener::from), tls::address(&options.tls, options.listen)) {
         (Some(socket), Some(wanted)) => {
             check_address(&socket, wanted, "requests over TLS at", tls::LISTEN_OPTION)?;
             Some(socket)

@@ -1,5 +1,5 @@
-//! Messages and descriptors over a Unix socket: a head of eight bytes (how long, how many descriptors), the message as JSON, and the
-//! descriptors, some with each of a few more bytes.
+//! Messages and descriptors over a Unix socket: a head of eight bytes (how long, how many descriptors), the
+//! message as JSON, and the descriptors, some with each of a few more bytes.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::Message;
+use super::TakeOverMessage;
 
 /// Descriptors in one piece; the kernel takes up to 253.
 const AT_ONCE: usize = 64;
@@ -24,7 +24,7 @@ const DESCRIPTORS_MAX: usize = 1 << 20;
 /// Sends one message with descriptors, which stay open here.
 pub(super) fn send(
     mut stream: &UnixStream,
-    message: &Message,
+    message: &TakeOverMessage,
     descriptors: &[OwnedFd],
 ) -> anyhow::Result<()> {
     let text = serde_json::to_vec(message).context("messages are plain data")?;
@@ -42,7 +42,7 @@ pub(super) fn send(
 }
 
 /// Receives one message.
-pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(Message, Vec<OwnedFd>)> {
+pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessage, Vec<OwnedFd>)> {
     let mut head = [0; 8];
     stream.read_exact(&mut head)?;
     let number = |bytes: &[u8]| bytes.iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
@@ -100,16 +100,16 @@ mod tests {
             let descriptors: Vec<OwnedFd> =
                 numbers.map(|number| File::open(path(number)).expect("it is there").into()).collect();
             move || {
-                send(&here, &Message::Refused { reason: "x".repeat(1 << 20) }, &descriptors)?;
-                send(&here, &Message::Yours, &[])
+                send(&here, &TakeOverMessage::Refused { reason: "x".repeat(1 << 20) }, &descriptors)?;
+                send(&here, &TakeOverMessage::Yours, &[])
             }
         });
         let (message, descriptors) = receive(&there).expect("the first");
-        assert!(matches!(message, Message::Refused { reason } if reason.len() == 1 << 20));
+        assert!(matches!(message, TakeOverMessage::Refused { reason } if reason.len() == 1 << 20));
         let read = |file: OwnedFd| std::io::read_to_string(File::from(file)).expect("it can be read");
         let read: Vec<String> = descriptors.into_iter().map(read).collect();
         assert_eq!(read, (0..150).map(|number| number.to_string()).collect::<Vec<_>>());
-        assert!(matches!(receive(&there), Ok((Message::Yours, none)) if none.is_empty()));
+        assert!(matches!(receive(&there), Ok((TakeOverMessage::Yours, none)) if none.is_empty()));
         sender.join().expect("no panic").expect("all was sent");
         assert!(receive(&there).is_err(), "the other side is gone");
     }

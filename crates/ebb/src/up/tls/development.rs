@@ -1,7 +1,7 @@
 //! A certificate made on this machine, for this machine.
 //!
-//! It signs itself, so clients have to be told to trust it (`curl --cacert FILE`). It is kept, so that they have to be told once: it is made anew when it is
-//! about to expire or does not cover a name.
+//! It signs itself, so clients have to be told to trust it (`curl --cacert FILE`). It is kept, so that they
+//! have to be told once: it is made anew when it is about to expire or does not cover a name.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
 use dataplane::{CertificateFiles, Certificates};
-use platform_local::Loaded;
+use platform_local::LoadedManifest;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use time::OffsetDateTime;
 
@@ -26,7 +26,7 @@ const RENEWED_BEFORE: Duration = Duration::from_hours(30 * 24);
 const CLOCK_RESERVE: Duration = Duration::from_hours(24);
 
 /// Every name under which requests may come.
-pub(super) fn names(listen: SocketAddr, loaded: &Loaded) -> Vec<String> {
+pub(super) fn names(listen: SocketAddr, loaded: &LoadedManifest) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if !listen.ip().is_loopback() && !listen.ip().is_unspecified() {
         names.push(listen.ip().to_string());
@@ -51,10 +51,6 @@ pub(super) fn certificate(names: &[String]) -> anyhow::Result<CertificateFiles> 
             )
         })?;
     }
-    crate::output::print_warning(&format!(
-        "--tls dev: clients must be told to trust {}, such as with curl --cacert",
-        files.certificate.display()
-    ));
     Ok(files)
 }
 

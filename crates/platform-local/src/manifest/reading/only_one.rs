@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Document, place_of};
 use crate::manifest::fields::Report;
-use crate::manifest::yaml::Node;
+use crate::manifest::yaml::YamlNode;
 
 /// A ConfigMap of which there is one at most, as it stands in the files.
 #[derive(Debug, Default)]
@@ -20,15 +20,16 @@ pub(super) enum ConfigMap<Settings> {
 }
 
 impl<Settings: Default> ConfigMap<Settings> {
-    /// What applies, and the file that it stands in: what was last good, unless there is better, or it is gone for good.
+    /// What applies, and the file that it stands in: what was last good, unless there is better, or it is
+    /// gone for good.
     pub(super) fn over(
         &self,
         last_good: (&Arc<Settings>, &Option<PathBuf>),
         is_removed: bool,
-    ) -> Applied<Settings> {
+    ) -> AppliedSettings<Settings> {
         match self {
             Self::Flawless { config, file } => (Arc::clone(config), Some(file.clone())),
-            Self::Absent if is_removed => Applied::default(),
+            Self::Absent if is_removed => AppliedSettings::default(),
             Self::Absent | Self::Refused => (Arc::clone(last_good.0), last_good.1.clone()),
         }
     }
@@ -37,7 +38,7 @@ impl<Settings: Default> ConfigMap<Settings> {
     pub(super) fn read<'d>(
         documents: impl Iterator<Item = &'d Document<'d>>,
         name: &str,
-        read: impl Fn(&Node, &mut Report) -> Option<Settings>,
+        read: impl Fn(&YamlNode, &mut Report) -> Option<Settings>,
     ) -> (Self, Vec<Report>) {
         let (mut found, mut reports) = (Self::Absent, Vec::new());
         let mut first: Option<&Document<'_>> = None;
@@ -64,4 +65,4 @@ impl<Settings: Default> ConfigMap<Settings> {
 }
 
 /// Settings that apply, and the file that they stand in.
-pub(super) type Applied<Settings> = (Arc<Settings>, Option<PathBuf>);
+pub(super) type AppliedSettings<Settings> = (Arc<Settings>, Option<PathBuf>);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::manifest::data::{DataKind, DataName};
-use crate::pod::{EnvValue, PodFact};
+use crate::pod::{DownwardFact, EnvValue};
 
 const DATA: &str = "\
 apiVersion: v1
@@ -32,7 +32,7 @@ fn literal(text: &str) -> EnvValue {
 }
 
 /// The variables of the Service in the first of the files.
-fn env_of(loaded: &Loaded) -> Vec<(String, EnvValue)> {
+fn env_of(loaded: &LoadedManifest) -> Vec<(String, EnvValue)> {
     loaded.services[&name("default/service/hello")].service.template.app.env.clone()
 }
 
@@ -65,8 +65,8 @@ env:
         ("PASSWORD", literal("p$$w")),
         ("USER", literal("admin")),
         ("FILE", literal("$(COLOUR)")),
-        ("POD", EnvValue::Fact { fact: PodFact::Name }),
-        ("ADDRESS", EnvValue::Fact { fact: PodFact::Address }),
+        ("POD", EnvValue::Fact { fact: DownwardFact::Name }),
+        ("ADDRESS", EnvValue::Fact { fact: DownwardFact::Address }),
     ];
     assert_eq!(env_of(&loaded), expected.map(|(name, value)| (name.to_owned(), value)));
     let warnings = files.messages(&loaded.warnings);
@@ -131,19 +131,19 @@ fn an_edit_of_a_document_changes_the_template_and_what_is_missing_changes_it_onl
     }
     let settings =
         DataName { kind: DataKind::ConfigMap, namespace: "default".to_owned(), name: "settings".to_owned() };
-    let mut reading = Reading::of(&files.source(), &green);
+    let mut reading = FilesReading::of(&files.source(), &green);
     let gone = reading.missing(&green);
     assert_eq!(gone, [Item::Data(settings)].into());
-    let expired = Reading::without(&files.source(), &green, &gone);
+    let expired = FilesReading::without(&files.source(), &green, &gone);
     reading.removed = gone;
     assert_eq!(env_of(&expired.over(&green)), []);
     assert!(reading.over(&green).data.is_empty());
     // What is needed is refused instead, and the Service stays as it was.
     files.write(0, &in_container("envFrom: [{configMapRef: {name: settings}}]"));
-    let reading = Reading::without(&files.source(), &green, &[].into());
+    let reading = FilesReading::without(&files.source(), &green, &[].into());
     assert_eq!(reading.troubles, []);
     let gone = reading.missing(&green);
-    let reading = Reading::without(&files.source(), &green, &gone);
+    let reading = FilesReading::without(&files.source(), &green, &gone);
     assert_eq!(reading.troubles.len(), 1, "{:?}", reading.troubles);
     assert_eq!(env_of(&reading.over(&green)), env_of(&green));
 }

@@ -16,7 +16,7 @@ spec:
 ";
 
 /// The bounds that class hpa goes by, if that is the class.
-fn bounds(loaded: &Loaded) -> Option<(u32, u32)> {
+fn bounds(loaded: &LoadedManifest) -> Option<(u32, u32)> {
     let service = &loaded.services.values().next().expect("one Service").service;
     let spec = service.settings.resolve(&ClusterConfig::default(), 0, service.progress_deadline);
     spec.hpa.map(|hpa| (hpa.spec.min.value(), hpa.spec.max.value()))
@@ -128,7 +128,7 @@ fn a_document_goes_when_it_has_been_gone_for_a_while_and_stays_while_its_file_ca
     let (kept, _) = files.read_over(&loaded);
     let hello = &kept.services[&name("default/service/hello")];
     assert!(hello.autoscaler_file.is_some(), "it may be written again");
-    let mut reading = Reading::of(&files.source(), &loaded);
+    let mut reading = FilesReading::of(&files.source(), &loaded);
     assert_eq!(reading.missing(&loaded), [Item::Autoscaler(name("default/service/hello"))].into());
     reading.removed = reading.missing(&loaded);
     let gone = reading.over(&loaded);

@@ -3,13 +3,13 @@
 use super::*;
 
 /// It, with these lines under `data`.
-fn with(lines: &[&str]) -> Result<Loaded, Vec<String>> {
+fn with(lines: &[&str]) -> Result<LoadedManifest, Vec<String>> {
     let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-observability}\ndata:\n";
     let data: Vec<String> = lines.iter().map(|line| format!("  {line}\n")).collect();
     Files::with(&[MINIMAL, &(head.to_owned() + &data.concat())]).load()
 }
 
-fn warnings(loaded: &Loaded) -> Vec<&str> {
+fn warnings(loaded: &LoadedManifest) -> Vec<&str> {
     loaded.warnings.iter().map(|warning| warning.message.as_str()).collect()
 }
 
@@ -22,7 +22,7 @@ fn settings_of_traces_are_part_of_what_pods_run() {
     assert_eq!(warnings(&loaded), [""; 0]);
     let traces = loaded.reporting().traces.clone().expect("there are traces");
     assert_eq!(traces.endpoint.to_string(), "http://127.0.0.1:4318/v1/traces");
-    let template = |loaded: &Loaded| {
+    let template = |loaded: &LoadedManifest| {
         loaded.services.values().next().map(|placed| placed.service.template.clone()).expect("one Service")
     };
     assert!(template(&loaded).observability.is_some());
@@ -77,7 +77,8 @@ fn the_older_config_map_of_traces_is_answered_with_what_to_write() {
     let [warning] = warnings(&loaded)[..] else { panic!("{:?}", warnings(&loaded)) };
     for part in [
         "config-tracing is of Knative before 1.19",
-        "tracing-protocol: http/protobuf",
+        "Zipkin's protocol is not spoken",
+        "tracing-protocol: \"http/protobuf\", tracing-endpoint: \"http://HOST:4318/v1/traces\"",
         "config-observability",
     ] {
         assert!(warning.contains(part), "{warning}");

@@ -1,5 +1,5 @@
-//! What is said of everything that is handed over, as JSON. Another version of ebb may read it: fields are added with a default and never
-//! get another meaning.
+//! What is said of everything that is handed over, as JSON. Another version of ebb may read it: fields are
+//! added with a default and never get another meaning.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ pub(crate) struct PlatformRecord {
 pub(crate) struct FleetRecord {
     /// How many names were given to pods.
     pub(crate) names_given: u64,
-    pub(crate) revisions: Vec<RevisionRecord>,
+    pub(crate) revisions: Vec<HandOverRevision>,
 }
 
 impl FleetRecord {
@@ -44,31 +44,31 @@ impl FleetRecord {
 
 /// A Service and its pods.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RevisionRecord {
+pub(crate) struct HandOverRevision {
     pub(crate) name: RevisionName,
     pub(crate) host: String,
     pub(crate) wanted: u32,
     pub(crate) is_going: bool,
     /// Whether there was ever something that an autoscaler is to keep.
     pub(crate) is_found: bool,
-    pub(crate) route: Option<RouteRecord>,
+    pub(crate) route: Option<HandOverRoute>,
     pub(crate) hop_keys: Vec<String>,
     pub(crate) templates: BTreeMap<u32, Template>,
     pub(crate) present: u32,
     pub(crate) numbers_given: u32,
-    pub(crate) pods: Vec<PodRecord>,
+    pub(crate) pods: Vec<HandOverPod>,
 }
 
 /// Who serves it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RouteRecord {
+pub(crate) struct HandOverRoute {
     pub(crate) routing: Routing,
     pub(crate) activators: Vec<ReplicaName>,
 }
 
 /// A pod that has a process. Points in time are spans here: each process has an axis of its own.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PodRecord {
+pub(crate) struct HandOverPod {
     pub(crate) name: PodName,
     pub(crate) template: u32,
     pub(crate) stage: StageRecord,
@@ -92,8 +92,8 @@ pub(crate) enum StageRecord {
     Ending { within: Duration },
 }
 
-/// Its process: its number, and what was begun to be read. Descriptors follow in this order: socket, process, standard output and
-/// standard error of the app and then of each other container, as far as they are open.
+/// Its process: its number, and what was begun to be read. Descriptors follow in this order: socket, process,
+/// standard output and standard error of the app and then of each other container, as far as they are open.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessRecord {
     pub(crate) pid: i32,
@@ -115,6 +115,7 @@ pub(crate) struct OutputsRecord {
 
 impl ProcessRecord {
     pub(super) fn new(handles: PodHandles, descriptors: &mut Vec<OwnedFd>) -> Self {
+        // In the order in which they are taken out again below. Nothing but their place says which is which.
         descriptors.extend([handles.socket, handles.process]);
         let outputs = handles.outputs.into_iter();
         let mut outputs = outputs.map(|outputs| OutputsRecord::new(outputs, descriptors));
@@ -143,6 +144,8 @@ impl OutputsRecord {
     fn new(outputs: ContainerOutputs, descriptors: &mut Vec<OwnedFd>) -> Self {
         let mut begun = |output: Option<PipeHandles>| {
             output.map(|output| {
+                // At the moment at which the record gets its text, so that order and number agree by
+                // themselves.
                 descriptors.push(output.pipe);
                 output.begun
             })

@@ -1,16 +1,9 @@
 //! How many lines of each revision never reached our standard output.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use runtime::MetricsRegistry;
+use runtime::{MetricsRegistry, RevisionLabels};
 use vocabulary::RevisionName;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RevisionLabels {
-    namespace: String,
-    revision: String,
-}
 
 /// Counts them; clones share it. A series begins with the first pod of a revision and ends with the revision.
 #[derive(Clone, Debug, Default)]
@@ -28,18 +21,11 @@ impl DroppedLines {
     }
 
     pub(super) fn of(&self, revision: &RevisionName) -> Counter {
-        self.0.get_or_create_owned(&labels(revision))
+        self.0.get_or_create_owned(&revision.into())
     }
 
     pub(super) fn forget(&self, revision: &RevisionName) {
-        self.0.remove(&labels(revision));
-    }
-}
-
-fn labels(revision: &RevisionName) -> RevisionLabels {
-    RevisionLabels {
-        namespace: revision.namespace().to_owned(),
-        revision: format!("{}/{}", revision.kind(), revision.name()),
+        self.0.remove(&revision.into());
     }
 }
 

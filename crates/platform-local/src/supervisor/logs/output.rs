@@ -5,45 +5,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use runtime::LogFormat;
+use runtime::{LogFormat, vital_thread};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::{LogLine, LogOptions};
 
-/// Lines that may wait to be written: enough for the burst of a start-up, little enough to forget about (8 MiB at worst).
+/// Lines that may wait to be written: enough for the burst of a start-up, little enough to forget about (8
+/// MiB at worst).
 const LINES_WAITING: usize = 1024;
-/// An output that took nothing for so long is not read any more, as far as the end of everything is concerned.
+/// An output that took nothing for so long is not read any more, as far as the end of everything is
+/// concerned.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 /// Takes lines. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Output {
-    entries: Sender<Entry>,
+pub(super) struct LogOutput {
+    entries: Sender<OutputEntry>,
     options: LogOptions,
     written: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum OutputEntry {
     Line(String),
     Flush(oneshot::Sender<()>),
 }
 
-impl Output {
+impl LogOutput {
     pub(super) fn start(output: impl Write + Send + 'static, options: LogOptions) -> Self {
         let (entries, waiting) = channel(LINES_WAITING);
         let written = Arc::<AtomicU64>::default();
         let counter = Arc::clone(&written);
         let writer = std::thread::Builder::new().name("pod-logs".to_owned());
-        if let Err(error) = writer.spawn(move || write(waiting, output, &counter)) {
+        if let Err(error) = writer.spawn(move || {
+            vital_thread("the writing of what pods print", || write(waiting, output, &counter));
+        }) {
             tracing::error!(%error, "pods' output is lost: no thread to write it");
         }
         Self { entries, options, written }
     }
 
-    /// Sends a line, after a word about those that were `dropped` before it; returns how many are dropped by now.
+    /// Sends a line, after a word about those that were `dropped` before it; returns how many are dropped by
+    /// now.
     pub(super) async fn send(&self, line: &LogLine, dropped: u64) -> u64 {
         let entry = self.entry(line, dropped);
         let Err(entry) = self.try_send(entry) else { return 0 };
@@ -62,20 +67,21 @@ impl Output {
         if self.try_send(self.entry(line, dropped)).is_ok() { 0 } else { dropped + 1 }
     }
 
-    fn try_send(&self, entry: Entry) -> Result<(), Entry> {
+    fn try_send(&self, entry: OutputEntry) -> Result<(), OutputEntry> {
         self.entries.try_send(entry).map_err(TrySendError::into_inner)
     }
 
-    fn entry(&self, line: &LogLine, dropped: u64) -> Entry {
+    fn entry(&self, line: &LogLine, dropped: u64) -> OutputEntry {
         let gap = if dropped == 0 { String::new() } else { shown_gap(self.options.format, line, dropped) };
-        Entry::Line(gap + &shown(self.options.format, line, &line.text))
+        OutputEntry::Line(gap + &shown(self.options.format, line, &line.text))
     }
 
     /// Waits until everything handed in before is written, for as long as the output takes anything.
     pub(super) async fn flush(&self) {
         let (done, mut is_done) = oneshot::channel();
         let asking = self.entries.clone();
-        let ask = tokio::spawn(async move { asking.send(Entry::Flush(done)).await });
+        // A panic drops `done`, which ends the wait below.
+        let ask = tokio::spawn(async move { asking.send(OutputEntry::Flush(done)).await });
         loop {
             let before = self.written.load(Ordering::Relaxed);
             let is_over = tokio::time::timeout(STUCK_AFTER, &mut is_done).await.is_ok();
@@ -87,12 +93,12 @@ impl Output {
     }
 }
 
-fn write(mut waiting: Receiver<Entry>, mut output: impl Write, written: &AtomicU64) {
+fn write(mut waiting: Receiver<OutputEntry>, mut output: impl Write, written: &AtomicU64) {
     while let Some(entry) = waiting.blocking_recv() {
         // An error means that nobody reads our output any more: the pods go on, unread.
         match entry {
-            Entry::Line(line) => drop(output.write_all(line.as_bytes())),
-            Entry::Flush(done) => {
+            OutputEntry::Line(line) => drop(output.write_all(line.as_bytes())),
+            OutputEntry::Flush(done) => {
                 let _ = output.flush();
                 let _ = done.send(());
             }
@@ -131,15 +137,15 @@ mod tests {
     }
 
     #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
+    struct SharedOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl Shared {
+    impl SharedOutput {
         fn text(&self) -> String {
             String::from_utf8_lossy(&self.0.lock().expect("unpoisoned")).into_owned()
         }
     }
 
-    impl Write for Shared {
+    impl Write for SharedOutput {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().expect("unpoisoned").write(bytes)
         }
@@ -149,7 +155,7 @@ mod tests {
     }
 
     /// Blocks in the first write until it is let go.
-    struct Stuck(mpsc::Receiver<()>, Shared);
+    struct Stuck(mpsc::Receiver<()>, SharedOutput);
 
     impl Write for Stuck {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -161,9 +167,9 @@ mod tests {
         }
     }
 
-    fn stuck(options: LogOptions) -> (mpsc::Sender<()>, Shared, LogSink) {
+    fn stuck(options: LogOptions) -> (mpsc::Sender<()>, SharedOutput, LogSink) {
         let (go, stuck) = mpsc::channel();
-        let output = Shared::default();
+        let output = SharedOutput::default();
         let sink = LogSink::start(Stuck(stuck, output.clone()), options);
         (go, output, sink)
     }
@@ -177,7 +183,7 @@ mod tests {
                 r#""revision":"default/service/hello","pod":"hello-1","stream":"stderr","line":"one"}"#,
             ),
         ] {
-            let output = Shared::default();
+            let output = SharedOutput::default();
             let sink = LogSink::start(output.clone(), LogOptions { format, patience: None });
             let mut log = sink.of_pod(&hello(), &PodName::new("hello-1")).writer;
             log.write(LogStream::Stderr, "one").await;

@@ -11,15 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LineWriter, LogStream};
 use crate::lines::Lines;
-use crate::supervisor::handover::{PipeHandles, Verdict, decided};
+use crate::supervisor::handover::{HandOverVerdict, PipeHandles, decided};
 
 /// Longer lines are cut.
 const LONGEST_LINE: usize = 8 * 1024;
 /// How many lines a failed pod's last words are, and how long each: what fits a screen.
 const LAST_LINES: usize = 10;
 const LAST_LINE_MAX: usize = 512;
-/// How long output may come after the pod's end. Only a descendant that left the group of an `ebb pod` that was killed could print longer; nobody
-/// waits for that one.
+/// How long output may come after the pod's end. Only a descendant that left the group of an `ebb pod` that
+/// was killed could print longer; nobody waits for that one.
 const SILENCE_AFTER_END: Duration = Duration::from_millis(500);
 
 /// One of an app's outputs on its way to the writer.
@@ -38,7 +38,7 @@ pub(super) enum PipeQuestion {
     /// The last lines of all that was printed until now.
     LastWords(oneshot::Sender<Vec<String>>),
     /// To read nothing more until the verdict, and to hand over copies.
-    StandStill(oneshot::Sender<PipeHandles>, watch::Receiver<Verdict>),
+    StandStill(oneshot::Sender<PipeHandles>, watch::Receiver<HandOverVerdict>),
 }
 
 /// Whether there may be more.
@@ -75,7 +75,7 @@ impl PipeReader {
                             let begun = self.lines.begun().to_vec();
                             let _ = reply.send(PipeHandles { pipe, begun });
                         }
-                        if decided(&mut verdict).await == Verdict::Given {
+                        if decided(&mut verdict).await == HandOverVerdict::Given {
                             return;
                         }
                     }
@@ -92,7 +92,8 @@ impl PipeReader {
         self.answer(&ended, &mut asked).await;
     }
 
-    /// Nobody prints there any more, but what was printed last may still be asked for: of several containers one ends before its pod has.
+    /// Nobody prints there any more, but what was printed last may still be asked for: of several containers
+    /// one ends before its pod has.
     async fn answer(&self, ended: &CancellationToken, asked: &mut mpsc::Receiver<PipeQuestion>) {
         loop {
             // Cancel-safe: questions stay in their channel.

@@ -88,13 +88,13 @@ pub struct LogQuery {
 /// The last lines of every revision.
 #[derive(Debug)]
 pub struct LogStore {
-    kept: Mutex<Kept>,
+    kept: Mutex<LineStore>,
     latest: watch::Sender<u64>,
     dropped: DroppedLines,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LineStore {
     given: u64,
     revisions: BTreeMap<RevisionName, KeptLines>,
 }
@@ -131,11 +131,14 @@ impl LogStore {
         let lines = kept.revisions.entry(source.revision.clone()).or_default();
         lines.bytes += cost(&line);
         lines.lines.push_back(Arc::clone(&line));
+        // By bytes and not by lines: an app that prints pages must not push others out of memory, and each
+        // revision has its own share, so it can only lose what is its own.
         while lines.bytes > KEPT_BYTES
             && let Some(oldest) = lines.lines.pop_front()
         {
             lines.bytes -= cost(&oldest);
         }
+        // Whoever is woken reads at once, and would wait for the lock.
         drop(kept);
         self.latest.send_replace(line.number);
         line
@@ -172,6 +175,8 @@ impl LogStore {
         let kept = self.kept.lock();
         let Some(lines) = kept.revisions.get(revision) else { return Vec::new() };
         let oldest = query.since.and_then(|since| runtime::wall_time().checked_sub(since));
+        // The pod that ended last may have said nothing, or nothing that is still here. Whoever asks for the
+        // one before wants to know why something failed, and an empty page would be no answer.
         let printed = |pod: &&PodName| lines.lines.iter().any(|line| line.pod == **pod);
         let only = query.previous.then(|| lines.ended.iter().rev().find(printed).cloned());
         let is_wanted = |line: &&Arc<LogLine>| {

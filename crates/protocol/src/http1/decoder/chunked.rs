@@ -1,29 +1,31 @@
 //! Chunks (RFC 9112 §7.1): where one ends, and what follows the last.
 //!
-//! Everything between the data is read to the letter, because a reader before us or behind us may be less strict, and would then find another end of the
-//! message than we do: a size is hexadecimal digits, what follows it is nothing or extensions as the grammar has them, and every line ends with carriage
-//! return and line feed. One thing more than the grammar is taken: blanks behind a size. Old servers pad their sizes with them, and everybody who reads
-//! them reads the same.
+//! Everything between the data is read to the letter, because a reader before us or behind us may be less
+//! strict, and would then find another end of the message than we do: a size is hexadecimal digits, what
+//! follows it is nothing or extensions as the grammar has them, and every line ends with carriage return and
+//! line feed. One thing more than the grammar is taken: blanks behind a size. Old servers pad their sizes
+//! with them, and everybody who reads them reads the same.
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use memchr::memchr;
 
-use super::super::Malformed;
+use super::super::MalformedMessage;
 use super::super::headers::{is_token_byte, read_headers};
-use super::{Decoded, take};
+use super::{DecodedPiece, take};
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
 
-/// As long as trailers may be, with the empty line behind them. What we write is never longer than what we read, so the next hop of ours takes it too.
+/// As long as trailers may be, with the empty line behind them. What we write is never longer than what we
+/// read, so the next hop of ours takes it too.
 const TRAILER_BYTES_MAX: usize = 16 * 1024;
 
 /// As many trailers as there may be.
 const TRAILERS_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) enum Chunked {
+pub(crate) enum ChunkedState {
     /// The size of a chunk; `None` before its first digit.
     Size {
         size: Option<u64>,
@@ -50,7 +52,8 @@ pub(crate) enum Chunked {
     Trailers(Vec<u8>),
 }
 
-/// Where in the extensions of a chunk we are: `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`.
+/// Where in the extensions of a chunk we are: `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ]
+/// )`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExtensionPart {
     /// Blanks right after the size.
@@ -104,10 +107,10 @@ impl ExtensionPart {
     }
 }
 
-impl Chunked {
+impl ChunkedState {
     pub(super) const BEGIN: Self = Self::Size { size: None, line_bytes: 0 };
 
-    pub(super) fn decode(&mut self, input: &mut Bytes) -> Result<Decoded, Malformed> {
+    pub(super) fn decode(&mut self, input: &mut Bytes) -> Result<DecodedPiece, MalformedMessage> {
         while let Some(&byte) = input.first() {
             match self {
                 Self::Data { left } => {
@@ -115,7 +118,7 @@ impl Chunked {
                     if *left == 0 {
                         *self = Self::DataEnd { is_returned: false };
                     }
-                    return Ok(Decoded::Data(data));
+                    return Ok(DecodedPiece::Data(data));
                 }
                 Self::Trailers(lines) => {
                     if let Some(ended) = take_line(lines, input)? {
@@ -131,11 +134,11 @@ impl Chunked {
                 }
             }
         }
-        Ok(Decoded::More)
+        Ok(DecodedPiece::More)
     }
 
     /// One byte between chunks.
-    fn step(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn step(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         *self = match (&*self, byte) {
             (&Self::Size { size: Some(size), .. }, b'\r') => Self::SizeLineFeed { size },
             (&Self::Extension { size, part, .. }, b'\r') if part.may_end() => Self::SizeLineFeed { size },
@@ -146,67 +149,71 @@ impl Chunked {
                 Self::Extension { size, line_bytes, part: ExtensionPart::Padding }
             }
             (&Self::Size { size, line_bytes }, digit) => {
-                let digit = char::from(digit).to_digit(16).ok_or(Malformed::Chunk)?;
-                let size = size.unwrap_or(0).checked_mul(16).ok_or(Malformed::Chunk)?;
+                let digit = char::from(digit).to_digit(16).ok_or(MalformedMessage::Chunk)?;
+                let size = size.unwrap_or(0).checked_mul(16).ok_or(MalformedMessage::Chunk)?;
                 Self::Size { size: Some(size + u64::from(digit)), line_bytes: longer(line_bytes)? }
             }
             (&Self::Extension { size, line_bytes, part }, _) => {
-                let part = part.next(byte).ok_or(Malformed::Chunk)?;
+                let part = part.next(byte).ok_or(MalformedMessage::Chunk)?;
                 Self::Extension { size, line_bytes: longer(line_bytes)?, part }
             }
             (Self::SizeLineFeed { size: 0 }, b'\n') => Self::Trailers(Vec::new()),
             (Self::SizeLineFeed { size }, b'\n') => Self::Data { left: *size },
             (Self::DataEnd { is_returned: false }, b'\r') => Self::DataEnd { is_returned: true },
             (Self::DataEnd { is_returned: true }, b'\n') => Self::BEGIN,
-            _ => return Err(Malformed::Chunk),
+            _ => return Err(MalformedMessage::Chunk),
         };
         Ok(())
     }
 }
 
-fn longer(line_bytes: u32) -> Result<u32, Malformed> {
-    if line_bytes < SIZE_LINE_BYTES_MAX { Ok(line_bytes + 1) } else { Err(Malformed::Chunk) }
+fn longer(line_bytes: u32) -> Result<u32, MalformedMessage> {
+    if line_bytes < SIZE_LINE_BYTES_MAX { Ok(line_bytes + 1) } else { Err(MalformedMessage::Chunk) }
 }
 
 /// Takes what there is of a line behind the last chunk. The body is over with an empty one.
-fn take_line(lines: &mut Vec<u8>, input: &mut Bytes) -> Result<Option<Decoded>, Malformed> {
+fn take_line(lines: &mut Vec<u8>, input: &mut Bytes) -> Result<Option<DecodedPiece>, MalformedMessage> {
     if lines.is_empty() && input.starts_with(b"\r\n") {
         // Nearly always, and then nothing need be gathered.
         input.advance(2);
-        return Ok(Some(Decoded::End));
+        return Ok(Some(DecodedPiece::End));
     }
     let line_feed = memchr(b'\n', input);
     let length = line_feed.map_or(input.len(), |at| at + 1);
     if lines.len() + length > TRAILER_BYTES_MAX {
-        return Err(Malformed::Trailers);
+        return Err(MalformedMessage::Trailers);
     }
     lines.extend_from_slice(&input[..length]);
     if line_feed.is_some() {
         if !lines.ends_with(b"\r\n") {
-            return Err(Malformed::Trailers);
+            return Err(MalformedMessage::Trailers);
         }
         if lines.len() == 2 {
             input.advance(length);
-            return Ok(Some(Decoded::End));
+            return Ok(Some(DecodedPiece::End));
         }
         if lines.ends_with(b"\r\n\r\n") {
             let trailers = trailers(std::mem::take(lines))?;
             input.advance(length);
-            return Ok(Some(Decoded::Trailers(trailers)));
+            return Ok(Some(DecodedPiece::Trailers(trailers)));
         }
     }
     input.advance(length);
     Ok(None)
 }
 
-fn trailers(lines: Vec<u8>) -> Result<HeaderMap, Malformed> {
+fn trailers(lines: Vec<u8>) -> Result<HeaderMap, MalformedMessage> {
     let lines = Bytes::from(lines);
     let mut headers = [httparse::EMPTY_HEADER; TRAILERS_MAX];
     match httparse::parse_headers(&lines, &mut headers) {
         // Every line was seen to end with carriage return and line feed, so what was read is all there is.
         Ok(httparse::Status::Complete((length, headers))) if length == lines.len() => {
-            read_headers(&lines, headers).map(|(trailers, _)| trailers).map_err(|_| Malformed::Trailers)
+            read_headers(&lines, headers)
+                .map(|(trailers, _)| trailers)
+                .map_err(|_| MalformedMessage::Trailers)
         }
-        Ok(httparse::Status::Complete(_) | httparse::Status::Partial) | Err(_) => Err(Malformed::Trailers),
+        Ok(httparse::Status::Complete(_) | httparse::Status::Partial) | Err(_) => {
+            Err(MalformedMessage::Trailers)
+        }
     }
 }

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::http1::strict::{self, ChunkedBody, ODD_BYTES, Verdict, check_accepted, pieces, spoil};
+use crate::http1::strict::{self, ChunkedBody, ODD_BYTES, StrictVerdict, check_accepted, pieces, spoil};
 
-/// What we make of a body, and how many bytes of the text it is. `None` if it is not whole; an error if it is none.
-fn decode(text: &[u8], sizes: &[usize]) -> Result<Option<(ChunkedBody, usize)>, Malformed> {
-    let mut decoder = Decoder::new(Framing::Chunked);
+/// What we make of a body, and how many bytes of the text it is. `None` if it is not whole; an error if it is
+/// none.
+fn decode(text: &[u8], sizes: &[usize]) -> Result<Option<(ChunkedBody, usize)>, MalformedMessage> {
+    let mut decoder = BodyDecoder::new(BodyFraming::Chunked);
     let mut body = ChunkedBody { data: Vec::new(), trailers: Vec::new() };
     let mut read = 0;
     for piece in pieces(text, sizes) {
@@ -16,14 +17,14 @@ fn decode(text: &[u8], sizes: &[usize]) -> Result<Option<(ChunkedBody, usize)>, 
         let mut input = Bytes::copy_from_slice(piece);
         loop {
             match decoder.decode(&mut input)? {
-                Decoded::Data(data) => body.data.extend_from_slice(&data),
-                Decoded::Trailers(trailers) => {
+                DecodedPiece::Data(data) => body.data.extend_from_slice(&data),
+                DecodedPiece::Trailers(trailers) => {
                     let fields =
                         trailers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
                     body.trailers = fields.collect();
                 }
-                Decoded::End => return Ok(Some((body, read - input.len()))),
-                Decoded::More => break,
+                DecodedPiece::End => return Ok(Some((body, read - input.len()))),
+                DecodedPiece::More => break,
             }
         }
         if decoder.is_ended() {
@@ -75,7 +76,7 @@ proptest! {
     ) {
         let ours = decode(&text, &sizes);
         let Ok(Some((body, length))) = ours else { panic!("{:?}: {ours:?}", String::from_utf8_lossy(&text)) };
-        prop_assert_eq!(strict::chunked_body(&text), Verdict::Whole(body, length));
+        prop_assert_eq!(strict::chunked_body(&text), StrictVerdict::Whole(body, length));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ambiguity;
-use crate::http1::Framing;
-use crate::http1::strict::{self, BodyLength, ODD_BYTES, Verdict, check_accepted, pieces, spoil};
+use crate::http1::BodyFraming;
+use crate::http1::strict::{self, BodyLength, ODD_BYTES, StrictVerdict, check_accepted, pieces, spoil};
 
 /// What we make of a head, and how many bytes of the text it is. `None` if it is not whole or refused.
-fn read(text: &[u8], sizes: &[usize]) -> Option<(strict::RequestHead, usize)> {
+fn read(text: &[u8], sizes: &[usize]) -> Option<(strict::StrictRequestHead, usize)> {
     let mut reader = RequestReader::new(HeadLimits::OUTER);
     let mut read = 0;
     for piece in pieces(text, sizes) {
@@ -27,9 +27,9 @@ fn read(text: &[u8], sizes: &[usize]) -> Option<(strict::RequestHead, usize)> {
 }
 
 /// A head as the strict reader would tell it, but for the target.
-fn seen(head: &RequestHead) -> strict::RequestHead {
+fn seen(head: &RequestHead) -> strict::StrictRequestHead {
     let request = &head.request;
-    strict::RequestHead {
+    strict::StrictRequestHead {
         method: request.method().as_str().as_bytes().to_vec(),
         target: request.uri().to_string().into_bytes(),
         version: if request.version() == Version::HTTP_10 { b"HTTP/1.0" } else { b"HTTP/1.1" }.to_vec(),
@@ -39,16 +39,16 @@ fn seen(head: &RequestHead) -> strict::RequestHead {
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect(),
         body: match head.framing {
-            Framing::Length(length) => BodyLength::Bytes(length),
-            Framing::Chunked => BodyLength::Chunked,
-            Framing::UntilClose => panic!("a request does not end like that"),
+            BodyFraming::Length(length) => BodyLength::Bytes(length),
+            BodyFraming::Chunked => BodyLength::Chunked,
+            BodyFraming::UntilClose => panic!("a request does not end like that"),
         },
     }
 }
 
-/// Header maps keep the values of one name in order, and nothing else; a URI has a slash where an absolute target left it out, and its scheme and host in
-/// whatever case.
-fn comparable(mut head: strict::RequestHead) -> strict::RequestHead {
+/// Header maps keep the values of one name in order, and nothing else; a URI has a slash where an absolute
+/// target left it out, and its scheme and host in whatever case.
+fn comparable(mut head: strict::StrictRequestHead) -> strict::StrictRequestHead {
     head.fields.sort_by(|one, other| one.0.cmp(&other.0));
     let target = String::from_utf8_lossy(&head.target).into_owned();
     if let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) {
@@ -103,7 +103,7 @@ proptest! {
         sizes in prop::collection::vec(1..40_usize, 1..6),
     ) {
         let ours = read(&text, &sizes);
-        if let Verdict::Whole(head, length) = strict::request_head(&text) {
+        if let StrictVerdict::Whole(head, length) = strict::request_head(&text) {
             let shown = String::from_utf8_lossy(&text).into_owned();
             let Some((seen, read)) = ours else { panic!("refused: {shown:?}") };
             prop_assert_eq!((comparable(seen), read), (comparable(head), length), "{:?}", shown);
@@ -121,8 +121,8 @@ proptest! {
         prop_assert_eq!(&ours, &read(&text, &[usize::MAX]));
         if let Some((seen, read)) = ours {
             let strict = match strict::request_head(&text) {
-                Verdict::Whole(head, length) => Verdict::Whole(comparable(head), length),
-                verdict @ (Verdict::Partial | Verdict::Refused(_)) => verdict,
+                StrictVerdict::Whole(head, length) => StrictVerdict::Whole(comparable(head), length),
+                verdict @ (StrictVerdict::Partial | StrictVerdict::Refused(_)) => verdict,
             };
             check_accepted(&text, &(comparable(seen), read), strict);
         }

@@ -18,7 +18,7 @@ const TEXT_BYTES_KEPT: usize = 4 * 1024;
 
 /// What one peer's heads are read with.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct HpackDecoder {
     table: DynamicTable,
     /// Where Huffman codes are unpacked.
     text: Vec<u8>,
@@ -33,15 +33,16 @@ enum Literal {
     Secret,
 }
 
-impl Decoder {
-    /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2). Once `take` breaks off, the rest is read for the
-    /// table's sake only: of a megabyte of fields that nobody wants, what enters no table is stepped over.
+impl HpackDecoder {
+    /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2). Once
+    /// `take` breaks off, the rest is read for the table's sake only: of a megabyte of fields that nobody
+    /// wants, what enters no table is stepped over.
     pub fn decode(
         &mut self,
         block: &[u8],
         mut take: impl FnMut(Field, usize) -> ControlFlow<()>,
     ) -> Result<(), CompressionError> {
-        let mut input = Input(block);
+        let mut input = HeadBytes(block);
         let mut is_first = true;
         let mut wanted = ControlFlow::Continue(());
         while let Some(&byte) = input.0.first() {
@@ -87,7 +88,7 @@ impl Decoder {
 
     fn literal(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut HeadBytes<'_>,
         literal: Literal,
     ) -> Result<(Field, usize), CompressionError> {
         let index = input.number(if literal == Literal::Indexed { 6 } else { 4 })?;
@@ -114,7 +115,7 @@ impl Decoder {
     }
 
     /// A literal that enters no table.
-    fn step_over(&self, input: &mut Input<'_>) -> Result<(), CompressionError> {
+    fn step_over(&self, input: &mut HeadBytes<'_>) -> Result<(), CompressionError> {
         let index = input.number(4)?;
         if index == 0 {
             input.raw_string()?;
@@ -154,7 +155,8 @@ fn field_of(name: &Name, value: &[u8]) -> Field {
     understood.unwrap_or(Field::Malformed)
 }
 
-/// A host, perhaps with its port. Names of users are not allowed before it (RFC 9113 §8.3.1): what stands there may look like a host to others.
+/// A host, perhaps with its port. Names of users are not allowed before it (RFC 9113 §8.3.1): what stands
+/// there may look like a host to others.
 fn authority_of(value: &[u8]) -> Option<Authority> {
     if value.contains(&b'@') { None } else { Authority::try_from(value).ok() }
 }
@@ -165,8 +167,8 @@ fn path_of(value: &[u8]) -> Option<PathAndQuery> {
     if is_absolute { PathAndQuery::try_from(value).ok() } else { None }
 }
 
-/// A value with a blank at an end is malformed (RFC 9113 §8.2.1), as is one with a control character anywhere: what is cut off here, another reader might
-/// take for a part of it.
+/// A value with a blank at an end is malformed (RFC 9113 §8.2.1), as is one with a control character
+/// anywhere: what is cut off here, another reader might take for a part of it.
 fn header_value(value: &[u8]) -> Option<HeaderValue> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if is_blank(value.first()) || is_blank(value.last()) {
@@ -176,9 +178,9 @@ fn header_value(value: &[u8]) -> Option<HeaderValue> {
 }
 
 /// What is left of a head.
-struct Input<'a>(&'a [u8]);
+struct HeadBytes<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> HeadBytes<'a> {
     fn byte(&mut self) -> Result<u8, CompressionError> {
         let (&byte, rest) = self.0.split_first().ok_or(CompressionError::Truncated)?;
         self.0 = rest;

@@ -5,7 +5,8 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::table::static_index;
 
-/// Says that our side of the compression keeps no table (RFC 7541 §6.3). A peer that allows less than usual waits for such a word.
+/// Says that our side of the compression keeps no table (RFC 7541 §6.3). A peer that allows less than usual
+/// waits for such a word.
 const TABLE_UNUSED: u8 = 0x20;
 
 /// A header that must never enter a table, at no hop.

@@ -1,7 +1,8 @@
 //! Strings as HPACK compresses them (RFC 7541 §5.2 and appendix B).
 //!
-//! The code is canonical: codes of one length are consecutive numbers in the order of their symbols. So the lengths say everything, and a code
-//! that is longer than a byte is found by comparing it with the last one of each length.
+//! The code is canonical: codes of one length are consecutive numbers in the order of their symbols. So the
+//! lengths say everything, and a code that is longer than a byte is found by comparing it with the last one
+//! of each length.
 
 use std::sync::LazyLock;
 
@@ -176,7 +177,8 @@ mod tests {
         assert_eq!(out, expected);
     }
 
-    /// RFC 7541 §5.2: padding is shorter than a byte and all ones; the end of the string is never spelled out.
+    /// RFC 7541 §5.2: padding is shorter than a byte and all ones; the end of the string is never spelled
+    /// out.
     #[test]
     fn wrong_endings_are_refused() {
         for compressed in [&[0xff][..], &[0x1f, 0xff], &[0xff, 0xff, 0xff, 0xff], &[0x00]] {

@@ -1,4 +1,5 @@
-//! The two tables of HPACK: the static one (RFC 7541 appendix A) and the dynamic one (§2.3.2), whose numbers follow it.
+//! The two tables of HPACK: the static one (RFC 7541 appendix A) and the dynamic one (§2.3.2), whose numbers
+//! follow it.
 
 use std::collections::VecDeque;
 
@@ -155,7 +156,8 @@ fn static_bytes(index: usize) -> usize {
 
 /// Where a header's name stands in the static table.
 pub(super) fn static_index(name: &HeaderName) -> Option<usize> {
-    // The names that nearly every message has are told apart by length and letters, which the compiler turns into few comparisons.
+    // The names that nearly every message has are told apart by length and letters, which the compiler turns
+    // into few comparisons.
     let index = match name.as_str() {
         "date" => 33,
         "content-length" => 28,
@@ -179,13 +181,13 @@ pub(super) fn static_index(name: &HeaderName) -> Option<usize> {
 /// What a peer has said before, newest first.
 #[derive(Debug)]
 pub(super) struct DynamicTable {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     bytes: usize,
     bytes_max: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TableEntry {
     name: Name,
     field: Field,
     bytes: usize,
@@ -225,7 +227,7 @@ impl DynamicTable {
         // One that is larger than the whole table empties it and is not kept (RFC 7541 §4.4).
         if bytes <= self.bytes_max {
             self.bytes += bytes;
-            self.entries.push_front(Entry { name, field, bytes });
+            self.entries.push_front(TableEntry { name, field, bytes });
         }
     }
 

@@ -29,7 +29,7 @@ impl Field {
 }
 
 /// The fields of a head as text.
-fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, CompressionError> {
+fn decoded(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<String>, CompressionError> {
     let mut lines = Vec::new();
     decoder.decode(block, |field, _| {
         lines.push(field.line());
@@ -52,7 +52,7 @@ fn requests_of_the_rfc() {
         "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
     ];
     for blocks in [plain, compressed] {
-        let mut decoder = Decoder::default();
+        let mut decoder = HpackDecoder::default();
         let mut head = |block: &str| decoded(&mut decoder, &bytes(block)).expect("legal").join("\n");
         let first = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com";
         assert_eq!(head(blocks[0]), first);
@@ -67,7 +67,7 @@ fn requests_of_the_rfc() {
 /// RFC 7541 appendix C.6: responses with a table of 256 bytes, in which old entries make room.
 #[test]
 fn responses_of_the_rfc_with_eviction() {
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     // 256 = 31 + 225.
     let first = format!(
         "3fe101{}",
@@ -113,25 +113,27 @@ fn a_head_that_cannot_be_read_says_why() {
         ("410800", CompressionError::Truncated),
         ("4181ff", CompressionError::Huffman),
     ] {
-        let failed = decoded(&mut Decoder::default(), &bytes(block));
+        let failed = decoded(&mut HpackDecoder::default(), &bytes(block));
         assert_eq!(failed, Err(expected), "{block}");
     }
 }
 
 #[test]
 fn what_http_forbids_is_malformed_and_still_in_the_table() {
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     // "A: b", then the same entry again, then ":path: a", an empty ":authority".
     let block = "40014101 62 be 44 01 61 81";
     let head = decoded(&mut decoder, &bytes(block)).expect("legal HPACK");
     assert_eq!(head, ["malformed"; 4]);
 }
 
-/// An entry whose name is malformed counts as its writer counts it, also where its name is used again; else the tables would differ from there on.
+/// An entry whose name is malformed counts as its writer counts it, also where its name is used again; else
+/// the tables would differ from there on.
 #[test]
 fn a_malformed_name_counts_for_its_letters() {
-    let mut decoder = Decoder::default();
-    // A table of 109 bytes; "AAA: b" (36), again by its name with "c" (36), and ":path: /d" by the static name (39): together 111.
+    let mut decoder = HpackDecoder::default();
+    // A table of 109 bytes; "AAA: b" (36), again by its name with "c" (36), and ":path: /d" by the static
+    // name (39): together 111.
     let block = "3f4e 400341414101 62 7e 01 63 44 02 2f64";
     assert_eq!(
         decoded(&mut decoder, &bytes(block)).expect("legal HPACK"),
@@ -143,7 +145,7 @@ fn a_malformed_name_counts_for_its_letters() {
 
 #[test]
 fn an_entry_larger_than_the_table_empties_it() {
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     assert!(decoded(&mut decoder, &bytes("4001610162")).is_ok());
     let mut large = bytes("400163 7f812f");
     large.extend(vec![b'x'; 127 + 0x2f * 128 + 1]);
@@ -154,9 +156,10 @@ fn an_entry_larger_than_the_table_empties_it() {
 /// Of a head that is too large nothing is needed but what later heads refer to.
 #[test]
 fn what_nobody_wants_still_enters_the_table() {
-    // A reference, "a: b" for the table, "c: d" for none, a reference to "a: b", and one with a Huffman code that is not looked at.
+    // A reference, "a: b" for the table, "c: d" for none, a reference to "a: b", and one with a Huffman code
+    // that is not looked at.
     let block = bytes("82 40 0161 0162 00 0163 0164 be 00 0165 81ff");
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     let mut lines = Vec::new();
     let read = decoder.decode(&block, |field, _| {
         lines.push(field.line());
@@ -169,7 +172,7 @@ fn what_nobody_wants_still_enters_the_table() {
         ("82 0f7f 0161", CompressionError::Index),
         ("82 00 0161 05", CompressionError::Truncated),
     ] {
-        let read = Decoder::default().decode(&bytes(block), |_, _| ControlFlow::Break(()));
+        let read = HpackDecoder::default().decode(&bytes(block), |_, _| ControlFlow::Break(()));
         assert_eq!(read, Err(expected), "{block}");
     }
 }
@@ -179,7 +182,7 @@ fn what_nobody_wants_still_enters_the_table() {
 fn references_count_for_what_they_stand_for() {
     let size = |block: &str| {
         let mut size = 0;
-        let read = Decoder::default().decode(&bytes(block), |_, bytes| {
+        let read = HpackDecoder::default().decode(&bytes(block), |_, bytes| {
             size += bytes;
             ControlFlow::Continue(())
         });
@@ -187,7 +190,7 @@ fn references_count_for_what_they_stand_for() {
     };
     for index in 1..=61_u8 {
         let mut lengths = Vec::new();
-        let read = Decoder::default().decode(&[0x80 | index], |field, bytes| {
+        let read = HpackDecoder::default().decode(&[0x80 | index], |field, bytes| {
             let line = field.line();
             let said = if line == "malformed" { ":authority".len() } else { line.len() - ": ".len() };
             lengths.push((bytes, said + 32));
@@ -226,7 +229,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(out, [0x20], "said once");
     let uri = "http://a.example:81/b?c=d".parse().expect("legal");
     encode_request(&Method::PATCH, &uri, &headers, &mut out);
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     let head = decoded(&mut decoder, &out).expect("legal");
     assert_eq!(head[..4], [":method: PATCH", ":scheme: http", ":authority: a.example:81", ":path: /b?c=d"]);
     assert_eq!(head[4..], expected);

@@ -1,6 +1,6 @@
 //! How a connection ends: it is left politely, refused for a fault, or gone.
 
-use super::super::frame::{ErrorCode, Kind, write_frame};
+use super::super::frame::{ErrorCode, FrameKind, write_frame};
 use super::super::stream::StreamError;
 use super::{Core, Role, STREAM_MAX, Session};
 
@@ -9,7 +9,7 @@ pub(super) const LEAVING_PING: [u8; 8] = *b"leaving?";
 
 /// How far we have come in leaving a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(super) enum LeavingProgress {
     No,
     /// The peer was told; what it sent before it knew is still served.
     Told,
@@ -18,13 +18,16 @@ pub(super) enum Leaving {
 }
 
 impl Session {
-    /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew are served.
+    /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew
+    /// are served.
     pub fn leave(&self) {
         let mut core = self.0.borrow_mut();
-        if core.leaving == Leaving::No {
-            core.leaving = Leaving::Told;
+        if core.leaving == LeavingProgress::No {
+            core.leaving = LeavingProgress::Told;
+            // With the highest number there is, this refuses nothing yet: requests that are on their way to
+            // us now are served. The real last number follows when the ping has come back (RFC 9113 §6.8).
             core.write_go_away(STREAM_MAX, ErrorCode::NO_ERROR);
-            write_frame(Kind::Ping, 0, 0, &LEAVING_PING, core.output.frames());
+            write_frame(FrameKind::Ping, 0, 0, &LEAVING_PING, core.output.frames());
         }
     }
 
@@ -42,7 +45,8 @@ impl Session {
     /// Whether one end has left and no stream is left.
     pub fn is_finished(&self) -> bool {
         let core = self.0.borrow();
-        let is_left = core.leaving == Leaving::Final || core.is_peer_leaving;
+        // The output counts as well: the last frame of the last stream is still to be written.
+        let is_left = core.leaving == LeavingProgress::Final || core.is_peer_leaving;
         core.streams.is_empty() && is_left && core.output.len() == 0
     }
 
@@ -53,10 +57,13 @@ impl Session {
         core.greeting.wake();
         let last_written = core.last_written;
         for stream in core.streams.take_above(0) {
+            // The head of a stream above the last written one is in our own buffer to its last byte, so it
+            // may be sent elsewhere.
             let is_unsent = core.role == Role::Client && stream.id > last_written;
             let error = if is_unsent { StreamError::Unsent } else { StreamError::Closed };
             stream.state.borrow_mut().fail(error);
         }
+        // The queue would keep the streams for as long as anybody holds the session.
         core.blocked.clear();
         core.output.clear();
     }
@@ -76,8 +83,8 @@ impl Session {
 
 impl Core {
     pub(super) fn leave_now(&mut self) {
-        if self.leaving != Leaving::Final {
-            self.leaving = Leaving::Final;
+        if self.leaving != LeavingProgress::Final {
+            self.leaving = LeavingProgress::Final;
             self.write_go_away(self.last_of_peer(), ErrorCode::NO_ERROR);
         }
     }
@@ -92,7 +99,7 @@ impl Core {
 
     fn write_go_away(&mut self, last_stream: u32, code: ErrorCode) {
         let payload = (u64::from(last_stream) << 32 | u64::from(code.0)).to_be_bytes();
-        write_frame(Kind::GoAway, 0, 0, &payload, self.output.frames());
+        write_frame(FrameKind::GoAway, 0, 0, &payload, self.output.frames());
         self.wake_transport();
     }
 }

@@ -6,7 +6,7 @@ use super::Session;
 
 /// What a peer's first words were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Greeting {
+pub enum PeerPreface {
     /// SETTINGS.
     Http2,
     /// Something else, or the end of the connection.
@@ -15,13 +15,13 @@ pub enum Greeting {
 
 impl Session {
     /// Ready when the peer has spoken. One task at a time may wait for that.
-    pub fn poll_greeting(&self, context: &Context<'_>) -> Poll<Greeting> {
+    pub fn poll_greeting(&self, context: &Context<'_>) -> Poll<PeerPreface> {
         let mut core = self.0.borrow_mut();
         if core.has_settings {
-            return Poll::Ready(Greeting::Http2);
+            return Poll::Ready(PeerPreface::Http2);
         }
         if core.is_closed {
-            return Poll::Ready(Greeting::Other);
+            return Poll::Ready(PeerPreface::Other);
         }
         core.greeting.register(context);
         Poll::Pending

@@ -1,23 +1,28 @@
-//! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of streams that are open.
+//! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of
+//! streams that are open.
 //!
-//! When it holds its part of the process's budget ([`super::super::memory`]) and more comes, the stream is broken off that was not read for the longest time: who
-//! takes nothing loses first, be it a client that never reads its answers or one whose request waits for something that does not come.
+//! When it holds its part of the process's budget ([`super::super::memory`]) and more comes, the stream is
+//! broken off that was not read for the longest time: who takes nothing loses first, be it a client that
+//! never reads its answers or one whose request waits for something that does not come.
 
 use bytes::Bytes;
 
-use super::super::frame::{ErrorCode, Kind, SETTING_STREAM_WINDOW, write_frame, write_setting};
+use super::super::frame::{ErrorCode, FrameKind, SETTING_STREAM_WINDOW, write_frame, write_setting};
 use super::super::stream::Stream;
 use super::Core;
 
-/// While a connection holds more than this, large pieces are copied: where they lie they would keep what was read with them, up to eight times as much.
+/// While a connection holds more than this, large pieces are copied: where they lie they would keep what was
+/// read with them, up to eight times as much.
 const PIECES_IN_PLACE_BYTES: usize = 256 * 1024;
 
-/// After how many streams whose readers wanted more than they had at first the next ones get more: as many as one connection usually has at a time.
+/// After how many streams whose readers wanted more than they had at first the next ones get more: as many as
+/// one connection usually has at a time.
 const READERS_PROVEN: u32 = 50;
 
 impl Core {
-    /// Lets streams have more room from the beginning once those before them have used it. Those who never read come many at a time, before anything is held; so
-    /// what is held alone says too late that there is an attack, and where responses are short, nobody needs more. The other way there is no need to go: a
+    /// Lets streams have more room from the beginning once those before them have used it. Those who never
+    /// read come many at a time, before anything is held; so what is held alone says too late that there is
+    /// an attack, and where responses are short, nobody needs more. The other way there is no need to go: a
     /// connection has few streams, and the next ones get one of their own.
     pub(super) fn offer_room(&mut self) {
         let more = self.limits.proven_window.saturating_sub(self.stream_window);
@@ -27,8 +32,9 @@ impl Core {
         self.stream_window += more;
         let mut setting = Vec::new();
         write_setting(SETTING_STREAM_WINDOW, self.stream_window, &mut setting);
-        write_frame(Kind::Settings, 0, 0, &setting, self.output.frames());
-        // The setting counts for streams that are open as well (RFC 9113 §6.9.2), from when the peer has read it; that we accept more before harms nobody.
+        write_frame(FrameKind::Settings, 0, 0, &setting, self.output.frames());
+        // The setting counts for streams that are open as well (RFC 9113 §6.9.2), from when the peer has read
+        // it; that we accept more before harms nobody.
         for stream in self.streams.iter() {
             let receiving = &mut stream.state.borrow_mut().receiving;
             receiving.window += i64::from(more);
@@ -50,8 +56,8 @@ impl Core {
         self.settle_memory();
     }
 
-    /// A stream that both sides have ended is open no more. It is forgotten once what came of it was read: until then it holds something, and can be broken
-    /// off.
+    /// A stream that both sides have ended is open no more. It is forgotten once what came of it was read:
+    /// until then it holds something, and can be broken off.
     pub(super) fn forget_if_over(&mut self, stream: &Stream) {
         let (is_over, is_read) = {
             let state = stream.state.borrow();
@@ -66,6 +72,8 @@ impl Core {
 
     /// Tells the budget what is held. Breaks streams off until that is allowed.
     pub(super) fn settle_memory(&mut self) {
+        // A loop, because the stream that is broken off may hold less than what just came. It ends at the
+        // latest when no stream holds anything.
         while self.memory.settle(self.held()).is_err() {
             let Some(id) = self.streams.least_recently_read() else { return };
             self.memory.count_refusal();

@@ -1,16 +1,17 @@
-//! What a peer says, frame by frame. Each either brings something or is charged for (see [`super::super::account`]).
+//! What a peer says, frame by frame. Each either brings something or is charged for (see
+//! [`super::super::account`]).
 
 use bytes::{Buf, BytesMut};
 
 use super::super::Now;
 use super::super::account::{Benefit, Burden};
-use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, Kind, WINDOW_MAX, write_frame};
-use super::super::input::{DataPiece, Piece};
+use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, FrameKind, WINDOW_MAX, write_frame};
+use super::super::input::{DataPiece, InputPiece};
 use super::super::small_pieces::SmallPieces;
 use super::super::stream::{HeadProgress, Stream, StreamError};
-use super::ending::{LEAVING_PING, Leaving};
+use super::ending::{LEAVING_PING, LeavingProgress};
 use super::resets::RESETS_PING;
-use super::{Core, Received, Role};
+use super::{Core, Role, SessionEvent};
 
 mod heads;
 
@@ -25,12 +26,13 @@ impl Core {
         &mut self,
         read: &mut BytesMut,
         now: Now<'_>,
-    ) -> Result<Received, (ErrorCode, &'static str)> {
+    ) -> Result<SessionEvent, (ErrorCode, &'static str)> {
         while self.pieces_left > 0 {
+            // Taken before the piece is looked at, so that a piece that only fails counts as well.
             self.pieces_left -= 1;
             let taken = match self.input.next(read) {
                 Ok(Some(piece)) => self.take(piece, now),
-                Ok(None) => return Ok(Received::All),
+                Ok(None) => return Ok(SessionEvent::All),
                 Err(fault) => Err(fault),
             };
             let fault = match taken {
@@ -47,43 +49,45 @@ impl Core {
                 return Err((code, what));
             }
         }
-        Ok(Received::TurnOver)
+        Ok(SessionEvent::TurnOver)
     }
 
-    fn take(&mut self, piece: Piece, now: Now<'_>) -> Result<Option<Received>, Fault> {
+    fn take(&mut self, piece: InputPiece, now: Now<'_>) -> Result<Option<SessionEvent>, Fault> {
         let (head, mut payload) = match piece {
-            Piece::Frame(head, payload) => (head, payload),
-            Piece::Data(data) => {
-                self.expect(Kind::Data, data.stream)?;
+            InputPiece::Frame(head, payload) => (head, payload),
+            InputPiece::Data(data) => {
+                self.expect(FrameKind::Data, data.stream)?;
                 return self.data(data, now).map(|()| None);
             }
         };
         self.expect(head.kind, head.stream)?;
         match head.kind {
-            Kind::Headers => return Ok(self.headers(head, payload, now)?.map(Received::Request)),
-            Kind::Continuation => return Ok(self.continuation(head, &payload, now)?.map(Received::Request)),
-            Kind::Priority => self.priority(head, &payload, now)?,
-            Kind::Reset => self.reset_by_peer(head, &payload, now)?,
-            Kind::Settings => self.settings(head, &payload, now)?,
-            Kind::Ping => self.ping_by_peer(head, &payload, now)?,
-            Kind::GoAway => return self.go_away(head, &mut payload, now),
-            Kind::WindowUpdate => self.window_update(head, &payload, now)?,
-            Kind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
-            Kind::Data | Kind::Unknown => self.charge(Burden::Frame(head.length), now)?,
+            FrameKind::Headers => return Ok(self.headers(head, payload, now)?.map(SessionEvent::Request)),
+            FrameKind::Continuation => {
+                return Ok(self.continuation(head, &payload, now)?.map(SessionEvent::Request));
+            }
+            FrameKind::Priority => self.priority(head, &payload, now)?,
+            FrameKind::Reset => self.reset_by_peer(head, &payload, now)?,
+            FrameKind::Settings => self.settings(head, &payload, now)?,
+            FrameKind::Ping => self.ping_by_peer(head, &payload, now)?,
+            FrameKind::GoAway => return self.go_away(head, &mut payload, now),
+            FrameKind::WindowUpdate => self.window_update(head, &payload, now)?,
+            FrameKind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
+            FrameKind::Data | FrameKind::Unknown => self.charge(Burden::Frame(head.length), now)?,
         }
         Ok(None)
     }
 
     /// The first frame is SETTINGS, and nothing comes between the parts of a head.
-    fn expect(&self, kind: Kind, stream: u32) -> Result<(), Fault> {
-        if !self.has_settings && kind != Kind::Settings {
+    fn expect(&self, kind: FrameKind, stream: u32) -> Result<(), Fault> {
+        if !self.has_settings && kind != FrameKind::Settings {
             return Err(Fault::protocol("the first frame is not SETTINGS"));
         }
         match &self.block {
-            Some(block) if kind != Kind::Continuation || stream != block.stream => {
+            Some(block) if kind != FrameKind::Continuation || stream != block.stream => {
                 Err(Fault::protocol("a frame between the parts of a head"))
             }
-            None if kind == Kind::Continuation => Err(Fault::protocol("CONTINUATION of nothing")),
+            None if kind == FrameKind::Continuation => Err(Fault::protocol("CONTINUATION of nothing")),
             Some(_) | None => Ok(()),
         }
     }
@@ -91,6 +95,9 @@ impl Core {
     fn data(&mut self, piece: DataPiece, now: Now<'_>) -> Result<(), Fault> {
         let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
+        // The connection's window counts every byte of DATA, be its stream open, gone or never there. What
+        // nobody will read is given back at each of the exits below; an exit that forgot to would stop all
+        // streams after a gigabyte.
         self.receive_window -= counts;
         if self.receive_window < 0 {
             let what = "more DATA than the connection's window";
@@ -124,13 +131,19 @@ impl Core {
         let is_gone = state.receiving.is_gone;
         // Padding is never read by anybody, and neither is what nobody waits for.
         let unread = if is_gone { counts_for } else { counts_for - length };
+        // It goes back with the next bytes that somebody reads. A frame for padding alone would be one for
+        // nothing.
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
         let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);
             *left = rest.unwrap_or_default();
             rest.is_none() || (is_end && *left > 0)
         });
+        // Woken before it is said whether the end has come: the reader runs after us on this thread, and sees
+        // all of it.
         state.receiving.waiting.wake();
+        // Otherwise a reader would find a clean end of a body that is shorter than it says, or longer; the
+        // error below comes after it has been woken, but before it runs.
         if is_end && !is_length_wrong {
             state.receiving.is_ended = true;
         }
@@ -167,7 +180,7 @@ impl Core {
 
     /// Whether a stream was never opened. Those with even numbers never are: nobody pushes.
     fn is_idle(&self, id: u32) -> bool {
-        id.is_multiple_of(2) || (id > self.last_stream && self.leaving != Leaving::Final)
+        id.is_multiple_of(2) || (id > self.last_stream && self.leaving != LeavingProgress::Final)
     }
 
     /// Priorities are gone from HTTP/2 (RFC 9113 §5.3); only their form is looked at.
@@ -203,9 +216,13 @@ impl Core {
         let Some(stream) = self.streams.find(head.stream).cloned() else {
             return self.charge(Burden::Frame(payload.len()), now);
         };
+        // Out of the list before its tasks are woken: dropping their handles must find nothing that is still
+        // to be broken off.
         self.streams.remove(head.stream);
         let code = ErrorCode(u32::from_be_bytes(code));
         let mut state = stream.state.borrow_mut();
+        // Only before the first head of an answer is a refusal a promise that nothing was done. After that
+        // the peer has begun, and who believed it would send a request twice.
         let is_refusal = self.role == Role::Client && code == ErrorCode::REFUSED_STREAM;
         let error = if is_refusal && state.receiving.head == HeadProgress::Awaited {
             StreamError::Refused
@@ -236,6 +253,8 @@ impl Core {
             self.charge(Burden::Streams(self.streams.len()), now)?;
             for stream in self.streams.iter() {
                 let mut state = stream.state.borrow_mut();
+                // A window may become negative by this (RFC 9113 §6.9.2): the peer takes back what it had
+                // allowed and we had not used.
                 state.sending.window += change;
                 if state.sending.window > WINDOW_MAX {
                     let what = "INITIAL_WINDOW_SIZE makes a window too large";
@@ -244,7 +263,7 @@ impl Core {
                 state.sending.waiting.wake();
             }
         }
-        write_frame(Kind::Settings, ACK, 0, &[], self.output.frames());
+        write_frame(FrameKind::Settings, ACK, 0, &[], self.output.frames());
         self.wake_transport();
         Ok(())
     }
@@ -258,14 +277,16 @@ impl Core {
         self.charge(Burden::Frame(payload.len()), now)?;
         if head.has(ACK) {
             match payload {
-                LEAVING_PING if self.leaving == Leaving::Told => self.leave_now(),
+                // The ping was written behind the announcement. Its answer shows that the peer has read both,
+                // so every stream that it will ever open on this connection has been seen.
+                LEAVING_PING if self.leaving == LeavingProgress::Told => self.leave_now(),
                 RESETS_PING => self.resets_heard(),
                 // That it was heard is all there is to know.
                 _ => {}
             }
             return Ok(());
         }
-        write_frame(Kind::Ping, ACK, 0, &payload, self.output.frames());
+        write_frame(FrameKind::Ping, ACK, 0, &payload, self.output.frames());
         self.wake_transport();
         Ok(())
     }
@@ -275,7 +296,7 @@ impl Core {
         head: FrameHead,
         payload: &mut BytesMut,
         now: Now<'_>,
-    ) -> Result<Option<Received>, Fault> {
+    ) -> Result<Option<SessionEvent>, Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("GOAWAY on a stream"));
         }
@@ -284,6 +305,7 @@ impl Core {
         let code = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))?;
         self.is_peer_leaving = true;
         if self.role == Role::Client {
+            // Out of the list, so that the connection may end without them; their tasks find the error.
             for stream in self.streams.take_above(last) {
                 let mut state = stream.state.borrow_mut();
                 let is_begun = state.receiving.head > HeadProgress::Awaited;
@@ -293,7 +315,7 @@ impl Core {
         }
         let why =
             || String::from_utf8_lossy(&payload[..payload.len().min(GOAWAY_TEXT_BYTES_MAX)]).into_owned();
-        Ok((code != 0).then(|| Received::Farewell { code: ErrorCode(code), why: why() }))
+        Ok((code != 0).then(|| SessionEvent::Farewell { code: ErrorCode(code), why: why() }))
     }
 
     fn window_update(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
@@ -301,6 +323,7 @@ impl Core {
             payload.try_into().map_err(|_| Fault::size("WINDOW_UPDATE of another size than four"))?;
         let more = i64::from(u32::from_be_bytes(more) & STREAM_BITS);
         if head.stream == 0 {
+            // Counted before it is checked and added: how much there was decides what the frame costs.
             self.charge(room(self.send_window, more), now)?;
             self.send_window += more;
             if more == 0 {

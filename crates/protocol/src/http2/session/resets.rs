@@ -1,19 +1,22 @@
 //! How many streams may we break off before the peer has heard of it?
 //!
-//! When a client's connection ends, all its requests are broken off at once, on connections to an app that other clients share. Servers take many resets in
-//! a moment for an attack and end the connection, with everybody's streams on it (since 2023 most of them do; hyper from 20 streams on that its service has
-//! not seen yet). So only a few are said until a ping behind them has come back, which shows that the peer has looked at them; the rest wait for that. Its
-//! streams count as open until then, so a peer that answers no pings gets no more requests on the connection than it has streams.
+//! When a client's connection ends, all its requests are broken off at once, on connections to an app that
+//! other clients share. Servers take many resets in a moment for an attack and end the connection, with
+//! everybody's streams on it (since 2023 most of them do; hyper from 20 streams on that its service has not
+//! seen yet). So only a few are said until a ping behind them has come back, which shows that the peer has
+//! looked at them; the rest wait for that. Its streams count as open until then, so a peer that answers no
+//! pings gets no more requests on the connection than it has streams.
 
 use std::collections::VecDeque;
 
-use super::super::frame::{ErrorCode, Kind, write_frame};
+use super::super::frame::{ErrorCode, FrameKind, write_frame};
 use super::{Core, RESETS_REMEMBERED, Role};
 
 /// What asks whether a peer has heard of streams that we broke off.
 pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
 
-/// So many resets are said before a ping asks: few requests are broken off for themselves, and those cost no ping.
+/// So many resets are said before a ping asks: few requests are broken off for themselves, and those cost no
+/// ping.
 const RESETS_PER_PING: u32 = 8;
 
 /// So many resets may be unheard: less than the 20 of hyper, the strictest limit that we know of.
@@ -67,6 +70,7 @@ impl Core {
 
     /// The peer has heard of all resets before the ping that came back.
     pub(super) fn resets_heard(&mut self) {
+        // Those that were said behind the ping are not among them, and stay unheard.
         self.broken.unheard -= std::mem::take(&mut self.broken.asked);
         self.say_held_resets();
     }
@@ -78,15 +82,16 @@ impl Core {
             self.write_reset(id, code);
             self.broken.unheard += 1;
         }
+        // One ping at a time: its answer must mean the resets before it and no others.
         if self.broken.unheard >= RESETS_PER_PING && self.broken.asked == 0 {
             self.broken.asked = self.broken.unheard;
-            write_frame(Kind::Ping, 0, 0, &RESETS_PING, self.output.frames());
+            write_frame(FrameKind::Ping, 0, 0, &RESETS_PING, self.output.frames());
             self.wake_transport();
         }
     }
 
     fn write_reset(&mut self, id: u32, code: ErrorCode) {
-        write_frame(Kind::Reset, 0, id, &code.0.to_be_bytes(), self.output.frames());
+        write_frame(FrameKind::Reset, 0, id, &code.0.to_be_bytes(), self.output.frames());
         self.wake_transport();
     }
 }

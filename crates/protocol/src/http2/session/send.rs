@@ -9,10 +9,10 @@ use http::{HeaderMap, Response};
 
 use super::super::Now;
 use super::super::account::Benefit;
-use super::super::frame::{END_STREAM, ErrorCode, FrameHead, Kind, PAYLOAD_BYTES_MAX};
+use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
 use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
-use super::super::stream::{Sending, Stream, StreamError, Turn};
+use super::super::stream::{SendingHalf, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
 use crate::headers::may_be_trailer;
 
@@ -37,8 +37,9 @@ impl Session {
         core.sent(stream, body == HasBody::No);
     }
 
-    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may be. Streams take turns in the order in which
-    /// they came; whose turn it is goes on as long as there is room, because each change costs a turn of a task.
+    /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may
+    /// be. Streams take turns in the order in which they came; whose turn it is goes on as long as there is
+    /// room, because each change costs a turn of a task.
     pub(in crate::http2) fn poll_room(
         &self,
         stream: &Rc<Stream>,
@@ -47,6 +48,12 @@ impl Session {
     ) -> Poll<Result<usize, StreamError>> {
         let mut core = self.0.borrow_mut();
         let mut state = stream.state.borrow_mut();
+        // The way of a stream that has more to send than there is room for:
+        //
+        //     None --no room, but its own window is open--> Waits --`call_blocked`--> Called
+        //     Called --`poll_room` or `writer_gone`--> None
+        //
+        // `called` counts those that are Called, and a frame's worth of room is kept for each.
         let was_called = state.sending.turn == Turn::Called;
         core.note_come(&mut state.sending);
         if let Some(error) = state.error {
@@ -56,6 +63,7 @@ impl Session {
         let window = state.sending.window.min(core.send_window).max(0);
         let room = wanted.min(PAYLOAD_BYTES_MAX).min(usize::try_from(window).unwrap_or(usize::MAX));
         let is_nobody_before = core.blocked.is_empty() && core.called == 0;
+        // A task that was woken for something else must not overtake those that wait in the queue.
         let is_next = was_called || core.last_sender == stream.id || is_nobody_before;
         if room > 0 && !is_crowded && is_next {
             // Woken for another reason, it may come before it is called.
@@ -120,10 +128,11 @@ impl Session {
         core.last_sender = stream.id;
         let head = FrameHead {
             length: data.len(),
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             flags: if is_end { END_STREAM } else { 0 },
             stream: stream.id,
         };
+        // Head and data go into the same queue one behind the other; nothing can be written between them.
         core.output.frames().extend_from_slice(&head.bytes());
         core.output.push(data);
         core.sent(stream, is_end);
@@ -132,6 +141,7 @@ impl Session {
 
     /// Ends a body with trailers, those that may be some.
     pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap, now: Now<'_>) {
+        // What has none left needs no head: an empty DATA frame ends it as well.
         let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
         if allowed.peek().is_none() {
             return self.send_data(stream, Bytes::new(), true, now);
@@ -164,7 +174,8 @@ impl Core {
         state.error.is_none() && !state.sending.is_ended && !self.is_closed
     }
 
-    /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it on its own connection.
+    /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it
+    /// on its own connection.
     fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool, now: Now<'_>) {
         let before = stream.small_pieces.get();
         let is_small = is_small(bytes);
@@ -187,15 +198,19 @@ impl Core {
 }
 
 impl Core {
-    /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a turn of each for every few pieces that go out.
+    /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a
+    /// turn of each for every few pieces that go out.
     pub(super) fn call_blocked(&mut self) {
         let output = OUTPUT_BYTES_MAX.saturating_sub(self.output.len());
         let window = usize::try_from(self.send_window).unwrap_or(0);
+        // Those that were called before and have not run yet will want theirs first.
         let mut room = window.min(output).saturating_sub(self.called * PAYLOAD_BYTES_MAX);
         while room > 0
             && let Some(stream) = self.blocked.pop_front()
         {
             let mut state = stream.state.borrow_mut();
+            // The queue may hold streams that have ended since, or had their turn by another way; they are
+            // dropped from it here.
             if state.sending.turn == Turn::Waits && state.error.is_none() {
                 state.sending.turn = Turn::Called;
                 state.sending.waiting.wake();
@@ -206,7 +221,7 @@ impl Core {
     }
 
     /// A stream that was called comes, or will not come any more.
-    pub(super) fn note_come(&mut self, sending: &mut Sending) {
+    pub(super) fn note_come(&mut self, sending: &mut SendingHalf) {
         if sending.turn == Turn::Called {
             sending.turn = Turn::None;
             self.called -= 1;

@@ -5,21 +5,21 @@ use super::super::frame::END_HEADERS;
 use super::super::stream::StreamError;
 use super::*;
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_frame(kind, flags, stream, payload, &mut out);
     out
 }
 
 fn ping() -> Vec<u8> {
-    frame(Kind::Ping, 0, 0, b"whatever")
+    frame(FrameKind::Ping, 0, 0, b"whatever")
 }
 
 /// A request whose body is to follow.
 fn request(stream: u32) -> Vec<u8> {
     let mut fields = Vec::new();
     encode_request(&Method::POST, &"http://h/".parse().expect("legal"), &HeaderMap::new(), &mut fields);
-    frame(Kind::Headers, END_HEADERS, stream, &fields)
+    frame(FrameKind::Headers, END_HEADERS, stream, &fields)
 }
 
 /// What a server's session makes of these frames: its streams.
@@ -28,10 +28,10 @@ fn received(session: &Session, frames: &[Vec<u8>]) -> Vec<Rc<Stream>> {
     let mut streams = Vec::new();
     loop {
         match session.receive(&mut read, &|| Timestamp::ZERO).expect("legal") {
-            Received::Request(arrived) => streams.push(arrived.stream),
-            Received::Farewell { .. } => panic!("nobody goes away"),
-            Received::All => return streams,
-            Received::TurnOver => {
+            SessionEvent::Request(arrived) => streams.push(arrived.stream),
+            SessionEvent::Farewell { .. } => panic!("nobody goes away"),
+            SessionEvent::All => return streams,
+            SessionEvent::TurnOver => {
                 session.begin_turn(&std::task::Context::from_waker(std::task::Waker::noop()));
             }
         }
@@ -52,9 +52,9 @@ fn who_was_not_read_for_the_longest_time_loses_first_when_memory_is_short() {
         memory,
     };
     let session = Session::new(Role::Server, limits, Timestamp::ZERO);
-    let requests = [frame(Kind::Settings, 0, 0, &[]), request(1), request(3), request(5)];
+    let requests = [frame(FrameKind::Settings, 0, 0, &[]), request(1), request(3), request(5)];
     let streams = received(&session, &requests);
-    let much = |stream| vec![frame(Kind::Data, 0, stream, &[0; 16_000]); 7];
+    let much = |stream| vec![frame(FrameKind::Data, 0, stream, &[0; 16_000]); 7];
     for stream in [1, 3, 5] {
         received(&session, &much(stream));
     }
@@ -84,16 +84,16 @@ fn others_get_their_turn_however_much_a_peer_says() {
         memory: <&MemoryBudget>::default(),
     };
     let session = Session::new(Role::Server, limits, Timestamp::ZERO);
-    let frames = [frame(Kind::Settings, 0, 0, &[]), ping().repeat(5_000)].concat();
+    let frames = [frame(FrameKind::Settings, 0, 0, &[]), ping().repeat(5_000)].concat();
     let mut read = BytesMut::from(&frames[..]);
     let context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut turns = 1;
     loop {
         let before = read.len();
         match session.receive(&mut read, &|| Timestamp::ZERO).expect("legal") {
-            Received::Request(_) | Received::Farewell { .. } => panic!("there is none"),
-            Received::All => break,
-            Received::TurnOver => {
+            SessionEvent::Request(_) | SessionEvent::Farewell { .. } => panic!("there is none"),
+            SessionEvent::All => break,
+            SessionEvent::TurnOver => {
                 assert!(before - read.len() <= 10_000, "a turn took {} bytes", before - read.len());
                 session.begin_turn(&context);
                 turns += 1;

@@ -1,6 +1,7 @@
 //! Hexadecimal floats, `1.8p3`, rounded once and to even however many digits are written.
 
-/// Bits that are collected of a mantissa. What follows matters only by not being zero, as long as there are two bits more than a float has.
+/// Bits that are collected of a mantissa. What follows matters only by not being zero, as long as there are
+/// two bits more than a float has.
 const MANTISSA_BITS_MAX: u32 = 60;
 /// Of a float.
 const PRECISION: i64 = 53;

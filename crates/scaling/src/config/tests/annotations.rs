@@ -349,6 +349,24 @@ fn the_drain_limit_of_a_revision_wins_over_that_of_all() {
     );
 }
 
+#[test]
+fn the_ignored_user_agents_of_a_revision_stand_instead_of_those_of_all() {
+    const KEY: &str = "ebb.dev/ignore-user-agents";
+    let config = cluster(&[("ignore-user-agents", "Prometheus/")]);
+    let agents = |pairs: &[_]| {
+        let settings = annotated(pairs, &config).expect("valid").value;
+        settings.effective_ignored_user_agents(&config).to_string()
+    };
+    assert_eq!(agents(&[]), "Prometheus/");
+    assert_eq!(agents(&[(KEY, "HAProxy,kube-probe/")]), "HAProxy,kube-probe/");
+    assert_eq!(agents(&[(KEY, "")]), "", "every request of this one is measured");
+    let problems = annotated(&[(KEY, "a b")], &config).expect_err("no header begins like that");
+    assert_eq!(
+        problems[0].message,
+        "annotation ebb.dev/ignore-user-agents is \"a b\", which has \"a b\"; write 1 to 64 visible ASCII characters for each, such as \"kube-probe/\""
+    );
+}
+
 fn u32_of(count: vocabulary::PodCount) -> u32 {
     count.value()
 }

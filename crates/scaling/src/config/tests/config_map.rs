@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::keys::{annotation, config_map as keys};
-use super::super::{ClusterConfig, RevisionSettings};
+use vocabulary::{INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliValue};
+
+use super::super::keys::{annotation, config_map as keys, injection};
+use super::super::{ClusterConfig, QueueProxyResources, ResourceAmount, RevisionSettings};
 use super::{cluster, map};
 use crate::hpa::reading::DOCUMENT_ANNOTATION;
 
@@ -99,6 +101,13 @@ const REFUSED: &[(&str, Pairs, &[&str])] = &[
     ),
     ("class", &[("pod-autoscaler-class", "kpa.knative.dev")], &["pod-autoscaler-class"]),
     ("unknown", &[("stable-windwo", "60s")], &["stable-windwo"]),
+    ("two commas", &[("ignore-user-agents", "kube-probe/,,x")], &["ignore-user-agents"]),
+    ("a blank", &[("ignore-user-agents", "Mozilla/5.0 (X11)")], &["ignore-user-agents"]),
+    ("no amount", &[("queue-proxy-cpu-request", "lots")], &["queue-proxy-cpu-request"]),
+    ("nothing", &[("queue-proxy-guaranteed-cpu", "0")], &["queue-proxy-guaranteed-cpu"]),
+    ("64 bytes", &[("queue-proxy-memory-limit", "64")], &["queue-proxy-memory-limit"]),
+    ("a request above its limit", &[("queue-proxy-cpu-request", "2")], &["queue-proxy-cpu-request"]),
+    ("a limit below its request", &[("queue-proxy-memory-limit", "16Mi")], &["queue-proxy-memory-limit"]),
     (
         "all at once, and no rule about what is wrong by itself",
         &[
@@ -161,7 +170,10 @@ fn values_arrive_where_they_belong() {
         ("idle-first-scale-down", "false"),
         ("routing-dwell", "0s"),
         ("drain-limit", "24h"),
+        ("ignore-user-agents", "Prometheus/, HAProxy"),
         ("stable-window", "90s"),
+        ("queue-proxy-cpu-request", "1500m"),
+        ("queue-proxy-cpu-limit", "1.5"),
     ]);
     let expected = ClusterConfig {
         stable_window: Duration::from_secs(90),
@@ -170,6 +182,12 @@ fn values_arrive_where_they_belong() {
         idle_first_scale_down: false,
         routing_dwell: Duration::ZERO,
         drain_limit: Duration::from_hours(24),
+        ignored_user_agents: IgnoredUserAgents::new(["Prometheus/", "HAProxy"]).expect("both are visible"),
+        queue_proxy: QueueProxyResources {
+            cpu_request: ResourceAmount::new("1500m", MilliValue::new(1500)),
+            cpu_limit: ResourceAmount::new("1.5", MilliValue::new(1500)),
+            ..QueueProxyResources::default()
+        },
         ..ClusterConfig::default()
     };
     assert_eq!(config, expected);
@@ -178,7 +196,7 @@ fn values_arrive_where_they_belong() {
 /// The value is wrong for every type of setting, so a key that is not refused is a key that nobody reads.
 #[test]
 fn every_known_key_is_read() {
-    const WRONG: &str = "wrong.knative.dev";
+    const WRONG: &str = "wrong,,.knative.dev";
     for key in keys::ALL {
         assert!(ClusterConfig::parse(&map(&[(key.name, WRONG)])).is_err(), "{}", key.name);
     }
@@ -189,4 +207,27 @@ fn every_known_key_is_read() {
         let problems = result.expect_err(name);
         assert!(!problems[0].message.contains("is not known"), "{}", problems[0]);
     }
+    for key in injection::ALL {
+        assert!(QueueProxyResources::default().of_template(&map(&[(key.name, WRONG)])).is_err());
+        // No settings of a revision, wherever those are read.
+        assert!(INJECTION_ANNOTATIONS.contains(&key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn what_a_template_says_of_its_queue_proxy_stands_over_the_config_map() {
+    let cluster = cluster(&[("queue-proxy-cpu-limit", "100m"), ("queue-proxy-guaranteed-cpu", "2")]);
+    let of = |pairs: Pairs| cluster.queue_proxy.of_template(&map(pairs));
+    assert_eq!(of(&[]).as_ref(), Ok(&cluster.queue_proxy));
+    let raised = of(&[("ebb.dev/queue-proxy-cpu-limit", "3")]).expect("it is sound");
+    let expected = QueueProxyResources {
+        cpu_limit: ResourceAmount::new("3", MilliValue::new(3000)),
+        ..cluster.queue_proxy.clone()
+    };
+    assert_eq!(raised, expected);
+    let problems = of(&[("ebb.dev/queue-proxy-cpu-request", "200m")]).expect_err("its limit is 100m");
+    assert_eq!(
+        problems[0].message,
+        "annotation ebb.dev/queue-proxy-cpu-request is \"200m\", which is above queue-proxy-cpu-limit 100m; write at most 100m, or raise that too"
+    );
 }

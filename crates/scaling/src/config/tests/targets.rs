@@ -9,7 +9,8 @@ use super::{annotated, cluster};
 
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// Id, container concurrency, ConfigMap, annotations, target / total. Group C has a target percentage of 100 unless it says otherwise.
+/// Id, container concurrency, ConfigMap, annotations, target / total. Group C has a target percentage of 100
+/// unless it says otherwise.
 const TARGETS: &[(&str, u32, Pairs, Pairs, &str)] = &[
     ("C1", 0, &[], &[], "100 / 100"),
     ("C2", 0, &[("container-concurrency-target-percentage", "0.8")], &[], "80 / 100"),
@@ -155,7 +156,8 @@ fn spec(config: &[(&str, &str)], annotations: &[(&str, &str)]) -> ScalingSpec {
     settings.resolve(&config, 0, Duration::from_mins(10))
 }
 
-/// As the vectors write it. The shortest text that reads back as the same number, so equal texts are equal numbers.
+/// As the vectors write it. The shortest text that reads back as the same number, so equal texts are equal
+/// numbers.
 fn target_and_total(limit: u32, config: &[(&str, &str)], annotations: &[(&str, &str)]) -> String {
     let config = cluster(config);
     let settings = annotated(annotations, &config).expect("the test's annotations are valid").value;

@@ -1,7 +1,7 @@
 //! Traces of the reference: many evaluations of one decider over time, as tables.
 
 use super::*;
-use crate::window::{History, Second, Value, View};
+use crate::window::{Second, SecondSums, View, WindowHistory};
 
 /// The rules of the file are at its head.
 const TRACES: &str = include_str!("traces.txt");
@@ -25,7 +25,7 @@ struct Trace<'a> {
     decider: Decider,
     /// By the second in which they were recorded.
     loads: Vec<(Second, f64)>,
-    history: History,
+    history: WindowHistory,
     /// Evaluations that are not shown, every 2 s, with as many ready pods as were wanted, at least one.
     following: Option<(u64, PodCount)>,
 }
@@ -52,7 +52,7 @@ impl<'a> Trace<'a> {
             );
         }
         let decider = Decider::new(&spec, count, Timestamp::ZERO);
-        let history = History::new(spec.stable_window, spec.panic_window);
+        let history = WindowHistory::new(spec.stable_window, spec.panic_window);
         Self { name, lines, spec, decider, loads, history, following }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Trace<'a> {
         let second = Second::try_from(now.whole_secs()).unwrap();
         self.loads.retain(|&(written, value)| {
             if written <= second {
-                self.history.add(written, Value { concurrency: value, rate: 0.0 });
+                self.history.add(written, SecondSums { concurrency: value, rate: 0.0 });
             }
             written > second
         });

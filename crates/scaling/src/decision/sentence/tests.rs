@@ -17,14 +17,14 @@ fn check(rows: impl IntoIterator<Item = (impl Into<Sentence>, &'static str)>) {
 #[test]
 fn needs_read_as_sentences() {
     let (metric, ready, count, window) = (Metric::Rps, pods(2), pods(4), WINDOW);
-    let unheard = Silent { pods: pods(2), activators: pods(1) };
+    let unheard = SilentPods { pods: pods(2), activators: pods(1) };
     check([
         (
-            Need::StableWindow { value: 1.5, metric, window, target: 150.0 },
+            NeedText::StableWindow { value: 1.5, metric, window, target: 150.0 },
             "1.5 requests per second over 1m, 150 per pod",
         ),
         (
-            Need::PanicWindow {
+            NeedText::PanicWindow {
                 value: 7.0 / 3.0,
                 metric: Metric::Concurrency,
                 window: WINDOW / 10,
@@ -33,28 +33,31 @@ fn needs_read_as_sentences() {
             },
             "2.33 requests in flight over 6s need 4; ready are 2",
         ),
-        (Need::PresentAndNoneReady { need: count }, "what is here right now needs 4; none is ready"),
-        (Need::Present { need: 4.0, ready }, "what is here right now needs 4; ready are 2"),
+        (NeedText::PresentAndNoneReady { need: count }, "what is here right now needs 4; none is ready"),
+        (NeedText::Present { need: 4.0, ready }, "what is here right now needs 4; ready are 2"),
         (
-            Need::ScaleUpRate { ready, count, rate: 2.0 },
+            NeedText::ScaleUpRate { ready, count, rate: 2.0 },
             "from 2 ready at most to 4 at once (max-scale-up-rate 2)",
         ),
         (
-            Need::ScaleDownRate { ready, count, rate: 1.5 },
+            NeedText::ScaleDownRate { ready, count, rate: 1.5 },
             "from 2 ready not below 4 at once (max-scale-down-rate 1.5)",
         ),
-        (Need::ActivationScale { count }, "at least 4 while there is any need (activation-scale)"),
-        (Need::FoundAtStart { count, window }, "the 4 that were found at the start stay for 1m"),
+        (NeedText::ActivationScale { count }, "at least 4 while there is any need (activation-scale)"),
+        (NeedText::FoundAtStart { count, window }, "the 4 that were found at the start stay for 1m"),
         (
-            Need::MostInPanic { count, window },
+            NeedText::MostInPanic { count, window },
             "4 were needed since panic began, which ends 1m after the last alarm",
         ),
         (
-            Need::Unheard { count, unheard, least: pods(3), most: pods(6) },
+            NeedText::Unheard { count, unheard, least: pods(3), most: pods(6) },
             "stays at 4: 2 ready pods and 1 activator are not heard, so 3 to 6 are needed",
         ),
-        (Need::RecentPeak { count, delay: WINDOW }, "4 were needed within the last 1m (scale-down-delay)"),
-        (Need::BetweenTicks { count }, "stays at 4: between two ticks the count only rises"),
+        (
+            NeedText::RecentPeak { count, delay: WINDOW },
+            "4 were needed within the last 1m (scale-down-delay)",
+        ),
+        (NeedText::BetweenTicks { count }, "stays at 4: between two ticks the count only rises"),
     ]);
 }
 
@@ -66,7 +69,7 @@ fn one_that_is_not_heard_is_spoken_of_as_one() {
         (0, 3, "3 activators are"),
         (1, 1, "1 ready pod and 1 activator are"),
     ] {
-        let silent = Silent { pods: pods(pods_silent), activators: pods(activators_silent) };
+        let silent = SilentPods { pods: pods(pods_silent), activators: pods(activators_silent) };
         assert_eq!(silent.to_string(), words);
     }
 }
@@ -75,12 +78,12 @@ fn one_that_is_not_heard_is_spoken_of_as_one() {
 fn bounds_read_as_sentences() {
     let (least, most, present) = (pods(2), pods(3), pods(4));
     check([
-        (Bound::InitialScale { least }, "starts with 2 pods (initial-scale) until they were ready once"),
-        (Bound::MinScale { least }, "never below 2 (min-scale)"),
-        (Bound::MaxScale { most }, "never above 3 (max-scale)"),
-        (Bound::Unknown { present }, "nothing is known of the load yet, so the present count of 4 stays"),
-        (Bound::Panic { present }, "panic mode ends no pods: stays at 4"),
-        (Bound::BetweenTicks { present }, "between two ticks the count only rises: stays at 4"),
+        (BoundText::InitialScale { least }, "starts with 2 pods (initial-scale) until they were ready once"),
+        (BoundText::MinScale { least }, "never below 2 (min-scale)"),
+        (BoundText::MaxScale { most }, "never above 3 (max-scale)"),
+        (BoundText::Unknown { present }, "nothing is known of the load yet, so the present count of 4 stays"),
+        (BoundText::Panic { present }, "panic mode ends no pods: stays at 4"),
+        (BoundText::BetweenTicks { present }, "between two ticks the count only rises: stays at 4"),
     ]);
 }
 
@@ -124,16 +127,16 @@ fn the_rules_around_zero_read_as_sentences() {
 #[test]
 fn states_read_as_sentences() {
     check([
-        (State::NoData, "no data: no reporter was heard, so everything stays as it is"),
-        (State::NothingKnown, "nothing is known of its load yet, so it is left as it is"),
+        (StandingText::NoData, "no data: no reporter was heard, so everything stays as it is"),
+        (StandingText::NothingKnown, "nothing is known of its load yet, so it is left as it is"),
         (
-            State::Panic { count: pods(4), age: Duration::from_millis(3900), window: WINDOW },
+            StandingText::Panic { count: pods(4), age: Duration::from_millis(3900), window: WINDOW },
             "panic mode holds 4 pods; begun or extended 3s ago, it lasts 1m",
         ),
         (
-            State::Load { value: 0.01234, target: 70.0 },
+            StandingText::Load { value: 0.01234, target: 70.0 },
             "the stable window still averages 0.01 with a target of 70 per pod",
         ),
-        (State::EarlierPeak, "an earlier peak holds the count"),
+        (StandingText::EarlierPeak, "an earlier peak holds the count"),
     ]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::Problem;
+use vocabulary::Problem;
 
 /// The annotation that carries a document: an `autoscaling/v2` spec without a target, as YAML or JSON.
 pub const DOCUMENT_ANNOTATION: &str = "ebb.dev/hpa";

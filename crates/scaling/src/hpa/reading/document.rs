@@ -1,16 +1,16 @@
-//! A whole document, in any of the four versions, or the spec alone as the annotation `ebb.dev/hpa` carries it.
+//! A whole document, in any of the four versions, or the spec alone as the annotation `ebb.dev/hpa` carries
+//! it.
 
 use std::collections::BTreeMap;
 
-use vocabulary::PodCount;
+use vocabulary::{CheckedValue, Findings, PodCount, Problem};
 
 use super::beside::DOCUMENT_ANNOTATION;
+use super::document_fields::{DocumentFields, Spelling};
 use super::flat_metrics::flat_body;
 use super::metrics::{nested_body, reference};
-use super::node::Node;
-use super::problems::{Fields, Problems, Spelling};
+use super::node::DocumentNode;
 use super::{behavior, metrics};
-use crate::config::{Checked, Problem};
 use crate::hpa::settings::HpaSettings;
 use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceName, ResourceTarget};
 
@@ -21,7 +21,7 @@ const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 /// How JSON inside of an annotation is read; the error says what is wrong with it.
-pub type JsonReader = fn(&str) -> Result<Node, String>;
+pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
 
 /// The versions of `autoscaling/…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,24 +68,25 @@ pub struct ScaleTarget {
     pub target: ObjectReference,
 }
 
-/// Reads an `autoscaling/v2` spec without a target, as it stands on the workload that it scales. `place` is how messages call it.
-pub fn read_spec(node: &Node, place: &str) -> Result<Checked<HpaDocument>, Vec<Problem>> {
-    let mut problems = Problems::default();
-    let document = Fields::of(node, place, Spelling::Exact, &mut problems).and_then(|mut fields| {
+/// Reads an `autoscaling/v2` spec without a target, as it stands on the workload that it scales. `place` is
+/// how messages call it.
+pub fn read_spec(node: &DocumentNode, place: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
+    let mut findings = Findings::default();
+    let document = DocumentFields::of(node, place, Spelling::Exact, &mut findings).and_then(|mut fields| {
         if fields.take("scaleTargetRef").is_some() {
             let flaw = "is the workload on which this stands; remove it";
-            problems.refuse_place(&fields.place("scaleTargetRef"), flaw);
+            findings.refuse_place(&fields.place("scaleTargetRef"), flaw);
         }
-        SpecReader { version: HpaApiVersion::V2, annotations: None }.read(fields, &mut problems)
+        SpecReader { version: HpaApiVersion::V2, annotations: None }.read(fields, &mut findings)
     });
-    finish(document, problems)
+    finish(document, findings)
 }
 
 /// Reads the annotation of a workload: the text is YAML or JSON, which the caller can read.
 pub fn read_annotation(
     text: &str,
-    yaml: impl FnOnce(&str) -> Result<Node, String>,
-) -> Result<Checked<HpaDocument>, Vec<Problem>> {
+    yaml: impl FnOnce(&str) -> Result<DocumentNode, String>,
+) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     let place = format!("annotation {DOCUMENT_ANNOTATION}");
     match yaml(text) {
         Ok(node) => read_spec(&node, &place),
@@ -99,57 +100,60 @@ pub fn read_annotation(
 
 /// Reads a whole document of kind `HorizontalPodAutoscaler`.
 pub fn read_document(
-    node: &Node,
+    node: &DocumentNode,
     json: JsonReader,
-) -> Result<Checked<(ScaleTarget, HpaDocument)>, Vec<Problem>> {
-    let mut problems = Problems::default();
-    let read = document(node, json, &mut problems);
-    finish(read, problems)
+) -> Result<CheckedValue<(ScaleTarget, HpaDocument)>, Vec<Problem>> {
+    let mut findings = Findings::default();
+    let read = document(node, json, &mut findings);
+    finish(read, findings)
 }
 
-fn finish<Value>(value: Option<Value>, problems: Problems) -> Result<Checked<Value>, Vec<Problem>> {
+fn finish<Value>(value: Option<Value>, findings: Findings) -> Result<CheckedValue<Value>, Vec<Problem>> {
+    debug_assert!(value.is_some() || !findings.problems.is_empty(), "what is not read was refused");
     match value {
-        Some(value) if problems.refusals.is_empty() => Ok(Checked { value, warnings: problems.warnings }),
-        Some(_) | None => {
-            debug_assert!(!problems.refusals.is_empty(), "what is not read was refused");
-            Err(problems.refusals)
-        }
+        Some(value) => findings.finish(value),
+        None => Err(findings.problems),
     }
 }
 
-fn document(node: &Node, json: JsonReader, problems: &mut Problems) -> Option<(ScaleTarget, HpaDocument)> {
-    let mut fields = Fields::of(node, "", Spelling::Exact, problems)?;
-    let version = version(&mut fields, problems);
-    match fields.required_text("kind", "HorizontalPodAutoscaler", problems) {
+fn document(
+    node: &DocumentNode,
+    json: JsonReader,
+    findings: &mut Findings,
+) -> Option<(ScaleTarget, HpaDocument)> {
+    let mut fields = DocumentFields::of(node, "", Spelling::Exact, findings)?;
+    let version = version(&mut fields, findings);
+    match fields.required_text("kind", "HorizontalPodAutoscaler", findings) {
         None | Some("HorizontalPodAutoscaler") => {}
         Some(other) => {
-            let other = Node::Text(other.to_owned());
-            problems.refuse("kind", &other, "is not read here; write HorizontalPodAutoscaler");
+            let other = DocumentNode::Text(other.to_owned());
+            findings.refuse("kind", &other, "is not read here; write HorizontalPodAutoscaler");
         }
     }
-    let metadata = fields.fields("metadata", problems);
+    let metadata = fields.fields("metadata", findings);
     let (name, namespace, annotations) =
-        metadata.map(|metadata| read_metadata(metadata, problems)).unwrap_or_default();
+        metadata.map(|metadata| read_metadata(metadata, findings)).unwrap_or_default();
     if name.is_none() {
-        problems.refuse_place("metadata.name", "is missing; write a name");
+        findings.refuse_place("metadata.name", "is missing; write a name");
     }
     let spec = fields.take("spec");
     fields.ignore(&["status"]);
-    fields.finish(problems);
+    fields.finish(findings);
     let Some(spec) = spec else {
-        problems.refuse_place("spec", "is missing; write maxReplicas at least");
+        findings.refuse_place("spec", "is missing; write maxReplicas at least");
         return None;
     };
-    let mut spec = Fields::of(spec, "spec", Spelling::Exact, problems)?;
-    let target = reference(&mut spec, "scaleTargetRef", problems);
+    let mut spec = DocumentFields::of(spec, "spec", Spelling::Exact, findings)?;
+    let target = reference(&mut spec, "scaleTargetRef", findings);
     let version = version?;
-    let annotations = (version == HpaApiVersion::V1).then_some(Annotations { values: annotations, json });
-    let document = SpecReader { version, annotations }.read(spec, problems);
+    let annotations =
+        (version == HpaApiVersion::V1).then_some(LegacyAnnotations { values: annotations, json });
+    let document = SpecReader { version, annotations }.read(spec, findings);
     Some((ScaleTarget { document: name?, namespace, target: target? }, document?))
 }
 
-fn version(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<HpaApiVersion> {
-    match fields.required_text("apiVersion", "autoscaling/v2", problems)? {
+fn version(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<HpaApiVersion> {
+    match fields.required_text("apiVersion", "autoscaling/v2", findings)? {
         "autoscaling/v1" => Some(HpaApiVersion::V1),
         "autoscaling/v2beta1" => Some(HpaApiVersion::V2beta1),
         "autoscaling/v2beta2" => Some(HpaApiVersion::V2beta2),
@@ -157,7 +161,7 @@ fn version(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<HpaApiVer
         other => {
             let flaw =
                 "is no version of an autoscaler; write autoscaling/v2 (v1, v2beta1 and v2beta2 are read too)";
-            problems.refuse("apiVersion", &Node::Text(other.to_owned()), flaw);
+            findings.refuse("apiVersion", &DocumentNode::Text(other.to_owned()), flaw);
             None
         }
     }
@@ -166,13 +170,13 @@ fn version(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<HpaApiVer
 type Metadata = (Option<Box<str>>, Option<Box<str>>, BTreeMap<String, String>);
 
 /// Labels and whatever else stands there are somebody else's.
-fn read_metadata(mut metadata: Fields<'_>, problems: &mut Problems) -> Metadata {
-    let name = metadata.text("name", problems).map(Box::from);
-    let namespace = metadata.text("namespace", problems).map(Box::from);
+fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> Metadata {
+    let name = metadata.text("name", findings).map(Box::from);
+    let namespace = metadata.text("namespace", findings).map(Box::from);
     let mut annotations = BTreeMap::new();
-    if let Some(Node::Map(entries)) = metadata.take("annotations") {
+    if let Some(DocumentNode::Map(entries)) = metadata.take("annotations") {
         for (key, value) in entries {
-            if let Node::Text(text) = value {
+            if let DocumentNode::Text(text) = value {
                 annotations.insert(key.clone(), text.clone());
             }
         }
@@ -181,19 +185,19 @@ fn read_metadata(mut metadata: Fields<'_>, problems: &mut Problems) -> Metadata 
 }
 
 /// What `v1` carries beside its spec.
-struct Annotations {
+struct LegacyAnnotations {
     values: BTreeMap<String, String>,
     json: JsonReader,
 }
 
-impl Annotations {
-    fn read(&self, key: &str, problems: &mut Problems) -> Option<Node> {
+impl LegacyAnnotations {
+    fn read(&self, key: &str, findings: &mut Findings) -> Option<DocumentNode> {
         let text = self.values.get(key)?;
         (self.json)(text)
             .map_err(|error| {
                 let flaw =
                     format!("is no JSON ({error}); write it as Kubernetes does, or use autoscaling/v2");
-                problems.refuse_place(&annotation_place(key), &flaw);
+                findings.refuse_place(&annotation_place(key), &flaw);
             })
             .ok()
     }
@@ -206,80 +210,80 @@ fn annotation_place(key: &str) -> String {
 struct SpecReader {
     version: HpaApiVersion,
     /// Of `v1` only.
-    annotations: Option<Annotations>,
+    annotations: Option<LegacyAnnotations>,
 }
 
 impl SpecReader {
-    fn read(&self, mut fields: Fields<'_>, problems: &mut Problems) -> Option<HpaDocument> {
-        let before = problems.refusals.len();
-        let min = fields.count("minReplicas", 0, problems);
-        let max_before = problems.refusals.len();
-        let max = fields.count("maxReplicas", 1, problems);
-        if max.is_none() && problems.refusals.len() == max_before {
-            problems.refuse_place(
+    fn read(&self, mut fields: DocumentFields<'_>, findings: &mut Findings) -> Option<HpaDocument> {
+        let before = findings.problems.len();
+        let min = fields.count("minReplicas", 0, findings);
+        let max_before = findings.problems.len();
+        let max = fields.count("maxReplicas", 1, findings);
+        if max.is_none() && findings.problems.len() == max_before {
+            findings.refuse_place(
                 &fields.place("maxReplicas"),
                 "is missing; write a whole number from 1 to 2147483647",
             );
         }
-        let mut metrics = self.metrics(&mut fields, problems);
-        let behavior = self.behavior(&mut fields, problems);
+        let mut metrics = self.metrics(&mut fields, findings);
+        let behavior = self.behavior(&mut fields, findings);
         let (min_place, max_place) = (fields.place("minReplicas"), fields.place("maxReplicas"));
-        fields.finish(problems);
-        if metrics.is_empty() && problems.refusals.len() == before {
+        fields.finish(findings);
+        if metrics.is_empty() && findings.problems.len() == before {
             metrics.push(cpu(DEFAULT_CPU_UTILIZATION));
         }
         let document = HpaDocument { min: min.unwrap_or(PodCount::ONE), max: max?, metrics, behavior };
         if document.max < document.min {
             let flaw = format!("is below minReplicas {}; raise it, or lower minReplicas", document.min);
-            problems.refuse(&max_place, &Node::Integer(document.max.value().into()), &flaw);
+            findings.refuse(&max_place, &DocumentNode::Integer(document.max.value().into()), &flaw);
         }
-        if document.min == PodCount::ZERO && problems.refusals.len() == before && !can_wake(&document.metrics)
+        if document.min == PodCount::ZERO && findings.problems.len() == before && !can_wake(&document.metrics)
         {
             let flaw = "needs a metric that says something without pods: ebb.concurrency or ebb.rps, or one of type Object or \
                         External; add one, or write 1";
-            problems.refuse(&min_place, &Node::Integer(0), flaw);
+            findings.refuse(&min_place, &DocumentNode::Integer(0), flaw);
         }
         Some(document)
     }
 
-    fn metrics(&self, fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<MetricSpec> {
+    fn metrics(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Vec<MetricSpec> {
         let place = fields.place("metrics");
         let body = match self.version {
-            HpaApiVersion::V1 => return self.metrics_of_v1(fields, problems),
+            HpaApiVersion::V1 => return self.metrics_of_v1(fields, findings),
             HpaApiVersion::V2beta1 => flat_body,
             HpaApiVersion::V2beta2 | HpaApiVersion::V2 => nested_body,
         };
-        let list = fields.list("metrics", problems).unwrap_or_default();
-        metrics::read(list, &place, body, problems)
+        let list = fields.list("metrics", findings).unwrap_or_default();
+        metrics::read(list, &place, body, findings)
     }
 
     /// Those of the annotation first, then CPU.
-    fn metrics_of_v1(&self, fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<MetricSpec> {
+    fn metrics_of_v1(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Vec<MetricSpec> {
         let place = annotation_place(METRICS_ANNOTATION);
-        let written = self.annotations.as_ref().and_then(|all| all.read(METRICS_ANNOTATION, problems));
+        let written = self.annotations.as_ref().and_then(|all| all.read(METRICS_ANNOTATION, findings));
         let mut read = match &written {
-            Some(Node::List(list)) => metrics::read(list, &place, flat_body, problems),
+            Some(DocumentNode::List(list)) => metrics::read(list, &place, flat_body, findings),
             Some(other) => {
-                problems.refuse(&place, other, "is no list; write the metrics in brackets");
+                findings.refuse(&place, other, "is no list; write the metrics in brackets");
                 Vec::new()
             }
             None => Vec::new(),
         };
-        let percent = fields.integer("targetCPUUtilizationPercentage", 1, i64::from(i32::MAX), problems);
+        let percent = fields.integer("targetCPUUtilizationPercentage", 1, i64::from(i32::MAX), findings);
         read.extend(percent.map(cpu));
         read
     }
 
-    fn behavior(&self, fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Behavior> {
+    fn behavior(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<Behavior> {
         match self.version {
             HpaApiVersion::V2beta1 => None,
             HpaApiVersion::V1 => {
-                let written = self.annotations.as_ref()?.read(BEHAVIOR_ANNOTATION, problems)?;
-                behavior::read(&written, &annotation_place(BEHAVIOR_ANNOTATION), self.version, problems)
+                let written = self.annotations.as_ref()?.read(BEHAVIOR_ANNOTATION, findings)?;
+                behavior::read(&written, &annotation_place(BEHAVIOR_ANNOTATION), self.version, findings)
             }
             HpaApiVersion::V2beta2 | HpaApiVersion::V2 => {
                 let place = fields.place("behavior");
-                behavior::read(fields.take("behavior")?, &place, self.version, problems)
+                behavior::read(fields.take("behavior")?, &place, self.version, findings)
             }
         }
     }

@@ -5,9 +5,11 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
+use vocabulary::shown;
+
 /// A piece of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub enum DocumentNode {
     /// Nothing; as if the field were not there.
     Null,
     /// True or false.
@@ -19,33 +21,27 @@ pub enum Node {
     /// Text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<DocumentNode>),
     /// Fields with their names.
-    Map(Vec<(String, Node)>),
+    Map(Vec<(String, DocumentNode)>),
 }
 
 /// As it is shown in a message: short, on one line.
-impl fmt::Display for Node {
+impl fmt::Display for DocumentNode {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Longer texts are shown cut.
-        const CHARS_MAX: usize = 60;
         match self {
             Self::Null => to.write_str("null"),
             Self::Boolean(value) => write!(to, "{value}"),
             Self::Integer(value) => write!(to, "{value}"),
             Self::Float(value) => write!(to, "{value}"),
-            Self::Text(text) if text.chars().count() > CHARS_MAX => {
-                let cut: String = text.chars().take(CHARS_MAX).collect();
-                write!(to, "{:?}", cut + "…")
-            }
-            Self::Text(text) => write!(to, "{text:?}"),
+            Self::Text(text) => to.write_str(&shown(text)),
             Self::List(_) => to.write_str("a list"),
             Self::Map(_) => to.write_str("a mapping"),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for DocumentNode {
     fn deserialize<From: Deserializer<'de>>(from: From) -> Result<Self, From::Error> {
         from.deserialize_any(NodeVisitor)
     }
@@ -54,62 +50,62 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = DocumentNode;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a value of YAML or JSON")
     }
 
-    fn visit_bool<Error>(self, value: bool) -> Result<Node, Error> {
-        Ok(Node::Boolean(value))
+    fn visit_bool<Error>(self, value: bool) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Boolean(value))
     }
 
-    fn visit_i64<Error>(self, value: i64) -> Result<Node, Error> {
-        Ok(Node::Integer(value))
+    fn visit_i64<Error>(self, value: i64) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Integer(value))
     }
 
-    fn visit_u64<Error>(self, value: u64) -> Result<Node, Error> {
+    fn visit_u64<Error>(self, value: u64) -> Result<DocumentNode, Error> {
         // No field takes so large a number; as text it is shown as it was written.
-        Ok(i64::try_from(value).map_or_else(|_| Node::Text(value.to_string()), Node::Integer))
+        Ok(i64::try_from(value).map_or_else(|_| DocumentNode::Text(value.to_string()), DocumentNode::Integer))
     }
 
-    fn visit_f64<Error>(self, value: f64) -> Result<Node, Error> {
-        Ok(Node::Float(value))
+    fn visit_f64<Error>(self, value: f64) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Float(value))
     }
 
-    fn visit_str<Error>(self, text: &str) -> Result<Node, Error> {
-        Ok(Node::Text(text.to_owned()))
+    fn visit_str<Error>(self, text: &str) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Text(text.to_owned()))
     }
 
-    fn visit_string<Error>(self, text: String) -> Result<Node, Error> {
-        Ok(Node::Text(text))
+    fn visit_string<Error>(self, text: String) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Text(text))
     }
 
-    fn visit_none<Error>(self) -> Result<Node, Error> {
-        Ok(Node::Null)
+    fn visit_none<Error>(self) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Null)
     }
 
-    fn visit_unit<Error>(self) -> Result<Node, Error> {
-        Ok(Node::Null)
+    fn visit_unit<Error>(self) -> Result<DocumentNode, Error> {
+        Ok(DocumentNode::Null)
     }
 
-    fn visit_some<From: Deserializer<'de>>(self, from: From) -> Result<Node, From::Error> {
-        Node::deserialize(from)
+    fn visit_some<From: Deserializer<'de>>(self, from: From) -> Result<DocumentNode, From::Error> {
+        DocumentNode::deserialize(from)
     }
 
-    fn visit_seq<List: SeqAccess<'de>>(self, mut list: List) -> Result<Node, List::Error> {
+    fn visit_seq<List: SeqAccess<'de>>(self, mut list: List) -> Result<DocumentNode, List::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element()? {
             items.push(item);
         }
-        Ok(Node::List(items))
+        Ok(DocumentNode::List(items))
     }
 
-    fn visit_map<Map: MapAccess<'de>>(self, mut map: Map) -> Result<Node, Map::Error> {
+    fn visit_map<Map: MapAccess<'de>>(self, mut map: Map) -> Result<DocumentNode, Map::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(entries))
+        Ok(DocumentNode::Map(entries))
     }
 }

@@ -1,13 +1,15 @@
-//! Knative's short form: `metric`, `target`, `min-scale`, `max-scale` and `window` as annotations, and the document that they mean.
+//! Knative's short form: `metric`, `target`, `min-scale`, `max-scale` and `window` as annotations, and the
+//! document that they mean.
 //!
-//! As Knative's autoscaler for this class does it, but for two things. Knative's `concurrency` and `rps` name metrics that somebody would have
-//! to serve; here they are our own measurements, and with them `min-scale` 0 means zero. And where Knative rounds a target down
-//! to nothing, or forgets a metric because it has no target, the annotation is refused.
+//! As Knative's autoscaler for this class does it, but for two things. Knative's `concurrency` and `rps` name
+//! metrics that somebody would have to serve; here they are our own measurements, and with them `min-scale` 0
+//! means zero. And where Knative rounds a target down to nothing, or forgets a metric because it has no
+//! target, the annotation is refused.
 
-use vocabulary::{MilliValue, PodCount};
+use vocabulary::{MilliValue, PodCount, Problem};
 
 use super::document::HpaDocument;
-use crate::config::{ClusterConfig, Metric, Problem, RevisionSettings};
+use crate::config::{ClusterConfig, Metric, RevisionSettings};
 use crate::hpa::selector::LabelSelector;
 use crate::hpa::spec::{
     Behavior, MetricIdentifier, MetricSpec, ResourceName, ResourceTarget, RulesOrigin, ScalingRules,

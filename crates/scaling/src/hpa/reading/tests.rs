@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use vocabulary::{MilliValue, PodCount};
+use vocabulary::{CheckedValue, MilliValue, PodCount, Problem};
 
 use super::*;
-use crate::config::{Checked, Metric, Problem};
+use crate::config::Metric;
 use crate::hpa::spec::{
     Behavior, MetricSpec, PolicyAmount, ResourceName, ResourceTarget, RulesOrigin, ScalingPolicy,
     ScalingRules, SelectPolicy, TotalTarget,
 };
 
-fn yaml(text: &str) -> Node {
+fn yaml(text: &str) -> DocumentNode {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn json(text: &str) -> Result<Node, String> {
+fn json(text: &str) -> Result<DocumentNode, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn spec(text: &str) -> Result<Checked<HpaDocument>, Vec<Problem>> {
+fn spec(text: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     read_spec(&yaml(text), "spec")
 }
 
@@ -182,7 +182,8 @@ fn each_kind_of_metric_is_read() {
     assert_eq!((document.min, document.max), (PodCount::ZERO, PodCount::new(10)));
 }
 
-/// Kubernetes fills in field by field: a direction that is not written, and in one that is, every field that is not.
+/// Kubernetes fills in field by field: a direction that is not written, and in one that is, every field that
+/// is not.
 #[test]
 fn behavior_is_filled_in_field_by_field() {
     let behavior = |text: &str| read(&format!("{{maxReplicas: 3, behavior: {text}}}")).behavior.unwrap();
@@ -325,7 +326,7 @@ mod arbitrary {
 
     use super::*;
 
-    fn nodes() -> impl Strategy<Value = Node> {
+    fn nodes() -> impl Strategy<Value = DocumentNode> {
         let words = prop::sample::select(vec![
             "type",
             "resource",
@@ -361,18 +362,18 @@ mod arbitrary {
             "HorizontalPodAutoscaler",
         ]);
         let leaf = prop_oneof![
-            Just(Node::Null),
-            any::<bool>().prop_map(Node::Boolean),
-            (-2_i64..3000).prop_map(Node::Integer),
-            any::<f64>().prop_map(Node::Float),
-            words.clone().prop_map(|word| Node::Text(word.to_owned())),
-            ".*".prop_map(Node::Text),
+            Just(DocumentNode::Null),
+            any::<bool>().prop_map(DocumentNode::Boolean),
+            (-2_i64..3000).prop_map(DocumentNode::Integer),
+            any::<f64>().prop_map(DocumentNode::Float),
+            words.clone().prop_map(|word| DocumentNode::Text(word.to_owned())),
+            ".*".prop_map(DocumentNode::Text),
         ];
         leaf.prop_recursive(5, 60, 6, move |inner| {
             let key = words.clone().prop_map(str::to_owned);
             prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Node::List),
-                prop::collection::vec((key, inner), 0..6).prop_map(Node::Map),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(DocumentNode::List),
+                prop::collection::vec((key, inner), 0..6).prop_map(DocumentNode::Map),
             ]
         })
     }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::hpa::pods::PodGroup;
 
-/// `id | phase | started | ready since | resource | sample age, window | group`: times as seconds ago, `-` for none.
+/// `id | phase | started | ready since | resource | sample age, window | group`: times as seconds ago, `-`
+/// for none.
 pub(in crate::hpa) const GROUPS: &str = "
     P1  | Succeeded | 600 | True 590 | memory | 0 30 | Ready
     P2  | Running | 0 | - | cpu | 0 30 | Unready

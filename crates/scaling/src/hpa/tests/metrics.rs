@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// `id | current | target | pods | settings | count | reported | average`. Pods: a number is what a settled pod uses; `u` one that never was
-/// ready, `p` one that is pending, `m` one without a sample, `i` one on its way out, `f` a failed one, each of the last three but `m` with a
-/// sample that would matter; `x3200` is a sample of a pod that nobody knows. `req=` the requests in the order of the pods (`-` for none).
+/// `id | current | target | pods | settings | count | reported | average`. Pods: a number is what a settled
+/// pod uses; `u` one that never was ready, `p` one that is pending, `m` one without a sample, `i` one on its
+/// way out, `f` a failed one, each of the last three but `m` with a sample that would matter; `x3200` is a
+/// sample of a pod that nobody knows. `req=` the requests in the order of the pods (`-` for none).
 pub(in crate::hpa) const UTILIZATION: &str = "
     A1  | 3 | 30%  | 300 500 700 | | 5 | 50 | 500
     A2  | 3 | 30%  | u 500 700 | | 4 | 60 | 600
@@ -50,8 +51,8 @@ pub(in crate::hpa) const UTILIZATION: &str = "
     too much to say | 1 | 1% | max | req=1 | 2147483647 | 2147483647 | max
 ";
 
-/// The same columns; the target is an average, of a metric of pods unless `cpu` stands behind it. `30000u` is a pod that is not ready, which
-/// these metrics never ask.
+/// The same columns; the target is an average, of a metric of pods unless `cpu` stands behind it. `30000u` is
+/// a pod that is not ready, which these metrics never ask.
 pub(in crate::hpa) const AVERAGES: &str = "
     B1  | 3 | 15000 | 20000 10000 30000 | | 4 | 20000 |
     B2  | 3 | 15000 | 50000 10000 30000u | | 6 | 30000 |
@@ -70,8 +71,8 @@ pub(in crate::hpa) const AVERAGES: &str = "
     below zero is zero | 2 | 1000 | -3000 -3000 | | 0 | -3000 |
 ";
 
-/// `id | current | usage | target | ready | settings | count`. `ready` of the current pods are; `+9i` that many more on their way out but
-/// ready. Two usages are two series.
+/// `id | current | usage | target | ready | settings | count`. `ready` of the current pods are; `+9i` that
+/// many more on their way out but ready. Two usages are two series.
 pub(in crate::hpa) const VALUES: &str = "
     C1  | 3 | 20000 | 15000 | 3 | | 4
     C2  | 3 | 50000 | 10000 | 1 | | 5

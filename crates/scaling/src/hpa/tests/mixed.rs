@@ -162,7 +162,8 @@ fn point_4_requests_raise_the_count_at_once_bounded_by_what_the_document_itself_
     for (words, expected) in [
         ("min=1 max=99", 30),
         ("min=1 max=20", 20),
-        // Neither the doubling of documents without behavior, nor the defaults of those that speak of the way down only.
+        // Neither the doubling of documents without behavior, nor the defaults of those that speak of the way
+        // down only.
         ("min=1 max=99 down=1/60", 30),
         ("min=1 max=99 up=4/15", 6),
         ("min=1 max=99 up=4/15 up=100%/15 up-select=min", 4),

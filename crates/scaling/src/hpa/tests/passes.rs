@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// `id | current | settings | metrics | desired | cause | active | limited`: each metric is what it asks for, or `fails`; `-` says that the
-/// condition was not touched. `sel=` is what is wrong with the selector; `own` that the zero is our own.
+/// `id | current | settings | metrics | desired | cause | active | limited`: each metric is what it asks for,
+/// or `fails`; `-` says that the condition was not touched. `sel=` is what is wrong with the selector; `own`
+/// that the zero is our own.
 pub(in crate::hpa) const PASSES: &str = "
     K1  | 0 | min=3 max=5 | 4 | 0 | Paused | ScalingDisabled | -
     K2  | 2 | min=3 max=5 | 4 | 3 | BelowMinimum | - | -

@@ -6,7 +6,7 @@ use super::*;
 
 /// What a metric says at one pass.
 #[derive(Clone, Debug)]
-enum Said {
+enum MetricWord {
     Backlog(i64),
     PerPod(Vec<Option<i64>>),
     Nothing,
@@ -15,18 +15,18 @@ enum Said {
 #[derive(Clone, Debug)]
 struct Step {
     after_ms: u64,
-    said: Vec<Said>,
+    said: Vec<MetricWord>,
     is_written: bool,
 }
 
 const PODS: usize = 6;
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = MetricWord> {
     let value = || prop_oneof![0_i64..50_000, Just(0), Just(i64::MAX), -100_i64..0];
     prop_oneof![
-        4 => value().prop_map(Said::Backlog),
-        4 => prop::collection::vec(prop::option::of(value()), PODS).prop_map(Said::PerPod),
-        1 => Just(Said::Nothing),
+        4 => value().prop_map(MetricWord::Backlog),
+        4 => prop::collection::vec(prop::option::of(value()), PODS).prop_map(MetricWord::PerPod),
+        1 => Just(MetricWord::Nothing),
     ]
 }
 
@@ -81,15 +81,15 @@ fn world() -> HpaPods {
 }
 
 /// A metric that is told in the form of another one fails, as one that tells nothing.
-fn samples(said: &[Said]) -> Vec<MetricSamples> {
-    let one = |said: &Said| match said {
-        Said::Backlog(value) => MetricSamples::Series(vec![MilliValue::new(*value)]),
-        Said::PerPod(values) => {
+fn samples(said: &[MetricWord]) -> Vec<MetricSamples> {
+    let one = |said: &MetricWord| match said {
+        MetricWord::Backlog(value) => MetricSamples::Series(vec![MilliValue::new(*value)]),
+        MetricWord::PerPod(values) => {
             let known =
                 (0..).zip(values).filter_map(|(pod, value)| Some(sample(pod, MilliValue::new((*value)?))));
             MetricSamples::PerPod(PodSamples::new(known.collect()))
         }
-        Said::Nothing => MetricSamples::Failed(MetricFailure {
+        MetricWord::Nothing => MetricSamples::Failed(MetricFailure {
             reason: ConditionReason::FailedGetPodsMetric,
             words: "refused".into(),
         }),
@@ -146,7 +146,8 @@ proptest! {
         });
     }
 
-    /// Over any period that ends with a change: what was added in it, less what was taken away, is no more than its policy allows.
+    /// Over any period that ends with a change: what was added in it, less what was taken away, is no more
+    /// than its policy allows.
     #[test]
     fn pods_policies_hold_over_any_period(spec in specs(), steps in steps()) {
         let Some(behavior) = spec.behavior.clone() else { return Ok(()) };
@@ -172,7 +173,8 @@ proptest! {
                         let start = f64::from(look.current.value()) - f64::from(i32::try_from(net).unwrap()) * f64::from(i32::try_from(change.signum()).unwrap());
                         let share = start * f64::from(percent) / 100.0;
                         let end = f64::from(desired.value());
-                        // Up is rounded up and down is rounded towards fewer pods; a thousandth for what doubles lose.
+                        // Up is rounded up and down is rounded towards fewer pods; a thousandth for what
+                        // doubles lose.
                         if change > 0 { end < start + share + 1.001 } else { end > start - share - 1.001 }
                     }
                 }

@@ -21,11 +21,11 @@ const USAGE_IS_NEWS: Duration = Duration::from_secs(15);
 /// The pods of one revision.
 #[derive(Clone, Debug, Default)]
 pub(in crate::multiscaler) struct HpaPodBook {
-    pods: BTreeMap<PodId, PodLife>,
+    pods: BTreeMap<PodId, ObservedPodLife>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct PodLife {
+struct ObservedPodLife {
     phase: PodPhase,
     started: Option<Timestamp>,
     ready: ReadyCondition,
@@ -38,10 +38,12 @@ impl HpaPodBook {
         let mut before = std::mem::take(&mut self.pods);
         for fact in facts {
             let status = if fact.is_ready { ReadyStatus::True } else { ReadyStatus::False };
+            // All pods are told at each change of any: `since` moves only for one whose own readiness has
+            // changed.
             let known = before.remove(&fact.pod);
             let since = known.filter(|life| life.ready.status == status).map_or(now, |life| life.ready.since);
             let started = known.and_then(|life| life.started);
-            let life = PodLife {
+            let life = ObservedPodLife {
                 phase: fact.phase,
                 started: started.or((fact.phase != PodPhase::Pending).then_some(now)),
                 ready: ReadyCondition { status, since },
@@ -64,7 +66,7 @@ impl HpaPodBook {
 
     /// As the algorithm looks at them.
     pub(super) fn all(&self, requests: &PodRequests) -> HpaPods {
-        let pod = |(&pod, life): (&PodId, &PodLife)| HpaPod {
+        let pod = |(&pod, life): (&PodId, &ObservedPodLife)| HpaPod {
             pod,
             phase: match life.phase {
                 PodPhase::Pending => HpaPodPhase::Pending,
@@ -80,7 +82,7 @@ impl HpaPodBook {
 
     /// What each pod uses of a resource, as far as it said so lately.
     pub(super) fn samples(&self, resource: &ResourceName, now: Timestamp) -> PodSamples {
-        let sample = |(&pod, life): (&PodId, &PodLife)| {
+        let sample = |(&pod, life): (&PodId, &ObservedPodLife)| {
             let (usage, at) = life.usage.filter(|(_, at)| now.saturating_since(*at) < USAGE_IS_NEWS)?;
             let value = match resource {
                 ResourceName::Cpu => usage.cpu,

@@ -230,7 +230,8 @@ fn a_foreign_count_is_what_the_next_sync_goes_on_from() {
     assert_eq!(world.status().wanted, PodCount::new(5));
 }
 
-/// Zero pods that somebody else asks for are a pause, as in Kubernetes; with an own metric nobody can mean that.
+/// Zero pods that somebody else asks for are a pause, as in Kubernetes; with an own metric nobody can mean
+/// that.
 #[test]
 fn a_lower_bound_brings_a_revision_back_from_zero_unless_it_is_paused() {
     let after_foreign_zero = |metrics| {
@@ -273,7 +274,8 @@ fn another_class_begins_with_the_count_that_there_is() {
     assert_eq!(world.status().wanted, PodCount::new(4));
 }
 
-/// In shadow nothing is ordered and pods serve; how often the count would have been another is counted, and why.
+/// In shadow nothing is ordered and pods serve; how often the count would have been another is counted, and
+/// why.
 #[test]
 fn in_shadow_everything_is_decided_and_nothing_ordered() {
     let shadow = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu()]) };

@@ -1,5 +1,5 @@
-//! What a rest at zero leaves behind: nothing. An activator says of most revisions nothing at all, and that must not count against them when
-//! their load comes back.
+//! What a rest at zero leaves behind: nothing. An activator says of most revisions nothing at all, and that
+//! must not count against them when their load comes back.
 
 use super::*;
 use crate::collector::Averages;
@@ -7,8 +7,9 @@ use crate::config::Metric;
 use crate::decider::{Decider, Observation};
 use crate::decision::Mode;
 
-/// Knative's window and reporter, written down from their description alone: values by second, a first second that only a whole window of
-/// silence resets, an early report of one request that the next report takes back.
+/// Knative's window and reporter, written down from their description alone: values by second, a first second
+/// that only a whole window of silence resets, an early report of one request that the next report takes
+/// back.
 #[derive(Default)]
 struct KnativeWindow {
     span: i64,
@@ -42,8 +43,9 @@ impl KnativeWindow {
     }
 }
 
-/// The seconds after which Knative, and then a world of ours, asks for `need` pods for the first time, when `load` comes to a revision that
-/// has rested for as long as its window, and then some. Nothing happens between ticks.
+/// The seconds after which Knative, and then a world of ours, asks for `need` pods for the first time, when
+/// `load` comes to a revision that has rested for as long as its window, and then some. Nothing happens
+/// between ticks.
 fn ramps(spec: &ScalingSpec, load: u32, need: u32) -> (i64, i64) {
     let spec = ScalingSpec { surge_evaluation: false, ..spec.clone() };
     let window = i64::try_from(spec.stable_window.as_secs()).unwrap();
@@ -125,8 +127,8 @@ const J2: &str = "
 /// When the burst begins: a window of rest lies behind, and ticks fall on whole even seconds and 0.2.
 const BURST_AT: u32 = 100;
 
-/// What the activator says in its frame of this second. Knative stamps a report with the second in which it comes; so does this activator, by
-/// counting its seconds from one ahead.
+/// What the activator says in its frame of this second. Knative stamps a report with the second in which it
+/// comes; so does this activator, by counting its seconds from one ahead.
 fn says(world: &mut World, load: Option<u32>) {
     let second = world.now.whole_secs() - 1;
     if let Some(load) = load {
@@ -136,7 +138,8 @@ fn says(world: &mut World, load: Option<u32>) {
     world.handle(Event::ReporterHeard { reporter: ACTIVATOR, second });
 }
 
-/// A rest of a hundred seconds in which the activator's frames do not name the revision, then the burst, all of it as events.
+/// A rest of a hundred seconds in which the activator's frames do not name the revision, then the burst, all
+/// of it as events.
 fn check_burst(load: u32, table: &str) {
     let mut world = World::new(ScalingSpec { surge_evaluation: false, ..spec() });
     world.run_until(0.2);

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// What a tick orders, when the decider's answer goes from one pair of count and room to another. Knative notifies its reconciler only if
-/// the count or the sign of the room changes; here a look that changes nothing orders nothing.
+/// What a tick orders, when the decider's answer goes from one pair of count and room to another. Knative
+/// notifies its reconciler only if the count or the sign of the room changes; here a look that changes
+/// nothing orders nothing.
 fn orders_of_second_tick(first: u32, second: u32) -> Vec<Command> {
     let spec = ScalingSpec {
         routing_dwell: Duration::ZERO,

@@ -149,8 +149,8 @@ impl World {
         self.linked.clear();
     }
 
-    /// Lets time pass to `until` (seconds after the world's start), with every reporter reporting at each whole second what it
-    /// holds, and every deadline kept.
+    /// Lets time pass to `until` (seconds after the world's start), with every reporter reporting at each
+    /// whole second what it holds, and every deadline kept.
     pub(super) fn run_until(&mut self, seconds: f64) {
         let until = Timestamp::from_secs(1000) + Duration::from_secs_f64(seconds);
         while self.now < until {

@@ -189,7 +189,8 @@ impl World {
 }
 
 proptest! {
-    /// However unevenly requests come in, no slot stays idle for longer than 100 ms while anything waits anywhere.
+    /// However unevenly requests come in, no slot stays idle for longer than 100 ms while anything waits
+    /// anywhere.
     #[test]
     fn no_slot_idles_for_long_while_anything_waits_anywhere(
         activators in 2usize..5,

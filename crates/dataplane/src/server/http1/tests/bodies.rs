@@ -274,7 +274,8 @@ fn what_an_app_has_not_read_of_an_upload_is_counted_until_it_has() {
     });
 }
 
-/// However many upload at once: what is scarce is divided into small pieces, and the rest waits with the clients.
+/// However many upload at once: what is scarce is divided into small pieces, and the rest waits with the
+/// clients.
 #[test]
 fn while_memory_is_scarce_uploads_go_on_in_small_pieces() {
     run(async {

@@ -6,22 +6,22 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use protocol::http1::Decoded;
+use protocol::http1::DecodedPiece;
 
-use super::{Reader, Wire};
+use super::{BodyReader, ServerWire};
 use crate::body::BodyError;
 use crate::http1::IncomingError;
 
 /// A body that is still read from its client.
 pub(crate) struct RequestBody {
-    wire: Rc<Wire>,
+    wire: Rc<ServerWire>,
     /// Which one it is.
     number: u64,
 }
 
 impl RequestBody {
     /// The one that has just begun.
-    pub(crate) fn new(wire: Rc<Wire>) -> Self {
+    pub(crate) fn new(wire: Rc<ServerWire>) -> Self {
         let number = wire.bodies.get();
         Self { wire, number }
     }
@@ -33,32 +33,38 @@ impl RequestBody {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
         let wire = &*self.wire;
+        // The service may keep a body for longer than its request lasts. What is on the wire by then is
+        // another request's.
         if !self.is_present() {
             return Poll::Ready(None);
         }
         loop {
             let decoded = wire.decoder.borrow_mut().decode(&mut wire.unread.borrow_mut());
+            // The connection waits for this to read the next head, and a task of its own has read the body.
             if wire.is_body_over() && !wire.is_own_turn.get() {
                 wire.connection.wake();
             }
             match decoded.map_err(IncomingError::Malformed)? {
-                Decoded::Data(data) => {
+                DecodedPiece::Data(data) => {
                     wire.hold(data.len());
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Decoded::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
-                Decoded::End => return Poll::Ready(None),
-                Decoded::More if self.is_ended() => return Poll::Ready(None),
-                Decoded::More => {}
+                DecodedPiece::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                DecodedPiece::End => return Poll::Ready(None),
+                DecodedPiece::More if self.is_ended() => return Poll::Ready(None),
+                DecodedPiece::More => {}
             }
             ready!(wire.poll_interim(context)).map_err(IncomingError::Io)?;
             let Poll::Ready(read) = wire.poll_read(wire.body_read_bytes(), context) else {
+                // Whoever took the last piece has passed it on: what it holds is counted where it waits now.
                 wire.hold(0);
+                // One socket wakes one task: who registers last. So the connection must know whether it or
+                // somebody else hears of the client now; both would miss that it is gone otherwise.
                 let is_here = wire.is_own_turn.get();
-                wire.reader.set(if is_here { Reader::WaitsHere } else { Reader::WaitsElsewhere });
+                wire.reader.set(if is_here { BodyReader::WaitsHere } else { BodyReader::WaitsElsewhere });
                 return Poll::Pending;
             };
-            if wire.reader.replace(Reader::Elsewhere) == Reader::WaitsElsewhere {
+            if wire.reader.replace(BodyReader::Elsewhere) == BodyReader::WaitsElsewhere {
                 // Until we wait again, which may take long, it is the connection that watches for the client.
                 wire.connection.wake();
             }
@@ -102,7 +108,7 @@ impl Drop for RequestBody {
         if !self.is_present() {
             return;
         }
-        self.wire.reader.set(Reader::Gone);
+        self.wire.reader.set(BodyReader::Gone);
         self.wire.hold(0);
         if !self.wire.is_own_turn.get() {
             // It waits for this, or must watch for the client from now on.

@@ -8,13 +8,14 @@ use http::StatusCode;
 use super::super::super::Now;
 use super::super::super::account::{Benefit, Burden};
 use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
-use super::super::super::head::{Head, HeadBounds, Problem, content_length};
+use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::stream::{HeadProgress, State, Stream};
-use super::super::ending::Leaving;
-use super::super::{Arrived, Block, Core, Role};
+use super::super::ending::LeavingProgress;
+use super::super::{ArrivedRequest, Block, Core, Role};
 use super::STREAM_BITS;
 
-/// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending a head.
+/// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
+/// a head.
 const BLOCK_FRAMES_MAX: u32 = 64;
 
 impl Core {
@@ -23,10 +24,11 @@ impl Core {
         head: FrameHead,
         mut payload: BytesMut,
         now: Now<'_>,
-    ) -> Result<Option<Arrived>, Fault> {
+    ) -> Result<Option<ArrivedRequest>, Fault> {
         if head.stream == 0 {
             return Err(Fault::protocol("HEADERS on no stream"));
         }
+        // Its length is said first and it stands last, with the priority and the fields between.
         let padding = if head.has(PADDED) {
             usize::from(payload.try_get_u8().map_err(|_| Fault::size("HEADERS without their padding"))?)
         } else {
@@ -36,6 +38,8 @@ impl Core {
         if head.has(PRIORITY) {
             let on = payload.try_get_u32().map_err(|_| Fault::size("HEADERS without their priority"))?;
             payload.try_get_u8().map_err(|_| Fault::size("HEADERS without their priority"))?;
+            // Noted and not refused at once: the fields have to be decoded first, or the tables of both ends
+            // would part.
             is_circular = on & STREAM_BITS == head.stream;
         }
         let length = payload.len().checked_sub(padding);
@@ -60,10 +64,12 @@ impl Core {
         head: FrameHead,
         payload: &[u8],
         now: Now<'_>,
-    ) -> Result<Option<Arrived>, Fault> {
+    ) -> Result<Option<ArrivedRequest>, Fault> {
         let Some(mut block) = self.block.take() else { return Ok(None) };
         block.frames += 1;
         self.charge(Burden::Frame(0), now)?;
+        // The whole connection ends, not the stream: without decoding what is left out, no later head could
+        // be read.
         if block.frames > BLOCK_FRAMES_MAX || block.fields.len() + payload.len() > self.limits.head_bytes {
             return Err(Fault::Connection(
                 ErrorCode::ENHANCE_YOUR_CALM,
@@ -79,9 +85,11 @@ impl Core {
     }
 
     /// A whole head.
-    fn fields(&mut self, block: &Block, now: Now<'_>) -> Result<Option<Arrived>, Fault> {
+    fn fields(&mut self, block: &Block, now: Now<'_>) -> Result<Option<ArrivedRequest>, Fault> {
         let mut head = Head::default();
         let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
+        // Decoded whatever becomes of it, also on streams that are closed or refused: the compression has a
+        // state that all heads of the connection share.
         self.decoder
             .decode(&block.fields, |field, bytes| head.take(field, bytes, bounds))
             .map_err(|error| Fault::Connection(ErrorCode::COMPRESSION_ERROR, error.what()))?;
@@ -90,6 +98,8 @@ impl Core {
         }
         let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
+            // Until the response has come, each head that a client gets is that or an interim one; the next
+            // after it is trailers.
             let is_response =
                 self.role == Role::Client && stream.state.borrow().receiving.head < HeadProgress::Here;
             let taken = if is_response {
@@ -120,12 +130,13 @@ impl Core {
         }
     }
 
-    fn request(&mut self, block: &Block, head: Head) -> Result<Option<Arrived>, Fault> {
+    fn request(&mut self, block: &Block, head: Head) -> Result<Option<ArrivedRequest>, Fault> {
         let id = block.stream;
-        if self.leaving == Leaving::Final {
+        if self.leaving == LeavingProgress::Final {
             // The peer was told that it is not served; it sends it elsewhere.
             return Ok(None);
         }
+        // Before the stream may be refused: a number that was used is used, and the next one must be higher.
         self.last_stream = id;
         if self.streams.len() >= self.limits.streams as usize {
             return Err(Fault::Stream(id, ErrorCode::REFUSED_STREAM));
@@ -137,8 +148,10 @@ impl Core {
         let head_bytes = head.bytes();
         let request = match head.into_request() {
             Ok(request) => Some(request),
-            Err(Problem::TooLarge) => None,
-            Err(Problem::Malformed) => return Err(malformed),
+            // It gets a stream all the same, because it gets an answer that says what is wrong, and not only
+            // a reset.
+            Err(HeadProblem::TooLarge) => None,
+            Err(HeadProblem::Malformed) => return Err(malformed),
         };
         let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
         let stream = stream.with_head(if request.is_some() { head_bytes } else { 0 });
@@ -149,6 +162,7 @@ impl Core {
             if let Some(request) = &request {
                 state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
             }
+            // The same rule as for each piece of DATA, for the body that has none.
             if block.is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(malformed);
             }
@@ -159,14 +173,16 @@ impl Core {
         if request.is_some() {
             self.account.earn(Benefit::Head);
         }
-        Ok(Some(Arrived { stream, request }))
+        Ok(Some(ArrivedRequest { stream, request }))
     }
 
     fn response(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
         let response = head.into_response().map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+        // Set before the status is looked at: even a response that is refused shows that the peer has begun.
         state.receiving.head = HeadProgress::Interim;
         if response.status().is_informational() {
-            // Clients get the interim responses of our server only; a switch of protocols does not exist here.
+            // Clients get the interim responses of our server only; a switch of protocols does not exist
+            // here.
             let is_legal = !is_end && response.status() != StatusCode::SWITCHING_PROTOCOLS;
             return if is_legal { Ok(()) } else { Err(ErrorCode::PROTOCOL_ERROR) };
         }
@@ -191,6 +207,7 @@ impl Core {
         if state.receiving.is_ended {
             return Err(ErrorCode::STREAM_CLOSED);
         }
+        // Trailers end a stream. A second head in the middle of a body would be a message within a message.
         let is_whole = is_end && state.receiving.length_left.is_none_or(|left| left == 0);
         let trailers = head.into_trailers().ok().filter(|_| is_whole).ok_or(ErrorCode::PROTOCOL_ERROR)?;
         if !trailers.is_empty() {

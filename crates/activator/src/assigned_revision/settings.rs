@@ -1,0 +1,87 @@
+//! What of an assignment a request needs, in the form it needs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use http::header::{HeaderMap, HeaderValue, USER_AGENT};
+use vocabulary::{
+    Assignment, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Version,
+};
+
+/// What only our own hop says of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HopHeaders<'a> {
+    /// Proves who sends.
+    pub(crate) key: Option<&'a HeaderValue>,
+    /// Which pod it is for: its address may be another's by the time that it arrives.
+    pub(crate) pod: Option<&'a HeaderValue>,
+}
+
+/// The present assignment of a revision.
+#[derive(Clone, Debug)]
+pub(crate) struct AssignedSettings {
+    pub(crate) version: Version,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) ports: BTreeSet<u16>,
+    pub(crate) routing: Routing,
+    pub(crate) timeouts: RequestTimeouts,
+    ignored_user_agents: IgnoredUserAgents,
+    /// Proves to the pods' queue-proxies who sends.
+    hop_key: Option<HeaderValue>,
+    /// The names of the pods, by where they take requests usually.
+    pods: BTreeMap<SocketAddr, HeaderValue>,
+    pub(crate) waiting_for: String,
+    /// Why no request that no ready pod takes should wait.
+    pub(crate) hold: Option<String>,
+    /// Where idle connections may be kept: at pods that are named and not on their way out.
+    pub(crate) kept: BTreeSet<SocketAddr>,
+    /// Of pods, by where they take requests usually, that take some elsewhere.
+    exits: BTreeMap<SocketAddr, PodExits>,
+}
+
+impl AssignedSettings {
+    pub(crate) fn of(assignment: &Assignment) -> Self {
+        let key_to_send = assignment.hop_keys.first();
+        let hop_key =
+            key_to_send.and_then(|key| HeaderValue::from_str(key.expose()).ok()).map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
+        let stays = assignment.pods.iter().filter(|pod| pod.state != PodState::Draining);
+        let several = assignment.pods.iter().filter(|pod| !pod.exits.0.is_empty());
+        Self {
+            version: assignment.version,
+            hosts: assignment.hosts.clone(),
+            ports: assignment.ports.clone(),
+            routing: assignment.routing,
+            timeouts: assignment.timeouts,
+            hop_key,
+            pods: assignment.pods.iter().filter_map(name_by_address).collect(),
+            ignored_user_agents: assignment.ignored_user_agents.clone(),
+            waiting_for: assignment.waiting_for.clone(),
+            hold: assignment.hold.clone(),
+            kept: stays.flat_map(|pod| pod.exits.all(pod.address)).collect(),
+            exits: several.map(|pod| (pod.address, pod.exits.clone())).collect(),
+        }
+    }
+
+    /// Whether a request with these headers is one that nobody measures.
+    pub(crate) fn ignores(&self, headers: &HeaderMap) -> bool {
+        headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
+    }
+
+    /// What a request says on its way to the pod that takes requests at `usual`.
+    pub(crate) fn hop(&self, usual: SocketAddr) -> HopHeaders<'_> {
+        HopHeaders { key: self.hop_key.as_ref(), pod: self.pods.get(&usual) }
+    }
+
+    /// Where a request goes that came by a port of ours, to the pod that takes requests at `usual`.
+    pub(crate) fn exit(&self, usual: SocketAddr, port: u16) -> SocketAddr {
+        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, port))
+    }
+}
+
+fn name_by_address(pod: &PodAssignment) -> Option<(SocketAddr, HeaderValue)> {
+    // The names of Kubernetes and of this machine are text that a header may have.
+    Some((pod.address, HeaderValue::from_str(pod.pod.as_str()).ok()?))
+}

@@ -1,0 +1,53 @@
+//! What the injector's environment says.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use runtime::{Environment, EnvironmentReader};
+use vocabulary::{CheckedValue, Problem};
+
+/// What `ebb-injector` needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InjectorConfig {
+    pub(super) address: SocketAddr,
+    pub(super) metrics: SocketAddr,
+    /// A folder with `tls.crt`, `tls.key` and `ca.crt`.
+    pub(super) certificates: PathBuf,
+    /// A folder with a file for each key of `config-autoscaler`.
+    pub(super) settings: Option<PathBuf>,
+    /// The same of `config-observability`.
+    pub(super) observability: Option<PathBuf>,
+    /// Of the queue-proxy.
+    pub(super) image: String,
+    pub(super) log: String,
+}
+
+impl InjectorConfig {
+    /// Reads `INJECTOR_ADDRESS`, `INJECTOR_METRICS_ADDRESS`, `INJECTOR_TLS`, `INJECTOR_CONFIG`,
+    /// `INJECTOR_OBSERVABILITY`, `QUEUE_PROXY_IMAGE` and `EBB_LOG`.
+    pub(super) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
+        let mut reader = EnvironmentReader::new(environment);
+        let address = reader.socket_address_or("INJECTOR_ADDRESS", "[::]:8443");
+        let metrics = reader.socket_address_or("INJECTOR_METRICS_ADDRESS", "[::]:9091");
+        let certificates =
+            reader.required(&["INJECTOR_TLS"], "it names the folder of the webhook's certificates").into();
+        let settings = reader.text("INJECTOR_CONFIG").map(PathBuf::from);
+        let observability = reader.text("INJECTOR_OBSERVABILITY").map(PathBuf::from);
+        let image = reader.required(&["QUEUE_PROXY_IMAGE"], "it names the image that pods get").to_owned();
+        let log = reader.text_or("EBB_LOG", "info");
+        reader.finish(Self { address, metrics, certificates, settings, observability, image, log })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_is_named_at_once() {
+        let environment = Environment::from([("INJECTOR_ADDRESS".to_owned(), "8443".to_owned())]);
+        let problems = InjectorConfig::read(&environment).expect_err("three things are wrong");
+        let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(keys, ["INJECTOR_ADDRESS", "INJECTOR_TLS", "QUEUE_PROXY_IMAGE"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! `ebb adopt`: takes over a Service that Kubernetes serves, without losing a request.
+//!
+//! The order is what matters. First the Service names its workload, and nothing else changes; once the
+//! autoscaler knows it and activators listen, the selector goes, and ebb's endpoints stand before Kubernetes'
+//! own are taken away. What cannot be served is left as it was, with the autoscaler's reason.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use autoscaler::api_types::RevisionList;
+use k8s_openapi::api::core::v1::Service;
+
+use crate::cli::AdoptOptions;
+use crate::cluster::Cluster;
+use crate::cluster::service::{self, LOOKS_EVERY, ServiceName, SliceWriters, looks};
+use crate::output;
+
+/// A reason against it that stands so long stays: what is known of a cluster is seconds old at most.
+const REFUSED_AFTER: Duration = Duration::from_secs(5);
+/// In what the autoscaler says of a Service that waits for its selector to go, and of no other.
+const PREPARED: &str = "once spec.selector is removed";
+
+pub(crate) fn run(options: &AdoptOptions) -> anyhow::Result<ExitCode> {
+    crate::up::runtime()?.block_on(async {
+        let cluster = Cluster::find(&options.cluster).await?;
+        let name = ServiceName::read(&cluster.namespace, &options.service)?;
+        adopt(&cluster, &name, options).await
+    })
+}
+
+async fn adopt(cluster: &Cluster, name: &ServiceName, options: &AdoptOptions) -> anyhow::Result<ExitCode> {
+    let former = cluster.service(name).await?;
+    let workload = workload(cluster, name, (&former, options)).await?;
+    cluster.change_service(name, |service| service::naming(service, &workload)).await?;
+    if !service::selector(&former).is_empty() {
+        if let Err(error) = prepared(cluster, name, (&workload, options.timeout)).await {
+            cluster.change_service(name, |_| service::unnaming(&former)).await?;
+            return Err(error.context(format!("{name} is as it was")));
+        }
+        output::print_line(&format!("{name}: activators are ready to serve it for {workload}"))?;
+        cluster.change_service(name, |_| service::without_selector()).await?;
+    }
+    adopted(cluster, name, options.timeout).await?;
+    output::print_line(&format!("{name} is served through ebb, for {workload}"))?;
+    for problem in problems(&ask(cluster).await?, name) {
+        output::print_warning(&problem);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn workload(
+    cluster: &Cluster,
+    name: &ServiceName,
+    (service, options): (&Service, &AdoptOptions),
+) -> anyhow::Result<String> {
+    let named = options
+        .workload
+        .clone()
+        .or_else(|| service::annotation(service, vocabulary::REVISION_ANNOTATION).map(str::to_owned));
+    match named {
+        Some(named) if named.contains('/') => Ok(named),
+        Some(named) => Ok(format!("deployment/{named}")),
+        None => cluster.workload_of(name, &service::selector(service)).await,
+    }
+}
+
+/// Waits until the autoscaler is ready to write its endpoints; what speaks against it is the error.
+async fn prepared(
+    cluster: &Cluster,
+    name: &ServiceName,
+    (workload, patience): (&str, Duration),
+) -> anyhow::Result<()> {
+    let revision = format!("{}/{workload}", name.namespace);
+    let mut refused_looks = 0;
+    for _ in 0..looks(patience) {
+        let list = ask(cluster).await?;
+        let is_known = list.revisions.iter().any(|one| one.name.as_str() == revision);
+        let problems = problems(&list, name);
+        let (waits, against): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(|problem| problem.contains(PREPARED));
+        match (is_known && !waits.is_empty(), against.is_empty()) {
+            (true, true) => return Ok(()),
+            (_, true) => refused_looks = 0,
+            (_, false) if refused_looks >= looks(REFUSED_AFTER) => bail!("{}", against.join("; ")),
+            (_, false) => refused_looks += 1,
+        }
+        tokio::time::sleep(LOOKS_EVERY).await;
+    }
+    bail!("the autoscaler has not prepared it within {patience:?}; `ebb check` says whether it works")
+}
+
+/// Waits until ebb's endpoints stand alone.
+async fn adopted(cluster: &Cluster, name: &ServiceName, patience: Duration) -> anyhow::Result<()> {
+    if cluster.is_written_by(name, SliceWriters::OURS_ALONE, patience).await? {
+        return Ok(());
+    }
+    let why = problems(&ask(cluster).await?, name);
+    bail!(
+        "ebb's endpoints of {name} did not stand within {patience:?}, and Kubernetes' own serve on; `ebb release service/{}` undoes it{}",
+        name.name,
+        appended(&why)
+    )
+}
+
+pub(crate) async fn ask(cluster: &Cluster) -> anyhow::Result<RevisionList> {
+    cluster.get("/v1/revisions").await
+}
+
+/// Problems at the end of a sentence, if there are any.
+pub(crate) fn appended(problems: &[String]) -> String {
+    if problems.is_empty() { String::new() } else { format!("; {}", problems.join("; ")) }
+}
+
+/// What the autoscaler says of a Service.
+pub(crate) fn problems(list: &RevisionList, name: &ServiceName) -> Vec<String> {
+    let prefix = format!("Service {}/{}: ", name.namespace, name.name);
+    list.problems.iter().filter(|problem| problem.starts_with(&prefix)).cloned().collect()
+}

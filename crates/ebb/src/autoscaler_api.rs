@@ -1,0 +1,75 @@
+//! Whose API does a command ask: that of an `ebb up` on this machine, or of the autoscaler that decides in a
+//! cluster?
+//!
+//! Who names a cluster gets it, and who names an address gets that. Without either it is this machine's; only
+//! where nothing listens there, and a kubeconfig is known, the cluster that this names, with a note that it
+//! was.
+
+use autoscaler::api_types::RevisionList;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+
+use crate::cli::AutoscalerArguments;
+use crate::cluster::Cluster;
+use crate::{client, output};
+
+/// Where `ebb up` has its API, unless it was told otherwise.
+const ON_THIS_MACHINE: &str = "127.0.0.1:9000";
+
+/// An API that was found.
+pub(crate) enum AutoscalerApi {
+    At(String),
+    Of(Box<ClusterView>),
+}
+
+/// A cluster, and how much of it is asked for.
+pub(crate) struct ClusterView {
+    cluster: Cluster,
+    is_whole: bool,
+}
+
+impl AutoscalerApi {
+    pub(crate) async fn find(asking: &AutoscalerArguments) -> anyhow::Result<Self> {
+        match &asking.url {
+            Some(url) if !asking.cluster.is_given() => Ok(Self::At(url.clone())),
+            None if !asking.cluster.is_given() && !is_cluster_meant().await => {
+                Ok(Self::At(format!("http://{ON_THIS_MACHINE}")))
+            }
+            Some(_) | None => {
+                let cluster = Cluster::find(&asking.cluster).await?;
+                if !asking.cluster.is_given() {
+                    let context = &cluster.context;
+                    output::print_warning(&format!(
+                        "nothing answers at {ON_THIS_MACHINE}, so this is the cluster of context {context}"
+                    ));
+                }
+                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole: asking.all_namespaces })))
+            }
+        }
+    }
+
+    /// `GET path`, read as JSON.
+    pub(crate) async fn get<Answer: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Answer> {
+        match self {
+            Self::At(url) => client::get(url, path).await,
+            Self::Of(view) => view.cluster.get(path).await,
+        }
+    }
+
+    /// All revisions, of a cluster those of the namespace that was named.
+    pub(crate) async fn revisions(&self) -> anyhow::Result<RevisionList> {
+        let mut list: RevisionList = self.get("/v1/revisions").await?;
+        match self {
+            Self::Of(view) if !view.is_whole => {
+                list.revisions.retain(|one| one.name.namespace() == view.cluster.namespace);
+            }
+            Self::At(_) | Self::Of(_) => {}
+        }
+        Ok(list)
+    }
+}
+
+/// Whether nothing listens here and a cluster is known.
+async fn is_cluster_meant() -> bool {
+    Cluster::is_known() && TcpStream::connect(ON_THIS_MACHINE).await.is_err()
+}

@@ -1,0 +1,102 @@
+//! What was found, one line each, and whether all of it is well.
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckFinding {
+    what: String,
+    verdict: FindingVerdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FindingVerdict {
+    Well,
+    /// It works, and somebody should know this.
+    Remark(String),
+    /// What could not be looked at, and why.
+    Unknown(String),
+    /// What to do.
+    Wrong(String),
+}
+
+impl CheckFinding {
+    pub(crate) fn well(what: String) -> Self {
+        Self { what, verdict: FindingVerdict::Well }
+    }
+
+    pub(crate) fn remark(what: String, remark: String) -> Self {
+        Self { what, verdict: FindingVerdict::Remark(remark) }
+    }
+
+    pub(crate) fn unknown(what: String, why: String) -> Self {
+        Self { what, verdict: FindingVerdict::Unknown(why) }
+    }
+
+    pub(crate) fn wrong(what: String, advice: String) -> Self {
+        Self { what, verdict: FindingVerdict::Wrong(advice) }
+    }
+
+    pub(crate) fn of(is_well: bool, what: String, advice: impl FnOnce() -> String) -> Self {
+        if is_well { Self::well(what) } else { Self::wrong(what, advice()) }
+    }
+}
+
+/// All of them, in sections.
+#[derive(Debug, Default)]
+pub(crate) struct CheckFindings(Vec<(&'static str, Vec<CheckFinding>)>);
+
+impl CheckFindings {
+    pub(crate) fn begin(&mut self, section: &'static str) {
+        self.0.push((section, Vec::new()));
+    }
+
+    pub(crate) fn add(&mut self, finding: CheckFinding) {
+        let section = self.0.last_mut().expect("a section was begun");
+        section.1.push(finding);
+    }
+
+    pub(crate) fn is_well(&self) -> bool {
+        let mut all = self.0.iter().flat_map(|(_, findings)| findings);
+        !all.any(|finding| matches!(finding.verdict, FindingVerdict::Wrong(_)))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for (section, findings) in &self.0 {
+            lines.push((*section).to_owned());
+            for CheckFinding { what, verdict } in findings {
+                match verdict {
+                    FindingVerdict::Well => lines.push(format!("  ok       {what}")),
+                    FindingVerdict::Remark(remark) => lines.extend(with_reason("  remark ", what, remark)),
+                    FindingVerdict::Unknown(why) => lines.extend(with_reason("  unknown", what, why)),
+                    FindingVerdict::Wrong(advice) => lines.extend(with_reason("  WRONG  ", what, advice)),
+                }
+            }
+            lines.push(String::new());
+        }
+        let verdict = if self.is_well() { "all is well" } else { "something is wrong" };
+        lines.push(verdict.to_owned());
+        lines.join("\n")
+    }
+}
+
+fn with_reason(mark: &str, what: &str, reason: &str) -> [String; 2] {
+    [format!("{mark}  {what}"), format!("           {reason}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_comes_with_what_to_do_and_what_is_unknown_is_not_wrong() {
+        let mut findings = CheckFindings::default();
+        findings.begin("cluster");
+        findings.add(CheckFinding::well("it answers".to_owned()));
+        findings.add(CheckFinding::unknown("its Secrets".to_owned(), "you may not read them".to_owned()));
+        assert!(findings.is_well());
+        findings.add(CheckFinding::of(false, "it is new".to_owned(), || "upgrade it".to_owned()));
+        assert!(!findings.is_well());
+        let expected = "cluster\n  ok       it answers\n  unknown  its Secrets\n           you may not read them\n  WRONG    it is new\n           upgrade it\n\nsomething is wrong";
+        assert_eq!(findings.text(), expected);
+    }
+}

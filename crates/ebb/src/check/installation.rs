@@ -1,0 +1,240 @@
+//! Do ebb's own programs run, have they what they must have, and does one of the autoscalers decide?
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
+
+use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
+
+use super::certificates;
+use super::findings::{CheckFinding, CheckFindings};
+use crate::cluster::Cluster;
+
+/// Each with what is amiss without it.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("autoscaler", "no count changes"),
+    ("activator", "requests at zero are refused"),
+    ("injector", "pods that ask for a queue-proxy cannot be made"),
+];
+/// What the programs make and share.
+const SECRETS: [&str; 5] =
+    ["ebb-links", AUTHORITY_SECRET, "ebb-autoscaler-tls", "ebb-activator-tls", "ebb-injector-tls"];
+/// By which the API server calls the injector; its Service has the name too.
+const WEBHOOK: &str = "ebb-injector";
+const INJECTOR_SERVICE: &str = "injector";
+
+pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
+    for (program, without) in PROGRAMS {
+        findings.add(deployment(cluster, program, without).await);
+    }
+    for secret in SECRETS {
+        findings.add(present_secret(cluster, secret).await);
+    }
+    for finding in certificates::check(cluster).await {
+        findings.add(finding);
+    }
+    findings.add(webhook(cluster).await);
+    findings.add(injector_endpoints(cluster).await);
+    owner(cluster, findings).await;
+}
+
+async fn deployment(cluster: &Cluster, name: &str, without: &str) -> CheckFinding {
+    let system = &cluster.system;
+    let what = format!("all pods of deployment/{name} in {system} are ready");
+    let found = match cluster.system_api::<Deployment>().get_opt(name).await {
+        Err(error) => return CheckFinding::unknown(what, error.to_string()),
+        Ok(found) => found,
+    };
+    let Some(found) = found else {
+        let advice = format!("it is not there ({without}); `kubectl apply -k deploy/` installs it");
+        return CheckFinding::wrong(what, advice);
+    };
+    let wanted = found.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let ready = found.status.and_then(|status| status.ready_replicas).unwrap_or_default();
+    let advice = format!("`kubectl -n {system} describe deployment/{name}` and its pods' logs say why");
+    match ready {
+        0 => CheckFinding::wrong(what, format!("none of {wanted} is ({without}); {advice}")),
+        _ if ready < wanted => CheckFinding::remark(what, format!("{ready} of {wanted} are; {advice}")),
+        _ => CheckFinding::well(what),
+    }
+}
+
+async fn present_secret(cluster: &Cluster, name: &str) -> CheckFinding {
+    let what = format!("Secret {name} is there");
+    match cluster.system_api::<Secret>().get_metadata_opt(name).await {
+        Err(error) => CheckFinding::unknown(what, error.to_string()),
+        Ok(Some(_)) => CheckFinding::well(what),
+        Ok(None) => CheckFinding::wrong(
+            what,
+            format!(
+                "the autoscaler makes it when it starts; `kubectl -n {} logs deployment/autoscaler` says why it did not",
+                cluster.system
+            ),
+        ),
+    }
+}
+
+/// The API server trusts the injector only by the certificate that stands there.
+async fn webhook(cluster: &Cluster) -> CheckFinding {
+    let what = format!("webhook {WEBHOOK} trusts ebb's authority");
+    let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let found = match api.get_opt(WEBHOOK).await {
+        Err(error) => return CheckFinding::unknown(what, error.to_string()),
+        Ok(found) => found,
+    };
+    let Some(found) = found else {
+        let advice =
+            "it is not there, so pods get no queue-proxy; `kubectl apply -k deploy/` makes it".to_owned();
+        return CheckFinding::wrong(what, advice);
+    };
+    let bundles: Vec<String> = found
+        .webhooks
+        .into_iter()
+        .flatten()
+        .map(|one| text(&one.client_config.ca_bundle.unwrap_or_default()))
+        .collect();
+    if bundles.is_empty() || bundles.iter().any(String::is_empty) {
+        let advice = format!(
+            "it has no caBundle; the injector writes it: `kubectl -n {} logs deployment/injector`",
+            cluster.system
+        );
+        return CheckFinding::wrong(what, advice);
+    }
+    let authority = match cluster.system_api::<Secret>().get_opt(AUTHORITY_SECRET).await {
+        Err(error) => return CheckFinding::unknown(what, error.to_string()),
+        Ok(secret) => secret.and_then(|secret| secret.data).unwrap_or_default(),
+    };
+    let present = authority_of(&authority);
+    let is_known = present.is_none_or(|present| bundles.iter().all(|bundle| bundle.contains(present.trim())));
+    CheckFinding::of(is_known, what, || {
+        format!(
+            "its caBundle is of another authority; restart the injector: `kubectl -n {} rollout restart deployment/injector`",
+            cluster.system
+        )
+    })
+}
+
+/// The newest certificate of the authority, which comes first.
+fn authority_of(data: &BTreeMap<String, ByteString>) -> Option<String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let all = text(data.get(TLS_ROOTS)?);
+    let end = all.find(END)? + END.len();
+    Some(all[..end].to_owned())
+}
+
+fn text(bytes: &ByteString) -> String {
+    String::from_utf8_lossy(&bytes.0).into_owned()
+}
+
+async fn injector_endpoints(cluster: &Cluster) -> CheckFinding {
+    let what = "the webhook's Service leads to a ready injector".to_owned();
+    let selected = ListParams::default().labels(&format!("kubernetes.io/service-name={INJECTOR_SERVICE}"));
+    let slices = match cluster.system_api::<EndpointSlice>().list(&selected).await {
+        Err(error) => return CheckFinding::unknown(what, error.to_string()),
+        Ok(slices) => slices.items,
+    };
+    let mut endpoints = slices.into_iter().flat_map(|slice| slice.endpoints);
+    let is_served = endpoints
+        .any(|endpoint| endpoint.conditions.and_then(|conditions| conditions.ready).unwrap_or_default());
+    CheckFinding::of(is_served, what, || {
+        format!(
+            "until one is, no pod with the label ebb.dev/inject can be made; `kubectl -n {} get pods`",
+            cluster.system
+        )
+    })
+}
+
+/// Whether one decides, and answers; and hears whom it must hear.
+async fn owner(cluster: &Cluster, findings: &mut CheckFindings) {
+    let what = "an autoscaler decides, and answers".to_owned();
+    let list = match cluster.get::<RevisionList>("/v1/revisions").await {
+        Err(error) => return findings.add(CheckFinding::wrong(what, format!("{error:#}"))),
+        Ok(list) => list,
+    };
+    findings.add(if list.unanswered.is_empty() {
+        CheckFinding::well(what)
+    } else {
+        CheckFinding::remark(what, format!("{} does not", list.unanswered.join(", ")))
+    });
+    for links in &list.links {
+        for finding in linked(links) {
+            findings.add(finding);
+        }
+    }
+}
+
+/// A pod that has just started is linked in a moment, so one that is not is worth a word and no more.
+fn linked(links: &LinksView) -> [CheckFinding; 2] {
+    let what = |tally: &LinkTallyView, kind: &str| {
+        format!("{} is linked to {} of {} {kind}", links.autoscaler, tally.up, tally.expected)
+    };
+    let advice = |tally: &LinkTallyView| {
+        format!(
+            "not to {}; port 8024 of each must be open to it, and `kubectl logs` of it and of the autoscaler says why",
+            tally.down.join(", ")
+        )
+    };
+    let (activators, pods) = (&links.to_activators, &links.to_pods);
+    let of_activators = match (activators.expected, activators.up) {
+        (expected, up) if up == expected => CheckFinding::well(what(activators, "activators")),
+        // Nobody holds requests, and no count goes to zero.
+        (_, 0) => CheckFinding::wrong(what(activators, "activators"), advice(activators)),
+        _ => CheckFinding::remark(what(activators, "activators"), advice(activators)),
+    };
+    let of_pods = if pods.up == pods.expected {
+        CheckFinding::well(what(pods, "pods"))
+    } else {
+        CheckFinding::remark(what(pods, "pods"), advice(pods))
+    };
+    [of_activators, of_pods]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_down_is_told_with_whose_it_is() {
+        let tally = |expected, down: &[&str]| {
+            let down: Vec<String> = down.iter().map(|&name| name.to_owned()).collect();
+            LinkTallyView { expected, up: expected - down.len(), down }
+        };
+        for (activators, pods, expected) in [
+            (
+                tally(2, &[]),
+                tally(1, &[]),
+                "ok       a is linked to 2 of 2 activators\n  ok       a is linked to 1 of 1 pods",
+            ),
+            (
+                tally(2, &["b"]),
+                tally(0, &[]),
+                "remark   a is linked to 1 of 2 activators\n           not to b; ",
+            ),
+            (
+                tally(1, &["b"]),
+                tally(0, &[]),
+                "WRONG    a is linked to 0 of 1 activators\n           not to b; ",
+            ),
+            (
+                tally(0, &[]),
+                tally(3, &["p", "q"]),
+                "remark   a is linked to 1 of 3 pods\n           not to p, q; ",
+            ),
+        ] {
+            let mut findings = CheckFindings::default();
+            findings.begin("ebb itself");
+            let links = LinksView { autoscaler: "a".to_owned(), to_activators: activators, to_pods: pods };
+            for finding in linked(&links) {
+                findings.add(finding);
+            }
+            assert!(findings.text().contains(expected), "{}", findings.text());
+        }
+    }
+}

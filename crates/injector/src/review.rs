@@ -1,0 +1,241 @@
+//! What does the API server ask, and what is it answered? Its questions are `AdmissionReview`s, and so are
+//! our answers.
+//!
+//! A pod that asks for a queue-proxy gets it as a patch, or is refused with every reason. What people write
+//! in annotations and in the ConfigMaps of the cluster is checked too, all of it at once; but what was wrong
+//! before may stay wrong, so that an object can be repaired step by step.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use scaling::config::{ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION};
+use scaling::{ClusterConfig, RevisionSettings};
+use serde_json::{Value, json};
+use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
+
+use crate::inject::{Injection, InjectorSettings, Outcome, inject};
+use crate::limits::{self, PodLimits};
+
+/// What a webhook is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewQuestion {
+    /// How a pod looks with its queue-proxy.
+    Inject,
+    /// Whether what people wrote is right.
+    Validate,
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVerdict {
+    /// It is changed.
+    Injected,
+    /// It may be as it is.
+    Accepted,
+    /// The same, with a word about it.
+    Warned,
+    /// It may not be.
+    Refused,
+}
+
+/// What the API server is answered, and what that means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewAnswer {
+    /// An `AdmissionReview`.
+    pub review: Value,
+    /// What became of its object.
+    pub verdict: ReviewVerdict,
+}
+
+/// A ConfigMap of the cluster whose keys this crate does not know, and who does.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigMapCheck {
+    /// What it is called.
+    pub name: &'static str,
+    /// Everything there is to say of its data.
+    pub findings: fn(&BTreeMap<String, String>) -> Findings,
+}
+
+/// Answers a review. `None` if it is none. Of ConfigMaps, `config-autoscaler` and the `others` are checked.
+pub fn answer(
+    review: &Value,
+    question: ReviewQuestion,
+    settings: &InjectorSettings,
+    others: &[ConfigMapCheck],
+) -> Option<ReviewAnswer> {
+    let request = review.get("request").filter(|request| request.is_object())?;
+    let findings = match question {
+        ReviewQuestion::Inject => injected(&request["object"], settings),
+        ReviewQuestion::Validate => validated(request, settings, others),
+    };
+    let verdict = findings.verdict();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": findings.response(&request["uid"]),
+    });
+    Some(ReviewAnswer { review, verdict })
+}
+
+/// What is said of an object.
+#[derive(Debug, Default)]
+struct ReviewFindings {
+    patch: Option<String>,
+    refusals: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl ReviewFindings {
+    fn verdict(&self) -> ReviewVerdict {
+        if !self.refusals.is_empty() {
+            ReviewVerdict::Refused
+        } else if self.patch.is_some() {
+            ReviewVerdict::Injected
+        } else if self.warnings.is_empty() {
+            ReviewVerdict::Accepted
+        } else {
+            ReviewVerdict::Warned
+        }
+    }
+
+    fn response(self, uid: &Value) -> Value {
+        let mut response = json!({"uid": uid, "allowed": self.refusals.is_empty()});
+        if !self.refusals.is_empty() {
+            response["status"] =
+                json!({"code": 400, "reason": "BadRequest", "message": self.refusals.join("; ")});
+        }
+        if !self.warnings.is_empty() {
+            response["warnings"] = json!(self.warnings);
+        }
+        if let Some(patch) = self.patch {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(BASE64_STANDARD.encode(patch));
+        }
+        response
+    }
+}
+
+fn injected(pod: &Value, settings: &InjectorSettings) -> ReviewFindings {
+    match inject(pod, settings) {
+        Outcome::NotAsked => ReviewFindings::default(),
+        Outcome::Refused(reasons) => {
+            let refusals = reasons.into_iter().map(|reason| format!("ebb: {reason}")).collect();
+            ReviewFindings { refusals, ..ReviewFindings::default() }
+        }
+        Outcome::Injected(Injection { pod: with_sidecar, warnings }) => {
+            ReviewFindings { patch: difference(pod, &with_sidecar), warnings, ..ReviewFindings::default() }
+        }
+    }
+}
+
+/// As a JSON patch, whose `add` replaces what is there. Nothing else of a pod is ever changed than these two.
+fn difference(before: &Value, after: &Value) -> Option<String> {
+    let operation = |path: &str, value: &Value| json!({"op": "add", "path": path, "value": value});
+    let (specs, annotations) = (
+        (&before["spec"], &after["spec"]),
+        (&before["metadata"]["annotations"], &after["metadata"]["annotations"]),
+    );
+    let changes = [("/spec", specs), ("/metadata/annotations", annotations)];
+    let changes = changes.into_iter().filter(|(_, (before, after))| before != after);
+    let operations: Vec<Value> = changes.map(|(path, (_, after))| operation(path, after)).collect();
+    (!operations.is_empty()).then(|| json!(operations).to_string())
+}
+
+/// What is wrong and was not before is refused, with everything that is wrong; what was wrong before is a
+/// warning.
+fn validated(request: &Value, settings: &InjectorSettings, others: &[ConfigMapCheck]) -> ReviewFindings {
+    let former = said_of(&request["oldObject"], settings, others);
+    let Findings { problems: present, warnings } = said_of(&request["object"], settings, others);
+    if present.iter().all(|problem| former.problems.contains(problem)) {
+        let warnings = present.into_iter().chain(warnings).collect();
+        return ReviewFindings { warnings, ..ReviewFindings::default() };
+    }
+    ReviewFindings { refusals: present, ..ReviewFindings::default() }
+}
+
+/// Everything there is to say of an object, one line each.
+fn said_of(object: &Value, settings: &InjectorSettings, others: &[ConfigMapCheck]) -> Findings<String> {
+    match object["kind"].as_str() {
+        Some("ConfigMap") => of_config_map(object, others),
+        Some("Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController") => {
+            Findings { problems: of_workload(object, settings), warnings: remarks(object) }
+        }
+        Some(_) | None => Findings::default(),
+    }
+}
+
+fn of_config_map(config_map: &Value, others: &[ConfigMapCheck]) -> Findings<String> {
+    let (name, data) = (&config_map["metadata"]["name"], texts(&config_map["data"]));
+    if *name == scaling::config::CONFIG_MAP_NAME {
+        let problems = lines(ClusterConfig::parse(&data).err().unwrap_or_default());
+        return Findings { problems, warnings: Vec::new() };
+    }
+    let Some(check) = others.iter().find(|check| *name == check.name) else { return Findings::default() };
+    let Findings { problems, warnings } = (check.findings)(&data);
+    Findings { problems: lines(problems), warnings: lines(warnings) }
+}
+
+fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
+    let template = &workload["spec"]["template"];
+    if template["metadata"]["labels"][INJECT_LABEL] != "true" {
+        return Vec::new();
+    }
+    let mut annotations = texts(&template["metadata"]["annotations"]);
+    annotations.retain(|key, _| !limits::ALL.contains(&key.as_str()));
+    annotations.extend(texts(&workload["metadata"]["annotations"]));
+    annotations.retain(|key, _| is_of_scaling(key));
+    let mut problems =
+        lines(RevisionSettings::parse(&annotations, &settings.cluster).err().unwrap_or_default());
+    match inject(template, settings) {
+        Outcome::NotAsked | Outcome::Injected(_) => {}
+        Outcome::Refused(reasons) => problems.extend(reasons),
+    }
+    let mut of_limits = Vec::new();
+    let _ = PodLimits::read(template, &settings.cluster, &mut of_limits);
+    problems.extend(of_limits);
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// What is right, and yet not what people want.
+fn remarks(object: &Value) -> Vec<String> {
+    if object["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] != "true" {
+        return Vec::new();
+    }
+    let annotations = texts(&object["metadata"]["annotations"]);
+    let misplaced = annotations.keys().filter(|key| limits::is_of_template(key));
+    let mut remarks: Vec<String> = misplaced
+        .map(|key| {
+            format!("annotation {key} stands on the workload, where no pod sees it; move it to spec.template.metadata.annotations")
+        })
+        .collect();
+    let applied = annotations.get("kubectl.kubernetes.io/last-applied-configuration");
+    let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
+    if applied.is_some_and(|applied| applied["spec"].get("replicas").is_some()) {
+        remarks.push(
+            "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave it out".to_owned(),
+        );
+    }
+    remarks
+}
+
+fn is_of_scaling(key: &str) -> bool {
+    let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+    let is_of_injection = INJECTION_ANNOTATIONS.contains(&key);
+    key != PROGRESS_DEADLINE_ANNOTATION && is_under_prefix && !is_of_injection
+}
+
+/// Those of a map that are texts.
+pub(crate) fn texts(map: &Value) -> BTreeMap<String, String> {
+    let pairs = map.as_object().into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn lines(problems: Vec<vocabulary::Problem>) -> Vec<String> {
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use super::*;
+use crate::inject::tests::settings;
+
+/// A ConfigMap of others: cats are welcome, dogs are not.
+const PETS: ConfigMapCheck = ConfigMapCheck {
+    name: "config-pets",
+    findings: |data| {
+        let mut findings = Findings::default();
+        for key in data.keys() {
+            match key.as_str() {
+                "cat" => findings.warn(key, "is asleep"),
+                _ => findings.refuse_place(key, "is no cat"),
+            }
+        }
+        findings
+    },
+};
+
+fn pod() -> Value {
+    json!({
+        "metadata": {"generateName": "hello-", "labels": {INJECT_LABEL: "true"}},
+        "spec": {"containers": [{"name": "app", "image": "app", "ports": [{"containerPort": 8080}]}]},
+    })
+}
+
+fn ask(question: ReviewQuestion, object: &Value, former: &Value) -> Value {
+    let request = json!({"uid": "u1", "object": object, "oldObject": former});
+    let review = json!({"kind": "AdmissionReview", "request": request});
+    let answered = answer(&review, question, &settings(), &[PETS]).expect("it is a review");
+    let ReviewAnswer { review, verdict } = answered;
+    assert_eq!((&review["kind"], &review["response"]["uid"]), (&json!("AdmissionReview"), &json!("u1")));
+    let response = review["response"].clone();
+    // The same in one word.
+    let is_there = |field: &str| response.get(field).is_some();
+    let expected = match (response["allowed"] == true, is_there("patch"), is_there("warnings")) {
+        (false, ..) => ReviewVerdict::Refused,
+        (true, true, _) => ReviewVerdict::Injected,
+        (true, false, true) => ReviewVerdict::Warned,
+        (true, false, false) => ReviewVerdict::Accepted,
+    };
+    assert_eq!(verdict, expected);
+    response
+}
+
+/// The object, as the API server goes on with it.
+fn patched(object: &Value, response: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(patch) = response["patch"].as_str() {
+        assert_eq!(response["patchType"], "JSONPatch");
+        let patch = BASE64_STANDARD.decode(patch).expect("base 64");
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).expect("a patch");
+        json_patch::patch(&mut object, &patch).expect("it fits");
+    }
+    object
+}
+
+#[test]
+fn a_pod_is_patched_into_what_ebb_inject_prints_and_a_second_time_not_at_all() {
+    let response = ask(ReviewQuestion::Inject, &pod(), &Value::Null);
+    let once = patched(&pod(), &response);
+    let Outcome::Injected(Injection { pod: printed, .. }) = inject(&pod(), &settings()) else { panic!() };
+    assert_eq!(once, printed);
+    let again = ask(ReviewQuestion::Inject, &once, &Value::Null);
+    assert_eq!((&again["allowed"], again.get("patch"), again.get("warnings")), (&json!(true), None, None));
+}
+
+#[test]
+fn who_does_not_ask_is_let_through_and_who_cannot_be_served_hears_every_reason() {
+    let plain = ask(ReviewQuestion::Inject, &json!({"spec": {}}), &Value::Null);
+    assert_eq!((&plain["allowed"], plain.get("patch")), (&json!(true), None));
+    let mut bad = pod();
+    bad["spec"]["hostNetwork"] = json!(true);
+    bad["metadata"]["annotations"] = json!({"ebb.dev/timeout": "soon"});
+    let refused = ask(ReviewQuestion::Inject, &bad, &Value::Null);
+    assert_eq!(refused["allowed"], false);
+    let message = refused["status"]["message"].as_str().expect("it says why");
+    assert!(message.contains("hostNetwork") && message.contains("ebb.dev/timeout"), "{message}");
+}
+
+fn workload(annotations: &Value) -> Value {
+    json!({"kind": "Deployment", "metadata": {"annotations": annotations}, "spec": {"template": pod()}})
+}
+
+#[test]
+fn every_new_problem_is_told_at_once_and_an_old_one_stands_in_nobodys_way() {
+    let two =
+        workload(&json!({"autoscaling.knative.dev/window": "5", "autoscaling.knative.dev/target": "none"}));
+    let refused = ask(ReviewQuestion::Validate, &two, &Value::Null);
+    assert_eq!(refused["allowed"], false);
+    let message = refused["status"]["message"].as_str().expect("it says why");
+    assert!(message.contains("window") && message.contains("target"), "{message}");
+    // One of two is repaired, the other one stays for now.
+    let one = workload(&json!({"autoscaling.knative.dev/window": "5"}));
+    let repaired = ask(ReviewQuestion::Validate, &one, &two);
+    assert_eq!(
+        (&repaired["allowed"], repaired["warnings"].as_array().map(Vec::len)),
+        (&json!(true), Some(1))
+    );
+    // Another one comes instead.
+    let other = workload(&json!({"autoscaling.knative.dev/target": "none"}));
+    assert_eq!(ask(ReviewQuestion::Validate, &other, &one)["allowed"], false);
+    let good = workload(&json!({"autoscaling.knative.dev/window": "30s", "example.com/x": "y"}));
+    let response = ask(ReviewQuestion::Validate, &good, &one);
+    assert_eq!((&response["allowed"], response.get("warnings")), (&json!(true), None));
+}
+
+#[test]
+fn a_manifest_that_names_the_count_is_warned_of() {
+    let applied = r#"{"spec":{"replicas":3}}"#;
+    let object = workload(&json!({"kubectl.kubernetes.io/last-applied-configuration": applied}));
+    let response = ask(ReviewQuestion::Validate, &object, &Value::Null);
+    assert!(
+        response["allowed"] == true
+            && response["warnings"][0].as_str().is_some_and(|text| text.contains("replicas"))
+    );
+}
+
+/// Each of these is fixed when a pod is made, from its template.
+#[test]
+fn what_only_a_template_can_say_is_warned_of_on_the_workload() {
+    for (key, value) in [
+        ("ebb.dev/drain-limit", "10s"),
+        ("ebb.dev/ignore-user-agents", "HAProxy"),
+        ("ebb.dev/queue-proxy-cpu-limit", "2"),
+    ] {
+        let response = ask(ReviewQuestion::Validate, &workload(&json!({key: value})), &Value::Null);
+        let warning = response["warnings"][0].as_str().unwrap_or_default();
+        assert!(response["allowed"] == true && warning.contains(key), "{response}");
+        let mut sound = workload(&json!({}));
+        sound["spec"]["template"]["metadata"]["annotations"] = json!({key: value});
+        let response = ask(ReviewQuestion::Validate, &sound, &Value::Null);
+        assert_eq!((&response["allowed"], response.get("warnings")), (&json!(true), None), "{response}");
+    }
+}
+
+#[test]
+fn annotations_are_checked_against_the_clusters_settings() {
+    let object = workload(&json!({"autoscaling.knative.dev/max-scale": "20"}));
+    let review = json!({"request": {"uid": "u1", "object": object}});
+    let data = [("max-scale", "5"), ("max-scale-limit", "10")];
+    let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let cluster = ClusterConfig::parse(&data).expect("it is sound").value;
+    let settings = InjectorSettings { cluster, ..settings() };
+    let refused = answer(&review, ReviewQuestion::Validate, &settings, &[]).expect("it is a review");
+    let message = refused.review["response"]["status"]["message"].as_str().expect("it says why");
+    assert!(message.contains("above max-scale-limit 10"), "{message}");
+}
+
+#[test]
+fn the_configuration_of_the_cluster_is_checked_and_other_objects_are_not() {
+    let config = |name: &str| json!({"kind": "ConfigMap", "metadata": {"name": name}, "data": {"stable-window": "soon", "no-such-key": "1"}});
+    let refused = ask(ReviewQuestion::Validate, &config("config-autoscaler"), &Value::Null);
+    let message = refused["status"]["message"].as_str().expect("it says why");
+    assert!(message.contains("stable-window") && message.contains("no-such-key"), "{message}");
+    assert_eq!(ask(ReviewQuestion::Validate, &config("other"), &Value::Null)["allowed"], true);
+    let no_review = json!({"kind": "AdmissionReview"});
+    assert_eq!(answer(&no_review, ReviewQuestion::Inject, &settings(), &[]), None);
+}
+
+#[test]
+fn config_maps_whose_keys_others_know_are_checked_by_those() {
+    let config =
+        |data: Value| json!({"kind": "ConfigMap", "metadata": {"name": "config-pets"}, "data": data});
+    let broken = config(json!({"cat": "", "dog": "", "fish": ""}));
+    let refused = ask(ReviewQuestion::Validate, &broken, &Value::Null);
+    assert_eq!(refused["status"]["message"], "dog is no cat; fish is no cat");
+    // One of two is repaired, the other one stays for now.
+    let repaired = ask(ReviewQuestion::Validate, &config(json!({"cat": "", "dog": ""})), &broken);
+    let warnings = json!(["dog is no cat", "cat is asleep"]);
+    assert_eq!((&repaired["allowed"], &repaired["warnings"]), (&json!(true), &warnings));
+}

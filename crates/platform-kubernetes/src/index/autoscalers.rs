@@ -1,0 +1,52 @@
+//! Which of Kubernetes' own autoscalers scale the same workloads as we do or would?
+
+use orchestration::OtherAutoscaler;
+use vocabulary::RevisionName;
+
+use super::{Index, Workload};
+use crate::resources::ObjectKey;
+use crate::resources::autoscaler::{AutoscalerRecord, ScaleTargetRef};
+
+impl Index {
+    /// An autoscaler of Kubernetes', or `None` if it is gone.
+    pub(crate) fn put_autoscaler(&mut self, key: ObjectKey, record: Option<AutoscalerRecord>) {
+        let present = record.as_ref().map(|record| record.target.clone());
+        let former = match record {
+            Some(record) => {
+                if self.autoscalers.get(&key) == Some(&record) {
+                    return;
+                }
+                self.autoscalers.insert(key, record)
+            }
+            None => self.autoscalers.remove(&key),
+        };
+        for target in [former.map(|former| former.target), present].into_iter().flatten() {
+            if let Some(revision) = self.revision_of_target(&target) {
+                self.revision_changed(&revision);
+            }
+        }
+    }
+
+    fn revision_of_target(&self, target: &ScaleTargetRef) -> Option<RevisionName> {
+        let mut workloads = self.workloads.iter();
+        workloads
+            .find(|(revision, workload)| scales(target, revision, workload))
+            .map(|(name, _)| name.clone())
+    }
+
+    /// The one that scales a workload too.
+    pub(super) fn other_autoscaler(
+        &self,
+        revision: &RevisionName,
+        workload: &Workload,
+    ) -> Option<&OtherAutoscaler> {
+        let mut autoscalers = self.autoscalers.values();
+        autoscalers.find(|one| scales(&one.target, revision, workload)).map(|one| &one.says)
+    }
+}
+
+fn scales(target: &ScaleTargetRef, revision: &RevisionName, workload: &Workload) -> bool {
+    target.namespace == revision.namespace()
+        && target.name == revision.name()
+        && target.is_of(&workload.record.resource)
+}

@@ -1,0 +1,156 @@
+//! What should people know of each object? Told as problems to whoever asks the API, and, once, as Events of
+//! the object.
+
+use orchestration::Subject;
+use vocabulary::RevisionName;
+
+use super::{Index, Topic, Workload};
+use crate::custody::Custody;
+use crate::event_book::EventObject;
+use crate::notice::{Notice, SESSION_AFFINITY};
+use crate::resources::ObjectKey;
+
+/// Announcements that wait for somebody who may write them; the oldest go first. State stays in the problems.
+const ANNOUNCEMENTS_MAX: usize = 1000;
+
+/// Something that people are to be told of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    pub(crate) about: Subject,
+    pub(crate) notice: Notice,
+    pub(crate) tone: Tone,
+}
+
+/// Whether anything is to be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Normal,
+    Warning,
+}
+
+impl Index {
+    /// What has not been announced yet.
+    pub(crate) fn take_announcements(&mut self) -> impl Iterator<Item = Announcement> {
+        std::mem::take(&mut self.announcements).into_iter()
+    }
+
+    /// Nobody here may tell people anything; whoever may says what is so then.
+    pub(crate) fn drop_announcements(&mut self) {
+        self.announcements.clear();
+    }
+
+    /// Whoever tells people now says what is so.
+    pub(crate) fn announce_everything(&mut self) {
+        self.announcements.clear();
+        let all: Vec<Announcement> = self
+            .notices
+            .iter()
+            .flat_map(|(about, notices)| {
+                notices.iter().map(|notice| Announcement {
+                    about: about.clone(),
+                    notice: notice.clone(),
+                    tone: Tone::Warning,
+                })
+            })
+            .collect();
+        for announcement in all {
+            self.announce(announcement);
+        }
+    }
+
+    /// The object that something is about, if it is there and can have Events.
+    pub(crate) fn event_object(&self, about: &Subject) -> Option<EventObject> {
+        let object = |api_version: &str, kind: &str, namespace: &str, name: &str, uid: &str| EventObject {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        match about {
+            Subject::Revision(revision) if revision.kind() == "service" => {
+                let (namespace, name) = (revision.namespace().to_owned(), revision.name().to_owned());
+                let key = ObjectKey { namespace, name };
+                let uid = &self.services.get(&key)?.uid;
+                Some(object("v1", "Service", &key.namespace, &key.name, uid))
+            }
+            Subject::Revision(revision) => {
+                let record = self.record_of(revision)?;
+                let (api_version, kind) = (&record.resource.api_version, &record.resource.kind);
+                Some(object(api_version, kind, revision.namespace(), revision.name(), &record.uid))
+            }
+            Subject::Pod(pod) => {
+                let record = &self.pods.get(pod)?.record;
+                Some(object("v1", "Pod", &record.namespace, &record.name, &record.uid))
+            }
+            Subject::Configuration | Subject::Activator(_) => None,
+        }
+    }
+
+    pub(crate) fn announce(&mut self, announcement: Announcement) {
+        if self.announcements.len() == ANNOUNCEMENTS_MAX {
+            self.announcements.pop_front();
+        }
+        self.announcements.push_back(announcement);
+    }
+
+    /// All that is to be known of an object now. What was not known before is announced.
+    pub(super) fn put_notices(&mut self, about: Subject, notices: Vec<Notice>) {
+        let former = self.notices.remove(&about).unwrap_or_default();
+        if former != notices {
+            for notice in notices.iter().filter(|notice| !former.contains(notice)) {
+                tracing::warn!(?about, reason = notice.reason, "{}", notice.text);
+                let (about, notice) = (about.clone(), notice.clone());
+                self.announce(Announcement { about, notice, tone: Tone::Warning });
+            }
+            self.topics.insert(Topic::Problems(about.clone()));
+        }
+        if !notices.is_empty() {
+            self.notices.insert(about, notices);
+        }
+    }
+
+    /// A workload's own: what is wrong with its annotations, and why its count is not ours alone.
+    pub(super) fn notice_workload(&mut self, revision: &RevisionName) {
+        let concerns_us = |workload: &&Workload| {
+            let shadow = workload.settings.as_ref().and_then(|settings| settings.scaling.shadow);
+            shadow == Some(true) || self.served.contains_key(revision)
+        };
+        let Some(workload) = self.workloads.get(revision).filter(concerns_us) else {
+            return self.put_notices(Subject::Revision(revision.clone()), Vec::new());
+        };
+        let restraint = self.restraint(revision, workload);
+        let notices = workload.problems.iter().cloned().chain(restraint.notices).collect();
+        self.put_notices(Subject::Revision(revision.clone()), notices);
+    }
+
+    pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
+        for key in self.served.get(revision).cloned().unwrap_or_default() {
+            self.notice_service(&key);
+        }
+    }
+
+    pub(super) fn notice_service(&mut self, key: &ObjectKey) {
+        let Some(subject) = service_subject(key) else { return };
+        let custody = self.custody.get(key);
+        let mut notices: Vec<Notice> = custody.and_then(Custody::notice).into_iter().collect();
+        let revision = custody.and_then(Custody::revision);
+        notices.extend(revision.and_then(|revision| self.missing_notice(revision)));
+        notices.extend(custody.and_then(|_| self.strangers_notice(key)));
+        if matches!(custody, Some(Custody::Adopted(_)))
+            && let Some(service) = self.adopted.get(key)
+        {
+            notices.extend(self.port_problems(service));
+            if self.services.get(key).is_some_and(|service| service.wants_affinity) {
+                let text = "sessionAffinity: an activator that serves it sends each request to any pod; clients stay with one only while routing is direct";
+                notices.push(Notice::new(SESSION_AFFINITY, text));
+            }
+        }
+        self.put_notices(subject, notices);
+    }
+}
+
+/// By which a Service is known among problems.
+pub(crate) fn service_subject(key: &ObjectKey) -> Option<Subject> {
+    RevisionName::new(&key.namespace, "service", &key.name).ok().map(Subject::Revision)
+}

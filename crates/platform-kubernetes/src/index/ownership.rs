@@ -1,0 +1,109 @@
+//! Whose is a pod? Its labels say whose it may be, as Kubernetes reads selectors; where those of two
+//! workloads overlap, its owner says whose it is.
+//!
+//! A Deployment owns its pods through ReplicaSets, which are not watched for this: one that is made for a
+//! Deployment is named after it and after the hash that its pods have as a label. A ReplicaSet under any
+//! other name was taken over by whoever selects its pods.
+
+use vocabulary::{PodName, RevisionName};
+
+use super::{Index, Pod, Workload};
+use crate::resources::kind::WorkloadKind;
+use crate::resources::pod::{PodController, PodObject};
+
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+impl Index {
+    /// Whose a pod is.
+    pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
+        let record = &self.pods.get(pod)?.record;
+        self.owners_of(record).into_iter().next()
+    }
+
+    pub(super) fn pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &Pod> {
+        let owner = self.workloads.get_key_value(revision);
+        let pods = self.pods_in(revision.namespace());
+        pods.filter(move |pod| {
+            owner.is_some_and(|(revision, workload)| self.is_pod_of(&pod.record, revision, workload))
+        })
+    }
+
+    /// Those that nobody gave a queue-proxy, nor was to.
+    pub(super) fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodObject> {
+        let owner = self.workloads.get_key_value(revision);
+        let pods = self.plain_pods_in(revision.namespace());
+        pods.filter(move |pod| {
+            owner.is_some_and(|(revision, workload)| self.is_pod_of(pod, revision, workload))
+        })
+    }
+
+    /// Those without a queue-proxy too.
+    pub(super) fn all_pods_in(&self, namespace: &str) -> impl Iterator<Item = &PodObject> {
+        self.pods_in(namespace).map(|pod| &pod.record).chain(self.plain_pods_in(namespace))
+    }
+
+    /// Pods are named by their namespace first.
+    fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
+        let namespace = namespace.to_owned();
+        let pods = self.pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
+        pods.take_while(move |pod| pod.record.namespace == namespace)
+    }
+
+    fn plain_pods_in(&self, namespace: &str) -> impl Iterator<Item = &PodObject> {
+        let namespace = namespace.to_owned();
+        let pods = self.plain_pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
+        pods.take_while(move |pod| pod.namespace == namespace)
+    }
+
+    pub(super) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
+        let owners = self.workloads.iter().filter(|(revision, workload)| {
+            revision.namespace() == pod.namespace && self.is_pod_of(pod, revision, workload)
+        });
+        owners.map(|(revision, _)| revision.clone()).collect()
+    }
+
+    /// Whether a pod of the same namespace is a workload's.
+    pub(super) fn is_pod_of(&self, pod: &PodObject, revision: &RevisionName, workload: &Workload) -> bool {
+        workload.record.selector.selects(&pod.labels)
+            // One that nobody looks after is taken over by whoever selects it.
+            && pod.controller.as_ref().is_none_or(|owner| self.may_own(revision, workload, (owner, pod)))
+    }
+
+    /// Whether a pod's owner is the workload, or may be its for all we know.
+    fn may_own(
+        &self,
+        revision: &RevisionName,
+        workload: &Workload,
+        (owner, pod): (&PodController, &PodObject),
+    ) -> bool {
+        match WorkloadKind::of(revision) {
+            Some(
+                WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController,
+            ) => owner.uid == workload.record.uid,
+            Some(WorkloadKind::Deployment) => {
+                owner.kind == "ReplicaSet"
+                    && self.deployment_of(owner, pod).is_none_or(|deployment| deployment == revision)
+            }
+            // It may own them through anything.
+            Some(WorkloadKind::Custom(_)) => {
+                let mut all = self.workloads.iter();
+                let is_others =
+                    all.any(|(other, workload)| other != revision && workload.record.uid == owner.uid);
+                !is_others && self.deployment_of(owner, pod).is_none()
+            }
+            None => false,
+        }
+    }
+
+    /// The Deployment that a ReplicaSet was made for, if there is one of that name.
+    fn deployment_of(&self, owner: &PodController, pod: &PodObject) -> Option<&RevisionName> {
+        let hash = pod.labels.get(TEMPLATE_HASH).filter(|_| owner.kind == "ReplicaSet")?;
+        let name = owner.name.strip_suffix(hash.as_str())?.strip_suffix('-')?;
+        let deployment = WorkloadKind::Deployment.revision(&pod.namespace, name)?;
+        self.workloads.get_key_value(&deployment).map(|(revision, _)| revision)
+    }
+}
+
+fn first_in(namespace: &str) -> PodName {
+    PodName::new(&format!("{namespace}/"))
+}

@@ -1,0 +1,203 @@
+//! Which workloads are there, and what do they say of themselves? Kinds other than Deployments are watched
+//! once somebody names one.
+
+use scaling::RevisionOrigin;
+use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
+
+use super::{Index, Workload};
+use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, NOT_SCALABLE, Notice};
+use crate::requests::DeletionHint;
+use crate::resources::kind::WorkloadKind;
+use crate::resources::pod::{DeletionCost, PodLife};
+use crate::resources::workload::WorkloadRecord;
+use crate::resources::workload::objects::WorkloadReading;
+
+/// Kinds that are watched at once; more are no cluster's, but somebody's mistake in many annotations.
+const KINDS_MAX: usize = 32;
+
+impl Index {
+    /// What a workload says, or why it cannot be scaled.
+    pub(crate) fn read_workload(
+        &mut self,
+        revision: &RevisionName,
+        reading: WorkloadReading,
+        origin: RevisionOrigin,
+    ) {
+        match reading {
+            Ok(record) => {
+                self.unscalable.remove(revision);
+                self.put_workload(*record, origin);
+            }
+            Err(why) => {
+                self.remove_workload(revision);
+                if self.unscalable.insert(revision.clone(), why.clone()) != Some(why) {
+                    self.notice_services_of(revision);
+                }
+            }
+        }
+    }
+
+    /// `origin` says whether it was there before we looked; it counts when the workload is first seen.
+    pub(crate) fn put_workload(&mut self, record: WorkloadRecord, origin: RevisionOrigin) {
+        let revision = record.revision.clone();
+        let former = self.workloads.remove(&revision).filter(|former| former.record.uid == record.uid);
+        let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
+        let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
+        let is_there_anew = former.is_none();
+        let (settings, problems, origin) = match former {
+            Some(former) => (former.settings, former.problems, former.origin),
+            None if record.has_ready_pod => (None, Vec::new(), RevisionOrigin::Found),
+            None => (None, Vec::new(), origin),
+        };
+        self.workloads.insert(revision.clone(), Workload { record, settings, problems, origin });
+        if is_there_anew {
+            self.notice_services_of(&revision);
+        }
+        if is_known {
+            return;
+        }
+        self.read_settings(&revision);
+        self.unsettle(&revision);
+        if selects_others {
+            self.pods_changed(&revision);
+            self.review_overlaps(&revision);
+        }
+    }
+
+    pub(crate) fn remove_workload(&mut self, revision: &RevisionName) {
+        self.unscalable.remove(revision);
+        if self.workloads.remove(revision).is_some() {
+            self.put_notices(orchestration::Subject::Revision(revision.clone()), Vec::new());
+            self.notice_services_of(revision);
+            self.routes.remove(revision);
+            self.ordered_routes.remove(revision);
+            self.revision_changed(revision);
+            self.review_overlaps(revision);
+        }
+    }
+
+    /// Pods of others may be this one's, or were.
+    fn review_overlaps(&mut self, revision: &RevisionName) {
+        if !self.is_listed {
+            return;
+        }
+        let namespace = revision.namespace();
+        let others = self.served.keys().filter(|other| other.namespace() == namespace && *other != revision);
+        for other in others.cloned().collect::<Vec<_>>() {
+            self.pods_changed(&other);
+        }
+    }
+
+    /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last
+    /// good ones stay.
+    pub(super) fn read_settings(&mut self, revision: &RevisionName) {
+        let Some(workload) = self.workloads.get_mut(revision) else { return };
+        workload.problems = match workload.record.settings(&self.cluster) {
+            Ok(settings) => {
+                workload.settings = Some(settings);
+                Vec::new()
+            }
+            Err(problems) => problems.into_iter().map(|text| Notice::new(BAD_ANNOTATION, text)).collect(),
+        };
+        self.revision_changed(revision);
+    }
+
+    /// The object that has a revision's count.
+    pub(crate) fn record_of(&self, revision: &RevisionName) -> Option<&WorkloadRecord> {
+        self.workloads.get(revision).map(|workload| &workload.record)
+    }
+
+    /// Whether a count may be written: facts that forbid it may be newer than the order.
+    pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
+        let Some(workload) = self.workloads.get(revision) else { return true };
+        self.stop(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
+    }
+
+    /// What to write on its pods before the count becomes `to`, so that those end that disturb least. Nothing
+    /// where all end, nor for a StatefulSet, which ends the newest whatever is written.
+    pub(crate) fn deletion_hints(
+        &self,
+        revision: &RevisionName,
+        to: PodCount,
+        end_first: &[PodName],
+    ) -> Vec<DeletionHint> {
+        if to == PodCount::ZERO || WorkloadKind::of(revision) == Some(WorkloadKind::StatefulSet) {
+            return Vec::new();
+        }
+        let pods = self.pods_of(revision).map(|pod| &pod.record);
+        let hints = pods.filter_map(|pod| {
+            let is_chosen = end_first.contains(&pod.pod_name());
+            let is_news = match pod.deletion_cost {
+                DeletionCost::None => is_chosen,
+                DeletionCost::EndsFirst => !is_chosen,
+                DeletionCost::Others => false,
+            };
+            let is_there = matches!(pod.life, PodLife::Pending | PodLife::Running);
+            (is_news && is_there).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
+        });
+        hints.collect()
+    }
+
+    /// A Service names a workload of this kind.
+    pub(super) fn demand(&mut self, revision: &RevisionName) {
+        let Some(kind) = WorkloadKind::of(revision) else { return };
+        if !self.demanded.contains(&kind) && self.demanded.len() < KINDS_MAX {
+            self.demanded.insert(kind.clone());
+            self.to_watch.push(kind);
+        }
+    }
+
+    /// Kinds that nobody watches yet.
+    pub(crate) fn take_kinds_to_watch(&mut self) -> Vec<WorkloadKind> {
+        std::mem::take(&mut self.to_watch)
+    }
+
+    /// All workloads of a kind are known from now on.
+    pub(crate) fn kind_listed(&mut self, kind: &WorkloadKind) {
+        self.refused_kinds.remove(kind);
+        self.listed_kinds.insert(kind.clone());
+        self.notice_services_of_kind(kind);
+    }
+
+    pub(crate) fn is_kind_listed(&self, kind: &WorkloadKind) -> bool {
+        self.listed_kinds.contains(kind)
+    }
+
+    /// Workloads of a kind cannot be looked at.
+    pub(crate) fn refuse_kind(&mut self, kind: &WorkloadKind, why: Notice) {
+        if self.refused_kinds.insert(kind.clone(), why.clone()) != Some(why) {
+            self.notice_services_of_kind(kind);
+        }
+    }
+
+    fn notice_services_of_kind(&mut self, kind: &WorkloadKind) {
+        let named = self.served.keys().filter(|revision| WorkloadKind::of(revision).as_ref() == Some(kind));
+        for revision in named.cloned().collect::<Vec<_>>() {
+            self.notice_services_of(&revision);
+            self.unrouted.insert(revision);
+        }
+    }
+
+    /// Whether a workload is not there, as far as anybody can know.
+    pub(super) fn is_missing(&self, revision: &RevisionName) -> bool {
+        let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.listed_kinds.contains(&kind));
+        self.is_listed && is_known && !self.workloads.contains_key(revision)
+    }
+
+    /// Why a workload that a Service names cannot be scaled.
+    pub(super) fn missing_notice(&self, revision: &RevisionName) -> Option<Notice> {
+        let kind = WorkloadKind::of(revision)?;
+        let named = format!("annotation {REVISION_ANNOTATION} names {kind}/{}", revision.name());
+        let because = |why: &Notice| Notice::new(why.reason, format!("{named}: {}", why.text));
+        if let Some(why) = self.unscalable.get(revision).or_else(|| self.refused_kinds.get(&kind)) {
+            return Some(because(why));
+        }
+        if !self.demanded.contains(&kind) {
+            let text = format!("{named}, but ebb looks at {KINDS_MAX} kinds of workloads already");
+            return Some(Notice::new(NOT_SCALABLE, text));
+        }
+        self.is_missing(revision).then(|| {
+            Notice::new(NO_WORKLOAD, format!("{named}, which is not there; make it, or name another"))
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What should people know of an object: a word for programs, a sentence for people.
+
+/// Something about one object. It stands in `GET /v1/problems` and in an Event of the object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Notice {
+    /// One of those below: the Event's reason.
+    pub(crate) reason: &'static str,
+    /// What is so, and what to do.
+    pub(crate) text: String,
+}
+
+impl Notice {
+    pub(crate) fn new(reason: &'static str, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+/// A Service is served by us from now on.
+pub(crate) const ADOPTED: &str = "Adopted";
+/// It names a workload and still has a selector.
+pub(crate) const SELECTOR_PRESENT: &str = "SelectorPresent";
+/// It was ours, is not any more, and has no selector: nobody else can serve it.
+pub(crate) const NO_SELECTOR: &str = "NoSelector";
+/// It was ours, and Kubernetes serves it again.
+pub(crate) const GIVEN_BACK: &str = "GivenBack";
+/// Somebody else writes endpoints of a Service of ours.
+pub(crate) const FOREIGN_ENDPOINTS: &str = "ForeignEndpoints";
+/// A Service is of a kind that cannot be served.
+pub(crate) const NOT_SERVABLE: &str = "NotServable";
+/// It selects pods of another workload than the one it names.
+pub(crate) const SEVERAL_WORKLOADS: &str = "SeveralWorkloads";
+/// An annotation says something that has no meaning.
+pub(crate) const BAD_ANNOTATION: &str = "BadAnnotation";
+/// The workload that a Service names is not there.
+pub(crate) const NO_WORKLOAD: &str = "NoWorkload";
+/// Clients reach its pods past us, so its count is not lowered.
+pub(crate) const NOT_ROUTABLE: &str = "NotRoutable";
+/// A port of a Service is served past us.
+pub(crate) const PORT_NOT_SERVED: &str = "PortNotServed";
+/// There are pods without a queue-proxy.
+pub(crate) const NOT_INJECTED: &str = "NotInjected";
+/// The workload that a Service names cannot be scaled.
+pub(crate) const NOT_SCALABLE: &str = "NotScalable";
+/// A person wants its count left alone.
+pub(crate) const PAUSED: &str = "Paused";
+/// A `HorizontalPodAutoscaler` scales it too.
+pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
+/// A Service wants each client to stay with a pod.
+pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";

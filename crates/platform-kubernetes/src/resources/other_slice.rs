@@ -1,0 +1,56 @@
+//! What do slices say that others write: who named which pods of a Service?
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use vocabulary::{MIRROR_SLICE_WRITER, SELECTOR_SLICE_WRITER, SLICE_WRITER_LABEL};
+
+use crate::resources::ObjectKey;
+use crate::slices::SERVICE_LABEL;
+
+/// A slice of another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherSlice {
+    pub(crate) key: ObjectKey,
+    /// The Service's name.
+    pub(crate) service: String,
+    pub(crate) writer: SliceWriter,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    /// The pods that are ready there.
+    pub(crate) pods: Vec<String>,
+    pub(crate) has_ready: bool,
+}
+
+/// Who writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SliceWriter {
+    /// Kubernetes, from the selector.
+    Controller,
+    /// Kubernetes, from an Endpoints object.
+    Mirror,
+    /// Somebody who is none of our business.
+    Stranger(String),
+}
+
+/// `None` for one of no Service.
+pub(crate) fn read(slice: &EndpointSlice) -> Option<OtherSlice> {
+    let label = |key: &str| slice.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned();
+    let writer = match label(SLICE_WRITER_LABEL).as_deref() {
+        Some(SELECTOR_SLICE_WRITER) => SliceWriter::Controller,
+        Some(MIRROR_SLICE_WRITER) => SliceWriter::Mirror,
+        other => SliceWriter::Stranger(other.unwrap_or("nobody who says so").to_owned()),
+    };
+    // Not said means ready.
+    let ready = slice.endpoints.iter().filter(|endpoint| {
+        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
+    });
+    let pods = ready.clone().filter_map(|endpoint| endpoint.target_ref.as_ref()?.name.clone());
+    Some(OtherSlice {
+        key: ObjectKey::of(&slice.metadata),
+        service: label(SERVICE_LABEL)?,
+        writer,
+        uid: slice.metadata.uid.clone(),
+        resource_version: slice.metadata.resource_version.clone(),
+        pods: pods.collect(),
+        has_ready: ready.count() > 0,
+    })
+}

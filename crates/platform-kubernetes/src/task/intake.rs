@@ -1,0 +1,131 @@
+//! How does what the watches say reach the index?
+
+use scaling::RevisionOrigin;
+use vocabulary::{PodName, ReplicaName, Timestamp};
+
+use super::{ClusterTask, Kind};
+use crate::resources::ObjectKey;
+use crate::resources::kind::WorkloadKind;
+use crate::resources::workload::objects::WorkloadReading;
+use crate::watches::{Change, News};
+
+impl ClusterTask {
+    pub(super) fn take_news(&mut self, news: News, now: Timestamp) {
+        match news {
+            News::Config(change) => {
+                self.take(Kind::Config, change, |task, _, data| {
+                    task.index.put_config(&data.unwrap_or_default());
+                });
+            }
+            News::Observability(change) => {
+                self.take(Kind::Observability, change, |task, _, data| {
+                    task.index.put_observability(&data.unwrap_or_default());
+                });
+            }
+            News::Service(change) => self.take(Kind::Service, change, |task, key, service| match service {
+                Some(service) => task.index.put_service(&key, service),
+                None => task.index.remove_service(&key),
+            }),
+            News::Workload(kind, change) => self.take_workloads(&kind, change),
+            News::KindRefused(kind, why) => self.index.refuse_kind(&kind, why),
+            News::Pod(change) => self.take(Kind::Pod, change, |task, key, pod| match pod {
+                Some(pod) => task.index.put_pod(pod, now),
+                None => task.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
+            }),
+            News::Activator(change) => self.take(Kind::Activator, change, |task, key, pod| match pod {
+                Some(pod) => task.index.put_activator(&pod),
+                None => task.index.remove_activator(&ReplicaName::new(&key.name)),
+            }),
+            News::Autoscaler(change) => {
+                self.take(Kind::Autoscaler, change, |task, key, record| {
+                    task.index.put_autoscaler(key, record);
+                });
+            }
+            News::Zone(change) => {
+                self.take(Kind::Node, change, |task, key, zone| {
+                    task.index.put_node_zone(&key.name, zone.flatten().as_deref());
+                });
+            }
+            News::Slice(change) => self.take(Kind::Slice, change, |task, key, slice| match slice {
+                Some(slice) => task.index.put_slice(*slice),
+                None => task.index.remove_slice(&key),
+            }),
+            News::OtherSlice(change) => {
+                self.take(Kind::OtherSlice, change, |task, key, slice| match slice.flatten() {
+                    Some(slice) => task.index.put_other_slice(slice),
+                    None => task.index.remove_other_slice(&key),
+                });
+            }
+            News::Endpoints(change) => {
+                self.take(Kind::Endpoints, change, |task, key, subsets| match subsets {
+                    Some(subsets) => task.index.put_endpoints(key, subsets),
+                    None => task.index.remove_endpoints(&key),
+                });
+            }
+            News::Lease(change) => {
+                if matches!(&change, Change::Listed(keys) if keys.is_empty()) {
+                    self.lease.observe(None, now);
+                }
+                self.take(Kind::Lease, change, |task, _, lease| task.lease.observe(lease, now));
+            }
+        }
+    }
+
+    fn take_workloads(&mut self, kind: &WorkloadKind, change: Change<WorkloadReading>) {
+        // What is in the first list was there before anybody looked.
+        let is_first = !self.index.is_kind_listed(kind);
+        let origin = if is_first { RevisionOrigin::Found } else { RevisionOrigin::New };
+        if matches!(change, Change::Listed(_)) {
+            self.index.kind_listed(kind);
+        }
+        self.take(Kind::Workload(kind.clone()), change, |task, key, reading| {
+            let Some(revision) = kind.revision(&key.namespace, &key.name) else { return };
+            match reading {
+                Some(reading) => task.index.read_workload(&revision, reading, origin),
+                None => task.index.remove_workload(&revision),
+            }
+        });
+    }
+
+    /// Puts each record in, and takes out (`None`) what is gone.
+    fn take<Record>(
+        &mut self,
+        kind: Kind,
+        change: Change<Record>,
+        mut put: impl FnMut(&mut Self, ObjectKey, Option<Record>),
+    ) {
+        match change {
+            Change::Put(key, record) => {
+                self.known.entry(kind).or_default().insert(key.clone());
+                put(self, key, Some(record));
+            }
+            Change::Gone(key) => {
+                self.known.entry(kind).or_default().remove(&key);
+                put(self, key, None);
+            }
+            Change::Listed(keys) => {
+                let former = self.known.insert(kind.clone(), keys.clone()).unwrap_or_default();
+                for gone in former.difference(&keys) {
+                    put(self, gone.clone(), None);
+                }
+                if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
+                    self.everything_listed();
+                }
+            }
+        }
+    }
+
+    /// Services may name kinds that nobody has looked at: those of Kubernetes' own are waited for, too.
+    /// Another one may not be there at all.
+    fn everything_listed(&mut self) {
+        for kind in self.index.take_kinds_to_watch() {
+            if kind.resource().is_some() {
+                self.unlisted.insert(Kind::Workload(kind.clone()));
+            }
+            self.watches.watch_kind(kind);
+        }
+        if self.unlisted.is_empty() {
+            self.index.listed();
+        }
+    }
+}

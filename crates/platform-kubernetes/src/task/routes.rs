@@ -1,0 +1,167 @@
+//! Who serves: from an order, or a change of pods, to slices that say so, and to the end of what others left
+//! there.
+
+use k8s_openapi::api::core::v1::EndpointSubset;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use orchestration::{Fence, OrderOutcome, RouteInForce};
+use vocabulary::{Bucket, PodName, RevisionName, Timestamp};
+
+use super::{Answer, ClusterTask};
+use crate::index::Takeover;
+use crate::requests::Failure;
+use crate::resources::ObjectKey;
+use crate::routes::Giver;
+use crate::slices::{self, SliceChange};
+
+impl ClusterTask {
+    pub(super) fn take_route(&mut self, giver: Giver, revision: RevisionName, route: RouteInForce) {
+        if !self.index.is_revision(&revision) {
+            return self.ended(giver, OrderOutcome::Gone);
+        }
+        self.index.set_route(&revision, route);
+        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(giver);
+        if let Some(replaced) = replaced {
+            self.ended(replaced, OrderOutcome::Superseded);
+        }
+    }
+
+    pub(super) fn release_pod(&mut self, giver: Giver, pod: PodName) {
+        let Some(revision) = self.index.revision_of_pod(&pod) else {
+            return self.ended(giver, OrderOutcome::Gone);
+        };
+        let replaced = self.routes.entry(revision).or_default().release(pod, giver);
+        if let Some(replaced) = replaced {
+            self.ended(replaced, OrderOutcome::Superseded);
+        }
+    }
+
+    /// Begins to write whatever slices are not as they should be. Who waits for them is told once nothing is
+    /// left to be written.
+    pub(super) fn write_slices(&mut self, now: Timestamp) {
+        for revision in self.index.take_unrouted() {
+            self.routes.entry(revision).or_default().work.put(());
+        }
+        let right = self.lease.right(now);
+        let mut ended = Vec::new();
+        for (revision, route) in &mut self.routes {
+            if route.work.begin(now).is_none() {
+                continue;
+            }
+            let changes = self.index.slice_changes(revision);
+            let Some(right) = right else {
+                route.work.done();
+                ended.extend(route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)));
+                continue;
+            };
+            let fence = Fence { bucket: Bucket(0), epoch: right.epoch };
+            if changes.is_empty()
+                && let Some(takeover) = self.index.takeover(revision)
+            {
+                route.adopting.insert(takeover.service.clone());
+                let (requests, revision) = (self.requests.clone(), revision.clone());
+                // A panic in it is ours; see where answers are taken.
+                self.answers.spawn(async move {
+                    let how = requests.take_over(fence, &takeover).await;
+                    Answer::TakenOver(revision, takeover, how)
+                });
+                continue;
+            }
+            if changes.is_empty() {
+                route.work.done();
+                route.adopting.retain(|service| !self.index.announce_adopted(service));
+                let settled = route.settle(revision, &self.index);
+                ended.extend(settled.into_iter().map(|giver| (giver, OrderOutcome::Done)));
+                continue;
+            }
+            route.adopting.extend(first_slices(&changes));
+            let (requests, revision) = (self.requests.clone(), revision.clone());
+            // A panic in it is ours.
+            self.answers.spawn(async move {
+                let (written, how) = requests.write_slices(fence, changes).await;
+                Answer::SlicesWritten(revision, written, how)
+            });
+        }
+        self.routes.retain(|_, route| !route.is_idle());
+        for (giver, outcome) in ended {
+            self.ended(giver, outcome);
+        }
+    }
+
+    pub(super) fn slices_written(
+        &mut self,
+        revision: &RevisionName,
+        written: Vec<(SliceChange, Option<EndpointSlice>)>,
+        how: Result<(), Failure>,
+        now: Timestamp,
+    ) {
+        for (change, slice) in written {
+            let (SliceChange::Create(former) | SliceChange::Replace(former) | SliceChange::Delete(former)) =
+                change;
+            match slice {
+                Some(slice) => self.index.put_slice(slice),
+                None => self.index.remove_slice(&ObjectKey::of(&former.metadata)),
+            }
+        }
+        let Some(route) = self.routes.get_mut(revision) else { return };
+        let Err(failure) = how else {
+            // Whether that was all is asked anew, for pods may have changed meanwhile.
+            route.work.done();
+            route.work.put(());
+            return;
+        };
+        self.route_failed(revision, &failure, now);
+    }
+
+    /// What others left is gone, or not yet.
+    pub(super) fn taken_over(
+        &mut self,
+        revision: &RevisionName,
+        takeover: &Takeover,
+        how: Result<Option<Vec<EndpointSubset>>, Failure>,
+        now: Timestamp,
+    ) {
+        match how {
+            Ok(kept) => {
+                for leftover in &takeover.leftovers {
+                    self.index.remove_other_slice(&leftover.key);
+                }
+                if let Some(subsets) = kept {
+                    self.index.put_endpoints(takeover.service.clone(), subsets);
+                }
+                if let Some(route) = self.routes.get_mut(revision) {
+                    route.work.done();
+                    route.work.put(());
+                }
+            }
+            Err(failure) => self.route_failed(revision, &failure, now),
+        }
+    }
+
+    fn route_failed(&mut self, revision: &RevisionName, failure: &Failure, now: Timestamp) {
+        let Some(route) = self.routes.get_mut(revision) else { return };
+        tracing::warn!(%revision, ?failure, "who serves could not be written");
+        let after = match failure {
+            Failure::Passing { after, .. } => *after,
+            Failure::NotOwner
+            | Failure::Gone(_)
+            | Failure::Conflict
+            | Failure::Refused(_)
+            | Failure::Forbidden(_) => None,
+        };
+        route.work.failed(after, now);
+        // It is tried again, whatever it was: who serves must become true.
+        if let Some(giver) = route.ordered_by {
+            let outcome = OrderOutcome::Retrying(format!("{failure:?}"));
+            self.ended(giver, outcome);
+        }
+    }
+}
+
+/// The Services that get slices of ours for the first time.
+fn first_slices(changes: &[SliceChange]) -> impl Iterator<Item = ObjectKey> {
+    let created = changes.iter().filter_map(|change| match change {
+        SliceChange::Create(slice) => Some(slice),
+        SliceChange::Replace(_) | SliceChange::Delete(_) => None,
+    });
+    created.filter_map(slices::service_of)
+}

@@ -1,0 +1,96 @@
+//! What are people told by Events, and of what?
+
+use orchestration::{OrderOutcome, ReasonCode, Subject};
+use vocabulary::Timestamp;
+
+use super::{Answer, ClusterTask};
+use crate::event_book::EventNote;
+use crate::index::{Announcement, Tone};
+use crate::notice::Notice;
+use crate::requests::{Failure, ScaleErrand};
+
+/// What was being done, as `events.k8s.io` wants to know.
+const SCALING: &str = "Scaling";
+const SERVING: &str = "Serving";
+
+impl ClusterTask {
+    /// Tells people what has not been told, as far as we are the one who tells them.
+    pub(super) fn tell_people(&mut self, now: Timestamp) {
+        let epoch = self.lease.right(now).map(|right| right.epoch);
+        if self.tells_since != epoch {
+            self.tells_since = epoch;
+            self.index.announce_everything();
+        }
+        if epoch.is_none() {
+            return self.index.drop_announcements();
+        }
+        let announcements: Vec<Announcement> = self.index.take_announcements().collect();
+        for Announcement { about, notice, tone } in announcements {
+            self.note(&about, notice, tone, now);
+        }
+        while let Some(write) = self.events.next_write(now) {
+            let (requests, instance) = (self.requests.clone(), self.name.as_str().to_owned());
+            self.answers
+                // A panic in it is ours; see where answers are taken.
+                .spawn(async move { Answer::EventWritten(requests.write_event(&write, &instance).await) });
+        }
+    }
+
+    fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
+        let Some(object) = self.index.event_object(about) else { return };
+        let action = if about_count(notice.reason) { SCALING } else { SERVING };
+        self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
+    }
+
+    /// Something that the control loop wants people to know.
+    pub(super) fn told(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
+        tracing::warn!(?about, %reason, "{text}");
+        let reason = match reason {
+            ReasonCode::LinkBlocked => "LinkBlocked",
+            ReasonCode::ReleasedUnacknowledged => "ReleasedUnacknowledged",
+        };
+        self.note(about, Notice::new(reason, text), Tone::Warning, now);
+    }
+
+    /// What became of an attempt to change a count.
+    pub(super) fn note_scaling(
+        &mut self,
+        errand: &ScaleErrand,
+        outcome: &Result<OrderOutcome, Failure>,
+        now: Timestamp,
+    ) {
+        let (from, to) = (errand.from, errand.to);
+        let (reason, text, tone) = match outcome {
+            Ok(OrderOutcome::Done) => {
+                let reasons: Vec<String> =
+                    errand.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
+                let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
+                (reason, format!("from {from} to {to} pods: {}", reasons.join("; ")), Tone::Normal)
+            }
+            Ok(OrderOutcome::Conflict { found }) => {
+                let text = format!(
+                    "somebody else wrote {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"
+                );
+                (FOREIGN_COUNT, text, Tone::Normal)
+            }
+            Ok(_) | Err(Failure::NotOwner) => return,
+            Err(failure) => {
+                (SCALING_FAILED, format!("from {from} to {to} pods: {}", failure.words()), Tone::Warning)
+            }
+        };
+        let about = Subject::Revision(errand.revision.clone());
+        self.note(&about, Notice::new(reason, text), tone, now);
+    }
+}
+
+/// More pods, and fewer.
+const SCALED_UP: &str = "ScaledUp";
+const SCALED_DOWN: &str = "ScaledDown";
+/// The count was another than we knew.
+const FOREIGN_COUNT: &str = "ForeignCount";
+/// The API server did not take it.
+const SCALING_FAILED: &str = "ScalingFailed";
+
+fn about_count(reason: &str) -> bool {
+    [SCALED_UP, SCALED_DOWN, FOREIGN_COUNT, SCALING_FAILED].contains(&reason)
+}

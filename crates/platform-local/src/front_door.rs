@@ -1,0 +1,56 @@
+//! Where do clients come in, and by which URL is a Service reached there?
+
+use std::net::SocketAddr;
+
+use crate::manifest::ManifestService;
+
+/// The addresses at which requests are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontDoor {
+    /// Without TLS.
+    pub requests: SocketAddr,
+    /// Over TLS, if that is spoken.
+    pub tls: Option<FrontTlsDoor>,
+}
+
+/// Where requests are taken over TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontTlsDoor {
+    /// The address.
+    pub address: SocketAddr,
+    /// For which names.
+    pub names: CertifiedNames,
+}
+
+/// What stands in the certificates that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertifiedNames {
+    /// Every name of every Service, those of this machine too: a development certificate.
+    All,
+    /// The hosts alone, as far as we know: nobody else certifies names of `localhost`.
+    Hosts,
+}
+
+impl FrontDoor {
+    /// One without TLS.
+    pub fn without_tls(requests: SocketAddr) -> Self {
+        Self { requests, tls: None }
+    }
+
+    /// Where a browser reaches a Service: over TLS where that is spoken, by a name that the certificate
+    /// holds; on this machine by the shortest name that needs no set-up, elsewhere by its host.
+    pub(crate) fn url(&self, service: &ManifestService) -> String {
+        let (scheme, usual_port, address, names) = match self.tls {
+            Some(FrontTlsDoor { address, names }) => ("https", 443, address, names),
+            None => ("http", 80, self.requests, CertifiedNames::All),
+        };
+        let is_here = address.ip().is_loopback() || address.ip().is_unspecified();
+        let hosts = service.hosts();
+        let host = match names {
+            CertifiedNames::All if is_here => hosts.get(1).unwrap_or(&service.host),
+            CertifiedNames::All | CertifiedNames::Hosts => &service.host,
+        };
+        let port = address.port();
+        if port == usual_port { format!("{scheme}://{host}") } else { format!("{scheme}://{host}:{port}") }
+    }
+}

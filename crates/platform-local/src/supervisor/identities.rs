@@ -1,0 +1,35 @@
+//! By what are pods known, and by what do their queue-proxies know our own hops?
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use vocabulary::{HopKey, PodName};
+
+/// Gives out names that no pod had before.
+#[derive(Debug, Default)]
+pub(crate) struct PodNames {
+    given: u64,
+}
+
+impl PodNames {
+    /// How many there were.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Goes on after so many were given.
+    pub(crate) fn after(given: u64) -> Self {
+        Self { given }
+    }
+
+    pub(crate) fn next(&mut self, template: &str) -> PodName {
+        self.given += 1;
+        PodName::new(&format!("{template}-{:04}", self.given))
+    }
+}
+
+/// 128 random bits.
+pub(crate) fn new_hop_key() -> HopKey {
+    let mut random: StdRng = rand::make_rng();
+    let (high, low) = (random.next_u64(), random.next_u64());
+    HopKey::new(format!("{high:016x}{low:016x}"))
+}

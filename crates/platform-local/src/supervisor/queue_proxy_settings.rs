@@ -1,0 +1,33 @@
+//! With which settings of the cluster does a queue-proxy start? It keeps them for its life, so an edit holds
+//! for the pods that start after it.
+
+use std::time::Duration;
+
+use scaling::{ClusterConfig, RevisionSettings};
+use vocabulary::{DRAIN_LIMIT_DEFAULT, IgnoredUserAgents};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueProxySettings {
+    /// How long requests without a timeout may take in a pod that leaves.
+    pub(crate) drain_limit: Duration,
+    /// Whose requests it does not measure.
+    pub(crate) ignored_user_agents: IgnoredUserAgents,
+}
+
+impl QueueProxySettings {
+    /// What a revision says, else what holds for all.
+    pub(crate) fn of(settings: &RevisionSettings, cluster: &ClusterConfig) -> Self {
+        Self {
+            drain_limit: settings.effective_drain_limit(cluster),
+            ignored_user_agents: settings.effective_ignored_user_agents(cluster),
+        }
+    }
+}
+
+impl Default for QueueProxySettings {
+    /// Where nobody says anything.
+    fn default() -> Self {
+        Self { drain_limit: DRAIN_LIMIT_DEFAULT, ignored_user_agents: IgnoredUserAgents::default() }
+    }
+}

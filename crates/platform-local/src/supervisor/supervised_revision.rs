@@ -1,0 +1,506 @@
+//! Which pods should one revision have?
+//!
+//! As many of its present template as are wanted. While pods of an older template still serve, that is a
+//! rollout: one new pod starts first, so that a bad template crashes once and not everywhere; the rest follow
+//! when that one is ready, and one old pod leaves for each new pod that is ready, so the revision never has
+//! fewer pods that work than wanted. A new template that never gets ready leaves the old one serving, and
+//! growing with the load.
+
+mod record;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use orchestration::{Entrance, PodFacts, PodFailure, RELEASE_AFTER, RevisionFacts, RouteInForce};
+use scaling::RevisionOrigin;
+use vocabulary::{HopKey, PodCount, PodName, Timestamp};
+
+use crate::front_door::FrontDoor;
+use crate::manifest::ManifestService;
+use crate::pod::{PodSpec, Template};
+use crate::supervisor::causes::{StartCause, StartCauses};
+use crate::supervisor::failure::ProcessFailure;
+use crate::supervisor::identities::PodNames;
+use crate::supervisor::pod::{PodStage, SupervisedPod, TemplateNumber};
+use crate::supervisor::queue_proxy_settings::QueueProxySettings;
+use crate::supervisor::restarts::Restarts;
+
+/// What is to be done with a process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Start it.
+    Start {
+        /// Its name.
+        pod: PodName,
+        /// How many other pods its revision has that are wanted and start or run.
+        siblings: usize,
+        /// What it runs.
+        spec: Box<PodSpec>,
+    },
+    /// Tell it to drain and end.
+    Terminate(PodName),
+    /// End it at once, with everything that came from it.
+    Kill(PodName),
+}
+
+/// The order to have so many pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CountOrder {
+    /// How many.
+    pub(crate) count: PodCount,
+    /// Which to end first if some must end.
+    pub(crate) end_first: Vec<PodName>,
+    /// Why, in one sentence.
+    pub(crate) why: String,
+}
+
+/// What a look at one revision may touch outside of it.
+#[derive(Debug)]
+pub(crate) struct RevisionSurroundings<'a> {
+    /// The present.
+    pub(crate) now: Timestamp,
+    /// What is to be done is added here.
+    pub(crate) actions: &'a mut Vec<Action>,
+    /// Where names come from.
+    pub(crate) names: &'a mut PodNames,
+}
+
+/// One Service and its pods.
+#[derive(Debug)]
+pub(crate) struct SupervisedRevision {
+    /// What its manifest says.
+    pub(crate) service: ManifestService,
+    /// Hosts besides its own.
+    pub(crate) more_hosts: Vec<String>,
+    /// How many pods there should be.
+    pub(crate) wanted: PodCount,
+    /// What its queue-proxies are started with. Pods keep what held when they were started.
+    pub(crate) of_new_pods: QueueProxySettings,
+    /// Whether it is being taken down: its Service is gone from the files, or everything ends.
+    pub(crate) is_going: bool,
+    /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod
+    /// that was ready.
+    origin: RevisionOrigin,
+    /// Who serves it, as was ordered last.
+    pub(crate) route: Option<RouteInForce>,
+    hop_keys: Vec<HopKey>,
+    templates: BTreeMap<TemplateNumber, Template>,
+    present: TemplateNumber,
+    numbers_given: TemplateNumber,
+    restarts: BTreeMap<TemplateNumber, Restarts>,
+    pods: BTreeMap<PodName, SupervisedPod>,
+    end_first: Vec<PodName>,
+    last_failure: Option<PodFailure>,
+    is_rolling: bool,
+    rolled_out: Option<String>,
+    causes: StartCauses,
+}
+
+impl SupervisedRevision {
+    /// A new revision with `wanted` pods to begin with.
+    pub(crate) fn new(service: ManifestService, wanted: PodCount, hop_key: HopKey) -> Self {
+        let templates = [(1, service.template.clone())].into();
+        Self {
+            service,
+            more_hosts: Vec::new(),
+            wanted,
+            of_new_pods: QueueProxySettings::default(),
+            is_going: false,
+            origin: RevisionOrigin::New,
+            route: None,
+            hop_keys: vec![hop_key],
+            templates,
+            present: 1,
+            numbers_given: 1,
+            restarts: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            end_first: Vec::new(),
+            last_failure: None,
+            is_rolling: false,
+            rolled_out: None,
+            causes: StartCauses::new(beginning(wanted)),
+        }
+    }
+
+    /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs
+    /// nothing.
+    pub(crate) fn edit(&mut self, service: ManifestService) {
+        // By what it says and not by when it was written: whoever undoes an edit while pods of the former
+        // template still run keeps those.
+        let known = self.templates.iter().find(|(_, template)| **template == service.template);
+        self.present = if let Some((number, _)) = known {
+            *number
+        } else {
+            self.numbers_given += 1;
+            self.templates.insert(self.numbers_given, service.template.clone());
+            self.numbers_given
+        };
+        self.service = service;
+        self.is_rolling = !self.wanted_pods().1.is_empty();
+        self.forget_templates();
+    }
+
+    /// Its Service, which was gone, is there again: it begins anew.
+    pub(crate) fn come_back(&mut self, service: ManifestService, wanted: PodCount) {
+        self.is_going = false;
+        self.wanted = wanted;
+        self.causes.note_count(beginning(wanted));
+        self.origin = RevisionOrigin::New;
+        self.edit(service);
+    }
+
+    /// Takes an order. Who wakes it from zero deserves an attempt at once, whatever happened before.
+    pub(crate) fn scale_to(&mut self, order: CountOrder) {
+        let CountOrder { count, end_first, why } = order;
+        // A request waits. Whatever has failed before may be mended by now, and a wait of minutes would be
+        // the answer to it.
+        if self.wanted == PodCount::ZERO && count > PodCount::ZERO {
+            self.restarts.remove(&self.present);
+        }
+        self.causes.note_count(why);
+        self.wanted = count;
+        self.origin = RevisionOrigin::Found;
+        self.end_first = end_first;
+    }
+
+    /// One of its pods.
+    pub(crate) fn pod_mut(&mut self, name: &PodName) -> Option<&mut SupervisedPod> {
+        self.pods.get_mut(name)
+    }
+
+    /// Why one of its pods is started.
+    pub(crate) fn start_cause(&self, name: &PodName) -> Option<&StartCause> {
+        self.pods.get(name)?.cause.as_ref()
+    }
+
+    /// Whether it has the pod.
+    pub(crate) fn has(&self, name: &PodName) -> bool {
+        self.pods.contains_key(name)
+    }
+
+    /// Whether it has no pod that serves or starts.
+    pub(crate) fn is_asleep(&self) -> bool {
+        !self.is_going && !self.pods.values().any(|pod| pod.stage == PodStage::Serving)
+    }
+
+    /// Tells those to end that were told before, by another process: it may not have come to it.
+    pub(crate) fn repeat_orders(&self, actions: &mut Vec<Action>) {
+        let ending = self.pods.values().filter(|pod| matches!(pod.stage, PodStage::Ending { .. }));
+        actions.extend(ending.map(|pod| Action::Terminate(pod.name.clone())));
+    }
+
+    /// Whether nothing of it is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_going && self.pods.is_empty()
+    }
+
+    /// A pod said that it is ready, or that it is not.
+    pub(crate) fn note_ready(&mut self, name: &PodName, is_ready: bool, now: Timestamp) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        if !is_ready {
+            pod.ready_since = None;
+            return;
+        }
+        // It may be said again, by an owner that has just come; the pod has been ready since the first time.
+        pod.ready_since.get_or_insert(now);
+        self.origin = RevisionOrigin::Found;
+        if pod.is_wanted() {
+            pod.trouble = None;
+        }
+        if let Some(restarts) = self.restarts.get_mut(&pod.template) {
+            restarts.note_ready();
+        }
+    }
+
+    /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
+    pub(crate) fn note_failure(&mut self, name: &PodName, failure: &ProcessFailure, now: Timestamp) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        if pod.is_wanted() {
+            let restarts = self.restarts.entry(pod.template).or_default();
+            // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
+            // made to wait for that.
+            restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
+            self.causes.note_failure(name.clone(), failure.in_short());
+            let ProcessFailure { reason, last_lines } = failure.clone();
+            self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
+        }
+        pod.trouble = Some(failure.in_short());
+        pod.ready_since = None;
+        // What is left of it ends by itself; if it does not, the same limit holds as for one that was told
+        // to.
+        if pod.stage != PodStage::Killed {
+            pod.stage = PodStage::Ending { until: pod.killed_at(now) };
+        }
+    }
+
+    /// A pod's process is gone, with everything that came from it.
+    pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
+        if self.pods.get(name).is_some_and(SupervisedPod::is_wanted) {
+            // A pod that goes without having said why: somebody killed its process, or it died before it
+            // could speak.
+            self.note_failure(name, &ProcessFailure::without_words(status), now);
+        }
+        self.pods.remove(name);
+        self.forget_templates();
+    }
+
+    /// Activators know that the pod leaves.
+    pub(crate) fn release(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
+        if let Some(pod) = self.pods.get_mut(name)
+            // The word may come twice, or after the pod has failed; only one that waits for it is told to
+            // end.
+            && matches!(pod.stage, PodStage::Leaving { .. })
+        {
+            pod.stage = PodStage::Ending { until: pod.killed_at(around.now) };
+            around.actions.push(Action::Terminate(name.clone()));
+        }
+    }
+
+    /// Does whatever is to be done at this moment: starts and ends pods so that those are there that should
+    /// be, and keeps deadlines.
+    pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
+        self.keep_deadlines(around);
+        let target = if self.is_going { 0 } else { self.wanted.as_usize() };
+        let (present, old) = self.wanted_pods();
+        let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
+        let (present_count, old_count) = (present.len(), old.len());
+        let last_old = old.iter().map(|pod| pod.template).max();
+        let old_target = target.saturating_sub(ready);
+        if old_count > old_target {
+            let victims = self.choose(old_count - old_target, Age::Old);
+            self.dismiss(&victims, around);
+        } else if let Some(template) = last_old
+            && ready == 0
+        {
+            self.add(old_target - old_count, template, around);
+        }
+        let first = if old_count > 0 && ready == 0 { target.min(1) } else { target };
+        if present_count > target {
+            let victims = self.choose(present_count - target, Age::Present);
+            self.dismiss(&victims, around);
+        } else {
+            self.add(first.saturating_sub(present_count), self.present, around);
+        }
+        self.causes.settle();
+        // Said once, and only of an edit: pods that come and go by their number are no news.
+        if self.is_rolling && ready > 0 && self.wanted_pods().1.is_empty() {
+            self.is_rolling = false;
+            self.rolled_out = Some(self.template_name(self.present));
+        }
+    }
+
+    /// The name of a template whose pods have taken over from all older ones, once.
+    pub(crate) fn take_rolled_out(&mut self) -> Option<String> {
+        self.rolled_out.take()
+    }
+
+    /// When [`SupervisedRevision::advance`] is due at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        let deadline = |pod: &SupervisedPod| match pod.stage {
+            PodStage::Waiting { until } | PodStage::Leaving { until } | PodStage::Ending { until } => {
+                Some(until)
+            }
+            PodStage::Serving | PodStage::Killed => None,
+        };
+        self.pods.values().filter_map(deadline).min()
+    }
+
+    /// Ends every pod at once.
+    pub(crate) fn kill(&mut self, actions: &mut Vec<Action>) {
+        self.is_going = true;
+        // Those have no process whose end would take them away.
+        self.pods.retain(|_, pod| !matches!(pod.stage, PodStage::Waiting { .. }));
+        for pod in self.pods.values_mut() {
+            pod.stage = PodStage::Killed;
+            actions.push(Action::Kill(pod.name.clone()));
+        }
+    }
+
+    /// Ends the wait for activators: there is nobody left to tell them.
+    pub(crate) fn release_all(&mut self, around: &mut RevisionSurroundings<'_>) {
+        let leaving = self.pods.values().filter(|pod| matches!(pod.stage, PodStage::Leaving { .. }));
+        let names: Vec<PodName> = leaving.map(|pod| pod.name.clone()).collect();
+        for name in names {
+            self.release(&name, around);
+        }
+    }
+
+    /// The revision as the platform's users see it.
+    pub(crate) fn facts(&self, front_door: FrontDoor) -> RevisionFacts {
+        let service = &self.service;
+        let own = service.hosts().into_iter().chain(self.more_hosts.iter().cloned());
+        RevisionFacts {
+            name: service.name.clone(),
+            settings: service.settings.clone(),
+            container_concurrency: service.template.container_concurrency,
+            timeouts: service.template.timeouts,
+            progress_deadline: service.progress_deadline,
+            // Nobody finds it from now on, while what it holds goes on to its end.
+            entrances: if self.is_going { Vec::new() } else { own.map(Entrance::Host).collect() },
+            url: Some(front_door.url(service)),
+            hop_keys: self.hop_keys.clone(),
+            wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
+            floor: PodCount::ZERO,
+            hold: None,
+            origin: self.origin,
+            template: self.template_name(self.present),
+            other_autoscaler: None,
+        }
+    }
+
+    /// Its pods as the platform's users see them.
+    pub(crate) fn pod_facts(&self) -> Vec<PodFacts> {
+        let hold = |pod: &SupervisedPod| self.restarts.get(&pod.template).and_then(Restarts::hold);
+        self.pods.values().map(|pod| pod.facts(self.present, hold(pod))).collect()
+    }
+
+    /// How a pod failed last.
+    pub(crate) fn last_failure(&self) -> Option<&PodFailure> {
+        self.last_failure.as_ref()
+    }
+
+    /// Forgets templates that no pod runs and none will.
+    fn forget_templates(&mut self) {
+        let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
+        let is_used = |number: &TemplateNumber| *number == self.present || used.contains(number);
+        self.templates.retain(|number, _| is_used(number));
+        self.restarts.retain(|number, _| is_used(number));
+    }
+
+    fn template_name(&self, number: TemplateNumber) -> String {
+        let given = self.templates.get(&number).and_then(|template| template.name.clone());
+        given.unwrap_or_else(|| format!("{}-{number:05}", self.service.name.name()))
+    }
+
+    /// Those of the present template, and those of older ones.
+    fn wanted_pods(&self) -> (Vec<&SupervisedPod>, Vec<&SupervisedPod>) {
+        let wanted = self.pods.values().filter(|pod| pod.is_wanted());
+        wanted.partition(|pod| pod.template == self.present)
+    }
+
+    /// The longest that one of its pods may drain, of those that are there and of the next.
+    pub(crate) fn longest_drain(&self) -> Duration {
+        let next = self.service.template.timeouts.drain_limit(self.of_new_pods.drain_limit);
+        self.pods.values().map(|pod| pod.drain_limit).fold(next, Duration::max)
+    }
+
+    /// The longest that the end of one of its pods may take.
+    pub(crate) fn longest_end(&self) -> Duration {
+        self.pods.values().map(SupervisedPod::longest_end).max().unwrap_or_default()
+    }
+
+    fn keep_deadlines(&mut self, around: &mut RevisionSurroundings<'_>) {
+        let now = around.now;
+        let due: Vec<PodName> = self
+            .pods
+            .values()
+            .filter(|pod| match pod.stage {
+                PodStage::Waiting { until } | PodStage::Leaving { until } | PodStage::Ending { until } => {
+                    until <= now
+                }
+                PodStage::Serving | PodStage::Killed => false,
+            })
+            .map(|pod| pod.name.clone())
+            .collect();
+        for name in due {
+            match self.pods[&name].stage {
+                PodStage::Waiting { .. } if !self.is_going => self.start(&name, around),
+                PodStage::Leaving { .. } => self.release(&name, around),
+                PodStage::Ending { .. } => {
+                    self.pods.get_mut(&name).expect("it is due").stage = PodStage::Killed;
+                    around.actions.push(Action::Kill(name));
+                }
+                PodStage::Waiting { .. } | PodStage::Serving | PodStage::Killed => {}
+            }
+        }
+    }
+
+    fn add(&mut self, count: usize, template: TemplateNumber, around: &mut RevisionSurroundings<'_>) {
+        let (not_before, reason) = match self.restarts.get(&template) {
+            Some(restarts) => (restarts.not_before(), restarts.reason().map(str::to_owned)),
+            None => (Timestamp::ZERO, None),
+        };
+        let takes_over = template == self.present && !self.wanted_pods().1.is_empty();
+        for _ in 0..count {
+            let template_name = self.template_name(template);
+            let cause = self.causes.next(takes_over.then_some(&template_name));
+            let name = around.names.next(&template_name);
+            let mut pod = SupervisedPod::waiting(name.clone(), template, not_before);
+            pod.cause = Some(cause);
+            pod.trouble.clone_from(&reason);
+            self.pods.insert(name.clone(), pod);
+            if not_before <= around.now {
+                self.start(&name, around);
+            }
+        }
+    }
+
+    fn start(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
+        let siblings = self.pods.values().filter(|pod| pod.stage == PodStage::Serving).count();
+        let pod = self.pods.get_mut(name).expect("only called for pods that are there");
+        let template = pod.template;
+        let QueueProxySettings { drain_limit, ignored_user_agents } = self.of_new_pods.clone();
+        pod.note_start(around.now, &self.templates[&template], drain_limit);
+        let spec = PodSpec {
+            pod: name.as_str().to_owned(),
+            namespace: self.service.name.namespace().to_owned(),
+            service: self.service.name.name().to_owned(),
+            revision: self.template_name(template),
+            template: self.templates[&template].clone(),
+            drain_limit,
+            ignored_user_agents,
+            descriptors: None,
+            control_group: None,
+        };
+        around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });
+    }
+
+    /// Which pods to end: those without a process first, then those that are not ready, each in the order of
+    /// the last scale order, then the youngest.
+    fn choose(&self, count: usize, age: Age) -> Vec<PodName> {
+        let (present, old) = self.wanted_pods();
+        let mut candidates = match age {
+            Age::Present => present,
+            Age::Old => old,
+        };
+        let ordered = |pod: &SupervisedPod| {
+            self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX)
+        };
+        // Those first whose end costs nothing: no process yet, then not ready, then those that the autoscaler
+        // has named, because they hold least; of equals the youngest.
+        candidates.sort_by_key(|pod| {
+            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
+            (has_process, pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
+        });
+        candidates.truncate(count);
+        candidates.into_iter().map(|pod| pod.name.clone()).collect()
+    }
+
+    fn dismiss(&mut self, victims: &[PodName], around: &mut RevisionSurroundings<'_>) {
+        for name in victims {
+            let pod = self.pods.get_mut(name).expect("chosen from its pods");
+            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
+            let is_known = pod.is_known();
+            // Activators may be sending it a request right now. It ends once each has said that it picks it
+            // no more, or when that has taken too long.
+            pod.stage = PodStage::Leaving { until: around.now + RELEASE_AFTER };
+            if !has_process {
+                self.pods.remove(name);
+            } else if !is_known {
+                // Nobody was ever told its address, so no request can be on its way to it.
+                self.release(name, around);
+            }
+        }
+    }
+}
+
+/// Why a revision that nobody has decided about has so many pods.
+fn beginning(count: PodCount) -> String {
+    format!("initial scale {count}")
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Age {
+    Present,
+    Old,
+}

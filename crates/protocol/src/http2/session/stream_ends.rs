@@ -1,0 +1,94 @@
+//! What those who read and write a stream tell its session: that something was read, and that nobody is there
+//! any more.
+
+use super::super::frame::{ErrorCode, FrameKind, write_frame};
+use super::super::stream::Stream;
+use super::{Role, Session};
+
+/// How many times as much is accepted of a stream of which half of what was accepted so far was read. Twice
+/// as much each time makes a response of 1 MB wait more often than it has to.
+const GROWTH: u32 = 4;
+
+impl Session {
+    /// Somebody has read so much of a stream's data.
+    pub(in crate::http2) fn read(&self, stream: &Stream, length: usize) {
+        let mut core = self.0.borrow_mut();
+        // The connection's window first: it belongs to all streams, and is given back even if this one is
+        // gone.
+        core.credit(length);
+        core.no_longer_unread(length);
+        core.reads += 1;
+        let mut state = stream.state.borrow_mut();
+        state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
+        state.receiving.read_at = core.reads;
+        let accepted = state.receiving.accepted;
+        // A stream that was broken off gets no more room: nothing may be sent on it (RFC 9113 §5.1).
+        if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended && state.error.is_none() {
+            // More from the second time on: what a reader takes should not wait for it, and what it takes no
+            // more is hardly more than it took. The first time may be no reader's: as much as this goes into
+            // the next one's room, which is of the same size where that is one of our own hops.
+            if std::mem::replace(&mut state.receiving.is_growing, true) {
+                state.receiving.accepted =
+                    accepted.saturating_mul(GROWTH).min(core.limits.read_window).max(accepted);
+            } else {
+                core.readers = core.readers.saturating_add(1);
+            }
+            state.receiving.unreturned += state.receiving.accepted - accepted;
+            let returned = std::mem::take(&mut state.receiving.unreturned);
+            // Our own account of the window changes when the frame is written and not when the peer has it:
+            // what it sends before it has it stays within the smaller window anyway.
+            state.receiving.window += i64::from(returned);
+            write_frame(FrameKind::WindowUpdate, 0, stream.id, &returned.to_be_bytes(), core.output.frames());
+            core.wake_transport();
+        }
+        drop(state);
+        core.forget_if_over(stream);
+    }
+
+    /// Nobody will read more of a stream.
+    pub(in crate::http2) fn reader_gone(&self, stream: &Stream) {
+        let mut core = self.0.borrow_mut();
+        let (unread, is_ended, is_writer_gone) = {
+            let mut state = stream.state.borrow_mut();
+            state.receiving.is_gone = true;
+            let unread = state.receiving.data.clear();
+            (unread, state.receiving.is_ended, state.sending.is_gone)
+        };
+        // What is thrown away here counts as read, or the window of the connection would shrink by it for
+        // good.
+        core.credit(unread);
+        core.no_longer_unread(unread);
+        core.forget_if_over(stream);
+        // A client that wants no answer wants nothing; a server answers without having read everything.
+        // One that was forgotten is closed at both ends, and a reset would be for nothing.
+        if core.streams.find(stream.id).is_some() && !is_ended {
+            match core.role {
+                Role::Client => core.reset(stream.id, ErrorCode::CANCEL),
+                Role::Server if is_writer_gone => core.reset(stream.id, ErrorCode::NO_ERROR),
+                Role::Server => {}
+            }
+        }
+    }
+
+    /// Nobody will send more on a stream.
+    pub(in crate::http2) fn writer_gone(&self, stream: &Stream) {
+        let mut core = self.0.borrow_mut();
+        let (is_ended, is_reader_gone) = {
+            let mut state = stream.state.borrow_mut();
+            state.sending.is_gone = true;
+            // It may go while it is called, and the room that was kept for it would never be given to
+            // anybody.
+            core.note_come(&mut state.sending);
+            (state.sending.is_ended, state.receiving.is_gone)
+        };
+        core.call_blocked();
+        if core.streams.find(stream.id).is_none() {
+            return;
+        }
+        if !is_ended {
+            core.reset(stream.id, ErrorCode::CANCEL);
+        } else if is_reader_gone && core.role == Role::Server {
+            core.reset(stream.id, ErrorCode::NO_ERROR);
+        }
+    }
+}

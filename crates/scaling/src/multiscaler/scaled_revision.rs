@@ -1,0 +1,470 @@
+//! One revision: evaluate, put the answer through bounds and scale-to-zero rules, and order what follows from
+//! it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vocabulary::{BootId, PodCount, PodId, PresentCount, Reporter, RevisionId, Routing, Sample, Timestamp};
+
+use super::algorithm::Algorithm;
+use super::beginning::RevisionBeginning;
+use super::collectors::Collectors;
+use super::journal::Journal;
+use super::outcome::DecisionOutcome;
+use super::pods::RevisionPods;
+use super::routing::Route;
+use super::shadow::{ShadowDifference, ShadowStatus};
+use super::{Command, PodFact};
+use crate::bounds::Initialization;
+use crate::burst;
+use crate::config::ScalingSpec;
+use crate::decider::Observation;
+use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
+use crate::hpa::{Rescale, routing_without_own};
+use crate::scale_to_zero::{self, KeptBy, Path, Plan, RevisionActivity, Situation};
+use crate::surge;
+
+mod hpa;
+mod report;
+
+/// Orders that wait to be carried out.
+type Commands = VecDeque<Command>;
+
+/// A change of activity is followed by another look, as Knative's own status write is. Three looks reach a
+/// rest from anywhere: activating, active, inactive.
+const LOOKS_MAX: u32 = 4;
+
+/// Everything known of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct ScaledRevision {
+    id: RevisionId,
+    spec: Arc<ScalingSpec>,
+    collectors: Collectors,
+    algorithm: Algorithm,
+    pods: RevisionPods,
+    /// The platform's replica count: what we asked for last, or what somebody else wrote since.
+    wanted: PodCount,
+    /// Somebody else said `wanted`, perhaps before they heard our last order: the next count is ordered even
+    /// if it is the same.
+    is_wanted_hearsay: bool,
+    activity: RevisionActivity,
+    /// Whether it ever had as many ready pods as it should start with.
+    initialization: Initialization,
+    route: Route,
+    acknowledged_since: Option<Timestamp>,
+    /// Whether the last evaluation had data.
+    has_data: bool,
+    activators: Option<PodCount>,
+    surge_threshold: Option<u32>,
+    /// `None` while what is decided is done.
+    shadow: Option<ShadowStatus>,
+    journal: Journal,
+    outcome: Option<DecisionOutcome>,
+    last_reason: Option<Sentence>,
+    why_not_zero: Option<Sentence>,
+    /// When requests are looked at next; `None` if they decide nothing.
+    next_tick: Option<Timestamp>,
+    wake: Option<Timestamp>,
+}
+
+impl ScaledRevision {
+    pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, beginning: RevisionBeginning) -> Self {
+        let now = beginning.now;
+        let (activity, initialization) = beginning.stands(&spec);
+        let algorithm = Algorithm::new(&spec, beginning);
+        Self {
+            id,
+            collectors: Collectors::new(&spec),
+            next_tick: algorithm.tick().map(|tick| now + tick),
+            algorithm,
+            pods: RevisionPods::default(),
+            wanted: beginning.wanted,
+            is_wanted_hearsay: false,
+            activity,
+            initialization,
+            route: Route::default(),
+            acknowledged_since: None,
+            has_data: false,
+            activators: None,
+            surge_threshold: None,
+            shadow: spec.shadow.then(|| ShadowStatus::since(now)),
+            journal: Journal::default(),
+            outcome: None,
+            last_reason: None,
+            why_not_zero: None,
+            wake: None,
+            spec,
+        }
+    }
+
+    pub(super) fn id(&self) -> RevisionId {
+        self.id
+    }
+
+    /// The first look, once the reporters that are already there are known.
+    pub(super) fn created(&mut self, now: Timestamp, commands: &mut Commands) {
+        self.reconcile(Trigger::Change, now, commands);
+    }
+
+    /// New settings, or a replica count that somebody wrote. The count is taken as it is; the next evaluation
+    /// goes on from it.
+    pub(super) fn changed(
+        &mut self,
+        spec: Arc<ScalingSpec>,
+        wanted: PodCount,
+        now: Timestamp,
+        commands: &mut Commands,
+    ) {
+        if wanted != self.wanted {
+            // Class hpa takes it for the count to go on from, so there is nothing to order again.
+            self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
+            if self.shadow.is_some() {
+                // Whoever gives the count, policies look back on its changes.
+                self.algorithm.note_ordered(Rescale { from: self.wanted, to: wanted }, now);
+            }
+            self.wanted = wanted;
+            self.algorithm.note_foreign_count(wanted);
+        }
+        if spec != self.spec {
+            self.collectors.update(&spec, now);
+            self.algorithm.update(&spec, wanted, &self.pods, now);
+            let is_of_other_class = spec.hpa.is_some() != self.spec.hpa.is_some();
+            let asks_for_first = spec.min_scale > PodCount::ZERO && self.spec.min_scale == PodCount::ZERO;
+            if wanted == PodCount::ZERO && (is_of_other_class || asks_for_first) {
+                // What rested by the rules of the other class need not rest by those of this one; nor does
+                // what must have pods now, though nothing was ever measured of it.
+                (self.activity, self.initialization) =
+                    RevisionBeginning::found_with(wanted, now).stands(&spec);
+            }
+            // A tick that goes on keeps its phase; one that requests have only now begins with the change.
+            let tick = self.algorithm.tick();
+            self.next_tick = tick.map(|tick| self.next_tick.unwrap_or(now + tick));
+            self.shadow = spec.shadow.then(|| self.shadow.unwrap_or_else(|| ShadowStatus::since(now)));
+            self.spec = spec;
+            self.reconcile(Trigger::Change, now, commands);
+        }
+    }
+
+    pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
+        for gone in self.pods.replace(facts) {
+            self.collectors.remove(Reporter::Pod(gone));
+        }
+        self.algorithm.pods_changed(&self.pods, now);
+        self.reconcile(Trigger::Change, now, commands);
+    }
+
+    pub(super) fn pod_changed(&mut self, fact: PodFact, now: Timestamp, commands: &mut Commands) {
+        if self.pods.change(fact) {
+            self.algorithm.pods_changed(&self.pods, now);
+            self.reconcile(Trigger::Change, now, commands);
+        }
+    }
+
+    pub(super) fn pod_ids(&self) -> Vec<PodId> {
+        self.pods.ids().collect()
+    }
+
+    pub(super) fn reporter_started(&mut self, reporter: Reporter, boot: BootId, second: u64, now: Timestamp) {
+        self.collectors.start_reporter(reporter, boot, second, now);
+    }
+
+    pub(super) fn history(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
+        self.collectors.record(reporter, sample, now);
+    }
+
+    pub(super) fn reporter_heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
+        match reporter {
+            // Knative asks ready pods only. One that starts for a minute must not dilute the first load that
+            // it gets.
+            Reporter::Pod(pod) if self.pods.is_ready(pod) => self.collectors.idle(pod, second, now),
+            Reporter::Pod(_) | Reporter::Activator(_) => self.collectors.heard(reporter, second, now),
+        }
+    }
+
+    pub(super) fn reporter_lost(&mut self, reporter: Reporter, now: Timestamp) {
+        self.collectors.lost(reporter, now);
+    }
+
+    pub(super) fn reporter_removed(&mut self, reporter: Reporter) {
+        self.collectors.remove(reporter);
+    }
+
+    /// A reporter's second. It is acted upon at once if it shows demand where none was seen (Knative's poke),
+    /// or a growing queue.
+    pub(super) fn load_reported(
+        &mut self,
+        reporter: Reporter,
+        sample: Sample,
+        now: Timestamp,
+        commands: &mut Commands,
+    ) {
+        // All collectors hear the same, so the first of them knows who waits, whatever the metric.
+        let waiting = self.collectors.first().waiting();
+        self.collectors.record(reporter, sample, now);
+        let queue_grew = self.spec.surge_evaluation && self.collectors.first().waiting() > waiting;
+        if queue_grew || self.is_poked_by(reporter, sample.load.concurrency.value() > 0.0) {
+            self.evaluate(Trigger::Surge, now, commands);
+        }
+    }
+
+    /// What a reporter holds at this instant. It is acted upon at once if it grew beyond what the present
+    /// count is for.
+    pub(super) fn present_reported(
+        &mut self,
+        reporter: Reporter,
+        count: PresentCount,
+        now: Timestamp,
+        commands: &mut Commands,
+    ) {
+        let before = self.collectors.first().present_total().unwrap_or(0.0);
+        self.collectors.present(reporter, count, now);
+        let present = self.collectors.first().present_total().unwrap_or(0.0);
+        let needs_more = || {
+            // Evaluating for a need that is already met could change nothing, and bursts are reported up to
+            // fifty times a second.
+            let provided =
+                self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
+            surge::need(&self.spec, present, self.pods.counts().ready) > provided
+        };
+        let surges = self.spec.surge_evaluation && present > before && needs_more();
+        if surges || self.is_poked_by(reporter, count.in_flight > 0) {
+            self.evaluate(Trigger::Surge, now, commands);
+        }
+    }
+
+    /// Knative's poke: an activator saw demand, and the last answer was exactly zero.
+    fn is_poked_by(&self, reporter: Reporter, sees_demand: bool) -> bool {
+        sees_demand
+            && matches!(reporter, Reporter::Activator(_))
+            && self.algorithm.counts_requests()
+            && self.algorithm.desired() == Some(PodCount::ZERO)
+    }
+
+    pub(super) fn path_acknowledged(&mut self, acknowledged: bool, now: Timestamp, commands: &mut Commands) {
+        // A repeat must not begin the time anew from which the grace period counts.
+        if acknowledged == self.acknowledged_since.is_some() {
+            return;
+        }
+        self.acknowledged_since = acknowledged.then_some(now);
+        self.reconcile(Trigger::Change, now, commands);
+    }
+
+    pub(super) fn routing_observed(&mut self, routing: Routing, now: Timestamp) {
+        self.route.observe(routing, now);
+    }
+
+    /// The next time at which something is due.
+    pub(super) fn deadline(&self) -> Timestamp {
+        let due = [self.wake, self.next_tick, self.algorithm.deadline()];
+        due.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
+    }
+
+    /// Does what is due. Ticks that were missed are not made up for; the phase stays.
+    pub(super) fn advance(&mut self, now: Timestamp, commands: &mut Commands) {
+        let is_metric_due = self.algorithm.deadline().is_some_and(|at| at <= now);
+        let is_tick_due = self.next_tick.is_some_and(|at| at <= now);
+        if let (true, Some(tick), Some(next)) = (is_tick_due, self.algorithm.tick(), &mut self.next_tick) {
+            while *next <= now {
+                *next += tick;
+            }
+        }
+        if is_tick_due || is_metric_due {
+            self.evaluate(Trigger::Tick, now, commands);
+        }
+        // Asked after the evaluation, which has put the wake off if it came to a look of its own.
+        if self.wake.is_some_and(|wake| wake <= now) {
+            self.wake = None;
+            self.reconcile(Trigger::Change, now, commands);
+        }
+    }
+
+    /// Decides anew. Without data nothing changes: no state, no count, no route.
+    fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        let Algorithm::Kpa(kpa) = &mut self.algorithm else {
+            return self.evaluate_hpa(trigger, now, commands);
+        };
+        let ready = self.pods.ready();
+        let Some(averages) = self.collectors.observe(ready, now) else {
+            return self.note_silence(trigger, now, commands);
+        };
+        // `Some`, even if nobody holds anything: that there is a present count is what forbids the decider to
+        // lower.
+        let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
+            .then(|| self.collectors.first().present_total().unwrap_or(0.0));
+        let observation =
+            Observation { ready: PodCount::of(ready.len()), wanted: self.wanted, averages, present_count };
+        kpa.decide(&self.spec, &observation, now);
+        self.has_data = true;
+        self.reconcile(trigger, now, commands);
+    }
+
+    /// Neither panic mode nor a look between ticks lowers the count, whoever raised it: pods left over from a
+    /// given-up activation or a foreign write stay as well, within the upper bound. (Knative's panic holds
+    /// only what it asked for itself.)
+    fn held(&self, mut plan: Plan, trigger: Trigger) -> Plan {
+        match &self.algorithm {
+            Algorithm::Kpa(_) => {}
+            // Its own rule says who may lower the count, and when.
+            Algorithm::Hpa(_) => return self.held_at_zero(plan),
+        }
+        let present = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
+        let (stage, rule) = if matches!(self.algorithm.mode(), Mode::Panic { .. }) {
+            (Stage::Panic, BoundText::Panic { present })
+        } else if trigger == Trigger::Surge && self.spec.surge_evaluation {
+            (Stage::Surge, BoundText::BetweenTicks { present })
+        } else {
+            return plan;
+        };
+        // Zero is not held: it comes only from the rules around zero, which have waited long enough.
+        if let Some(count) = plan.applied().filter(|&count| count > PodCount::ZERO && count < present) {
+            plan.want = Some(present);
+            let (before, after) = (Some(count), Some(present));
+            plan.reasons.push(Reason { stage, before, after, text: rule.into() });
+        }
+        plan
+    }
+
+    /// Knative's reconcile: the last answer, the bounds, the rules around zero, who serves.
+    fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        let settled = self.settle(now);
+        let plan = self.held(settled, trigger);
+        self.compare_in_shadow(&plan, trigger, now);
+        let ordered = plan
+            .applied()
+            .filter(|&count| count != self.wanted || self.is_wanted_hearsay)
+            .filter(|_| self.shadow.is_none());
+        if let Some(count) = ordered {
+            self.algorithm.note_ordered(Rescale { from: self.wanted, to: count }, now);
+            self.wanted = count;
+            self.is_wanted_hearsay = false;
+            // An order is always news: the same count is ordered again only because somebody else wrote
+            // another.
+            self.outcome = None;
+        }
+        self.choose_route(&plan, now, commands);
+        self.set_surge_threshold(commands);
+        // After the route, whose dwell may be what is due next.
+        self.plan_wake(&plan, now);
+        // What was ordered above has made this news, so no order is lost where nothing is to be published.
+        let Some(decision) = self.publish(trigger, &plan, now) else { return };
+        if let Some(count) = ordered {
+            let because = Arc::clone(&decision);
+            commands.push_back(Command::ScaleTo { revision: self.id, count, because });
+        }
+        commands.push_back(Command::Publish { revision: self.id, decision });
+    }
+
+    /// Regular decisions alone: in between the count follows facts that the next of them knows too.
+    fn compare_in_shadow(&mut self, plan: &Plan, trigger: Trigger, now: Timestamp) {
+        let (Some(shadow), Trigger::Tick | Trigger::Sync) = (&mut self.shadow, trigger) else { return };
+        let theirs = self.wanted;
+        let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
+        let why = reasons.last().map(|reason| reason.text);
+        shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
+    }
+
+    /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
+    /// same or leaves it alone: it is the one that says why.
+    fn settle(&mut self, now: Timestamp) -> Plan {
+        let desired = self.algorithm.desired();
+        let ready = self.pods.counts().ready;
+        let mut settled: Option<Plan> = None;
+        for _ in 0..LOOKS_MAX {
+            let plan = scale_to_zero::apply_scale(desired, &self.situation(now));
+            let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
+            let before = (self.activity, self.initialization);
+            if ready >= needed {
+                self.initialization = Initialization::Done;
+            }
+            self.activity = self.activity.next(plan.want, ready, needed, now);
+            settled = Some(match settled {
+                Some(former) if former.apply && (!plan.apply || plan.want == former.want) => former,
+                Some(_) | None => plan,
+            });
+            if (self.activity, self.initialization) == before {
+                break;
+            }
+        }
+        settled.expect("at least one look was taken")
+    }
+
+    fn situation(&self, now: Timestamp) -> Situation<'_> {
+        let path = match (self.route.current(), self.acknowledged_since) {
+            (Some(Routing::Direct), _) => Path::Direct,
+            (Some(Routing::ThroughActivator) | None, None) => Path::Unacknowledged,
+            // The later of the two: before the route no request reaches the activators, and before the
+            // acknowledgement one of them may not answer for the revision.
+            (Some(Routing::ThroughActivator) | None, Some(since)) => {
+                Path::Acknowledged(now.saturating_since(since.max(self.route.since())))
+            }
+        };
+        Situation {
+            spec: &self.spec,
+            present: self.wanted,
+            activity: self.activity,
+            activity_age: self.activity.age(now),
+            initialization: self.initialization,
+            path,
+        }
+    }
+
+    /// Who serves, and how many activators. Before the first valid decision both stay as they are.
+    fn choose_route(&mut self, plan: &Plan, now: Timestamp, commands: &mut Commands) {
+        let ready = self.pods.counts().ready;
+        let next = match self.shadow {
+            Some(_) => Some(routing_without_own(ready)),
+            None => self.algorithm.routing(plan.want, ready),
+        };
+        let Some(next) = next else { return };
+        let before = self.route.current();
+        if let Some(routing) = self.route.follow(next, self.routing_dwell(), now) {
+            if before.is_some() {
+                // The acknowledgement was for the former assignment.
+                self.acknowledged_since = None;
+            }
+            commands.push_back(Command::SetRouting { revision: self.id, routing });
+        }
+        let count = burst::activator_count(&self.spec, self.pods.counts().ready);
+        if self.activators != Some(count) {
+            self.activators = Some(count);
+            commands.push_back(Command::SetActivatorCount { revision: self.id, count });
+        }
+    }
+
+    /// Where nothing is known of requests there is no room to wait for: pods serve while one is ready.
+    fn routing_dwell(&self) -> Duration {
+        if self.algorithm.counts_requests() && self.shadow.is_none() {
+            self.spec.routing_dwell
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    fn set_surge_threshold(&mut self, commands: &mut Commands) {
+        let threshold = surge::pod_threshold(&self.spec, self.pods.counts().ready);
+        if threshold != self.surge_threshold {
+            self.surge_threshold = threshold;
+            commands.push_back(Command::SetSurgeThreshold { revision: self.id, threshold });
+        }
+    }
+
+    fn plan_wake(&mut self, plan: &Plan, now: Timestamp) {
+        let recheck = plan.recheck.map(|after| now + after);
+        let dwell = self.route.deadline(self.routing_dwell());
+        // "Longer than the timeout" is strict, so the look is taken just after it.
+        let timeout = match (self.activity, &plan.kept) {
+            (RevisionActivity::Activating { since }, Some(kept)) if kept.rule == KeptBy::Activating => {
+                Some(since + self.spec.activation_timeout + Duration::from_nanos(1))
+            }
+            (
+                RevisionActivity::Activating { .. }
+                | RevisionActivity::Active { .. }
+                | RevisionActivity::Inactive { .. },
+                _,
+            ) => None,
+        };
+        // What is past was looked at just now, and would ask for the same look again without end.
+        self.wake = [recheck, dwell, timeout].into_iter().flatten().filter(|&at| at > now).min();
+    }
+}

@@ -1,0 +1,114 @@
+//! A revision of class hpa: when its metrics are asked, and what becomes of the answer.
+
+use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
+
+use super::{Commands, ScaledRevision};
+use crate::decider::Observation;
+use crate::decision::Trigger;
+use crate::hpa::MetricAnswers;
+use crate::multiscaler::algorithm::Algorithm;
+use crate::multiscaler::hpa::SyncStep;
+use crate::multiscaler::{Command, ScaleEnding};
+use crate::scale_to_zero::Plan;
+
+impl ScaledRevision {
+    pub(in crate::multiscaler) fn usage_reported(
+        &mut self,
+        pod: PodId,
+        usage: ResourceUsage,
+        now: Timestamp,
+    ) {
+        if let Algorithm::Hpa(hpa) = &mut self.algorithm {
+            hpa.note_usage(pod, usage, now);
+        }
+    }
+
+    /// Late answers are dropped.
+    pub(in crate::multiscaler) fn metrics_answered(
+        &mut self,
+        round: u64,
+        answers: MetricAnswers,
+        now: Timestamp,
+        commands: &mut Commands,
+    ) {
+        // A sync asks our own metrics too, and what they said last may be two seconds old.
+        self.look(Trigger::Tick, now);
+        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
+        if hpa.answered(round, answers, now) {
+            self.sync(now, commands);
+        }
+    }
+
+    /// Policies look back on changes that were carried out, and only on those.
+    pub(in crate::multiscaler) fn scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
+        self.algorithm.note_scale_ended(ending, now);
+    }
+
+    pub(in crate::multiscaler) fn metrics_beside_targets(&self) -> Option<String> {
+        match &self.algorithm {
+            Algorithm::Kpa(_) => None,
+            Algorithm::Hpa(hpa) => Some(hpa.metrics_beside_targets()),
+        }
+    }
+
+    /// A look of the own metrics, and a sync if one is due.
+    pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        let has_data = self.look(trigger, now);
+        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
+        match hpa.begin_sync(now) {
+            Some(SyncStep::Decide) => self.sync(now, commands),
+            Some(SyncStep::Ask { round, settings }) => {
+                commands.push_back(Command::AskMetrics { revision: self.id, round, settings });
+                // Answers may take seconds; a rise that requests need does not wait for them.
+                self.reconcile(trigger, now, commands);
+            }
+            None if has_data => {
+                self.has_data = true;
+                self.reconcile(trigger, now, commands);
+            }
+            None => self.note_silence(trigger, now, commands),
+        }
+    }
+
+    /// Lets the own metrics look; whether one of them has data, or there is none.
+    fn look(&mut self, trigger: Trigger, now: Timestamp) -> bool {
+        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return false };
+        if !hpa.has_own() {
+            return true;
+        }
+        let ready = self.pods.ready();
+        let is_surge = trigger == Trigger::Surge && self.spec.surge_evaluation;
+        let observations: Vec<Option<Observation>> = self
+            .collectors
+            .iter()
+            .map(|collector| {
+                let averages = collector.observe(ready, now)?;
+                let present_count = is_surge.then(|| collector.present_total().unwrap_or(0.0));
+                let ready = PodCount::of(ready.len());
+                Some(Observation { ready, wanted: self.wanted, averages, present_count })
+            })
+            .collect();
+        hpa.look(&observations, self.wanted, now);
+        observations.iter().any(Option::is_some)
+    }
+
+    fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
+        if let Algorithm::Hpa(hpa) = &mut self.algorithm {
+            hpa.decide(self.wanted, now);
+        }
+        self.has_data = true;
+        self.reconcile(Trigger::Sync, now, commands);
+    }
+
+    /// A revision that is at zero, and is to be, stays there: rules that keep a last pod do not bring a first
+    /// one back. A lower bound does, unless whoever put it there meant to pause it, which nobody can who has
+    /// an own metric.
+    pub(super) fn held_at_zero(&self, mut plan: Plan) -> Plan {
+        let rests = self.wanted == PodCount::ZERO && self.algorithm.desired() == Some(PodCount::ZERO);
+        if rests && (self.spec.min_scale == PodCount::ZERO || !self.algorithm.counts_requests()) {
+            plan.apply = false;
+            plan.want = Some(PodCount::ZERO);
+        }
+        plan
+    }
+}

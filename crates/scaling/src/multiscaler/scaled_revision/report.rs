@@ -1,0 +1,127 @@
+//! What is said of a revision: its decisions, those that are news, and where it stands.
+
+use std::sync::Arc;
+
+use vocabulary::{Routing, Timestamp};
+
+use super::{Commands, ScaledRevision};
+use crate::burst;
+use crate::decision::{Decision, Mode, Reason, Stage, StandingText, Trigger};
+use crate::multiscaler::outcome::{DecisionOutcome, NonzeroCause, why_not_zero};
+use crate::multiscaler::{Command, Multiscaler, RevisionStatus};
+use crate::scale_to_zero::Plan;
+
+impl ScaledRevision {
+    /// The windows are silent: said once, and shown as the present state.
+    pub(super) fn note_silence(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        self.has_data = false;
+        let desired = self.algorithm.desired();
+        let text = StandingText::NoData.into();
+        let mut reasons = self.journal.empty_list();
+        reasons.push(Reason { stage: Stage::NoData, before: desired, after: desired, text });
+        let decision = Decision { inputs: None, reasons, wanted: None, ..self.decision(trigger, now) };
+        let outcome = DecisionOutcome {
+            has_data: false,
+            ..self.outcome.unwrap_or(self.outcome(NonzeroCause::Undecided))
+        };
+        if let Some(decision) = self.record(decision, outcome) {
+            commands.push_back(Command::Publish { revision: self.id, decision });
+        }
+    }
+
+    /// What was decided, if that is news.
+    pub(super) fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp) -> Option<Arc<Decision>> {
+        let (why, sentence) = why_not_zero(&self.spec, self.wanted, plan, &self.algorithm, now);
+        self.why_not_zero = sentence;
+        let wanted = plan.applied();
+        if self.algorithm.desired().is_none() && wanted.is_none() {
+            return None;
+        }
+        let mut reasons = self.journal.empty_list();
+        reasons.extend(self.algorithm.reasons().iter().chain(&plan.reasons));
+        let decision = Decision { reasons, wanted, ..self.decision(trigger, now) };
+        self.record(decision, self.outcome(why))
+    }
+
+    /// What the last evaluation said, with the present state around it; the reasons are the caller's.
+    fn decision(&self, trigger: Trigger, now: Timestamp) -> Decision {
+        let room = self.algorithm.excess_burst_capacity();
+        Decision {
+            at: now,
+            trigger,
+            inputs: self.algorithm.inputs(),
+            reasons: Vec::new(),
+            mode: self.algorithm.mode(),
+            desired: self.algorithm.desired(),
+            wanted: None,
+            excess_burst_capacity: room.unwrap_or_else(|| burst::first_excess_burst_capacity(&self.spec)),
+            routing: self.routing(),
+            activators: self
+                .activators
+                .unwrap_or_else(|| burst::activator_count(&self.spec, self.pods.counts().ready)),
+            why_not_zero: self.why_not_zero,
+        }
+    }
+
+    fn outcome(&self, why: NonzeroCause) -> DecisionOutcome {
+        DecisionOutcome {
+            has_data: self.has_data,
+            desired: self.algorithm.desired(),
+            wanted: self.wanted,
+            panicking: matches!(self.algorithm.mode(), Mode::Panic { .. }),
+            routing: self.route.current(),
+            activators: self.activators,
+            activity: self.activity.name(),
+            why,
+        }
+    }
+
+    /// Remembers a decision, and returns it if it is news.
+    fn record(&mut self, mut decision: Decision, outcome: DecisionOutcome) -> Option<Arc<Decision>> {
+        if self.outcome == Some(outcome) {
+            self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
+            return None;
+        }
+        self.outcome = Some(outcome);
+        if let Some(reason) = decision.reasons.last() {
+            self.last_reason = Some(reason.text);
+        }
+        // Kept for long, unlike those that change nothing.
+        decision.reasons.shrink_to_fit();
+        let decision = Arc::new(decision);
+        self.journal.note_change(Arc::clone(&decision), Multiscaler::DECISIONS_KEPT);
+        Some(decision)
+    }
+
+    /// Unknown routes are shown as the safe one.
+    fn routing(&self) -> Routing {
+        self.route.current().unwrap_or_default()
+    }
+
+    pub(in crate::multiscaler) fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.journal.iter()
+    }
+
+    pub(in crate::multiscaler) fn status(&self, now: Timestamp) -> RevisionStatus {
+        let counts = self.pods.counts();
+        let averages = self.collectors.observe(self.pods.ready(), now);
+        RevisionStatus {
+            wanted: self.wanted,
+            desired: self.algorithm.desired(),
+            ready_pods: counts.ready,
+            not_ready_pods: counts.not_ready,
+            pending_pods: counts.pending,
+            terminating_pods: counts.terminating,
+            panicking: matches!(self.algorithm.mode(), Mode::Panic { .. }),
+            stable_value: averages.map(|averages| averages.stable),
+            panic_value: averages.map(|averages| averages.panic),
+            target_per_pod: self.spec.target_per_pod,
+            routing: self.routing(),
+            waiting: self.collectors.first().waiting(),
+            activity: self.activity.name(),
+            shadow: self.shadow,
+            last_reason: self.last_reason,
+            why_not_zero: self.why_not_zero,
+        }
+    }
+}

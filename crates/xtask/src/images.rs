@@ -1,0 +1,90 @@
+//! How is an image made where nothing makes images? It is a `tar` of a layer, of what runs in it, and of a
+//! list of both: a docker archive, which docker, podman, containerd and skopeo take.
+//!
+//! An image of ours holds static executables and nothing else: no shell, no libraries, no certificates of
+//! others. They run as a user whom no machine knows, and write no file.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+
+use crate::archive::{Archive, architecture};
+
+/// Nobody's number on any machine, so that what runs in the image owns nothing outside it.
+const USER: &str = "65532";
+
+/// One image.
+pub(crate) struct Image<'n> {
+    /// By which manifests ask for it.
+    pub(crate) name: &'n str,
+    /// What runs when nobody says what.
+    pub(crate) entry_point: &'n [&'n str],
+    /// The executables, which are put in `/bin`.
+    pub(crate) executables: &'n [&'n str],
+    /// Further names of the first of them, which goes by what it is called.
+    pub(crate) links: &'n [&'n str],
+}
+
+/// What a cluster pulls: what decides and holds requests, and what stands beside each pod.
+pub(crate) const IMAGES: [Image<'static>; 2] = [
+    Image {
+        name: "ebb",
+        entry_point: &[],
+        executables: &["ebb-autoscaler"],
+        links: &["ebb-activator", "ebb-injector"],
+    },
+    Image {
+        name: "ebb-queue-proxy",
+        entry_point: &["ebb-queue-proxy"],
+        executables: &["ebb-queue-proxy"],
+        links: &[],
+    },
+];
+
+/// Writes `NAME-image.tar` of the executables in `folder` to that folder.
+pub(crate) fn write(image: &Image<'_>, folder: &Path) -> anyhow::Result<PathBuf> {
+    let layer = layer_of(image, folder)?;
+    let hash = digest(&SHA256, &layer);
+    let config = json!({
+        "created": "1970-01-01T00:00:00Z",
+        "architecture": architecture(),
+        "os": "linux",
+        "config": {"User": USER, "Env": ["PATH=/bin"], "Entrypoint": image.entry_point},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hexadecimal(hash.as_ref()))]},
+    });
+    let tag = format!("{}:{}", image.name, env!("CARGO_PKG_VERSION"));
+    let manifest = json!([{"Config": "config.json", "RepoTags": [tag], "Layers": ["layer.tar"]}]);
+    let mut archive = Archive::new();
+    archive.file("manifest.json", 0o644, manifest.to_string().as_bytes())?;
+    archive.file("config.json", 0o644, config.to_string().as_bytes())?;
+    archive.file("layer.tar", 0o644, &layer)?;
+    let file = folder.join(format!("{}-image.tar", image.name));
+    std::fs::write(&file, archive.finish()?).with_context(|| format!("writing {}", file.display()))?;
+    Ok(file)
+}
+
+fn layer_of(image: &Image<'_>, folder: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut layer = Archive::new();
+    for name in image.executables {
+        let file = folder.join(name);
+        let bytes = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        layer.file(&format!("bin/{name}"), 0o755, &bytes)?;
+    }
+    let first = image.executables.first().context("an image without an executable is of no use")?;
+    for name in image.links {
+        layer.hard_link(&format!("bin/{name}"), &format!("bin/{first}"))?;
+    }
+    layer.finish()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! Who decides, and what may happen to his process: it is killed, or frozen. Nodes of the cluster of tests
+//! are on this machine, so that a container's processes are found by its number in their control groups.
+
+use std::fs;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::workload::is_ready;
+use super::{PATIENCE, SYSTEM, TestNamespace};
+use crate::wait::eventually;
+
+/// As many as the manifests ask for.
+const AUTOSCALERS: usize = 2;
+
+/// The autoscaler that holds the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecidingAutoscaler {
+    /// Its pod's.
+    pub name: String,
+    /// How often the lease had come to somebody by then.
+    pub transitions: i32,
+}
+
+impl TestNamespace {
+    /// Who decides, if anybody does.
+    pub async fn owner(&self) -> Option<DecidingAutoscaler> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), SYSTEM);
+        let spec = leases.get_opt("ebb-autoscaler").await.expect("leases can be read")?.spec?;
+        let name = spec.holder_identity.filter(|holder| !holder.is_empty())?;
+        Some(DecidingAutoscaler { name, transitions: spec.lease_transitions.unwrap_or_default() })
+    }
+
+    /// `Ok` with who decides by now, if it is another one than this.
+    pub async fn successor_of(&self, former: &DecidingAutoscaler) -> Result<DecidingAutoscaler, String> {
+        let present = self.owner().await.ok_or("nobody decides")?;
+        let is_another = present.name != former.name && present.transitions > former.transitions;
+        if is_another { Ok(present) } else { Err(format!("{present:?}")) }
+    }
+
+    /// Waits until all autoscalers are there and ready, so that there is one to follow; returns who decides.
+    pub async fn settled_owner(&self) -> DecidingAutoscaler {
+        let pods = self.system_pods();
+        let selected = ListParams::default().labels("app.kubernetes.io/component=autoscaler");
+        eventually("all autoscalers are ready, and one decides", PATIENCE, || async {
+            let pods = pods.list(&selected).await.expect("pods can be listed").items;
+            let (all, ready) = (pods.len(), pods.iter().filter(|pod| is_ready(pod)).count());
+            let owner = self.owner().await;
+            let is_there = owner.as_ref().is_some_and(|owner| {
+                pods.iter().any(|pod| pod.metadata.name.as_deref() == Some(owner.name.as_str()))
+            });
+            let is_settled = (all, ready) == (AUTOSCALERS, AUTOSCALERS) && is_there;
+            owner.filter(|_| is_settled).ok_or_else(|| format!("{ready} of {all} ready, {is_there}"))
+        })
+        .await
+    }
+
+    /// Ends the process of an autoscaler, and takes its pod away at once, so that nobody starts it again
+    /// under its name.
+    pub async fn kill_autoscaler(&self, name: &str) {
+        let pods = self.system_pods();
+        let pod = pods.get(name).await.expect("it is there");
+        signal_all(&processes(&pod), Signal::SIGKILL);
+        pods.delete(name, &DeleteParams::default().grace_period(0)).await.expect("it can be deleted");
+    }
+
+    /// Ends an autoscaler as a rollout does.
+    pub async fn stop_autoscaler(&self, name: &str) {
+        self.system_pods().delete(name, &DeleteParams::default()).await.expect("it can be deleted");
+    }
+
+    /// Stops the process of an autoscaler, without a word, until it is let go.
+    pub async fn freeze_autoscaler(&self, name: &str) -> FrozenContainer {
+        let pod = self.system_pods().get(name).await.expect("it is there");
+        let processes = processes(&pod);
+        signal_all(&processes, Signal::SIGSTOP);
+        FrozenContainer { processes }
+    }
+
+    /// Whether kubelet finds a pod of ebb's own ready.
+    pub async fn system_pod_is_ready(&self, name: &str) -> bool {
+        is_ready(&self.system_pods().get(name).await.expect("it is there"))
+    }
+
+    fn system_pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), SYSTEM)
+    }
+}
+
+/// A container whose processes stand still until this is dropped.
+pub struct FrozenContainer {
+    processes: Vec<Pid>,
+}
+
+impl Drop for FrozenContainer {
+    fn drop(&mut self) {
+        // They may have been killed meanwhile.
+        for process in &self.processes {
+            let _ = kill(*process, Signal::SIGCONT);
+        }
+    }
+}
+
+fn signal_all(processes: &[Pid], signal: Signal) {
+    for process in processes {
+        kill(*process, signal).expect("the tests' user may signal it");
+    }
+}
+
+/// Of the only container of a pod, as this machine numbers them.
+fn processes(pod: &Pod) -> Vec<Pid> {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let ids: Vec<&str> = statuses.filter_map(|status| status.container_id.as_deref()).collect();
+    let id = match ids.as_slice() {
+        [id] => id.rsplit('/').next().expect("a text has an end"),
+        other => panic!("not one container: {other:?}"),
+    };
+    let numbers = fs::read_dir("/proc").expect("there is /proc").filter_map(|entry| {
+        let number: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        // One that ended meanwhile is none of it.
+        let groups = fs::read_to_string(format!("/proc/{number}/cgroup")).ok()?;
+        groups.contains(id).then(|| Pid::from_raw(number))
+    });
+    let found: Vec<Pid> = numbers.collect();
+    assert!(!found.is_empty(), "no process of the container {id} is on this machine: is its node?");
+    found
+}

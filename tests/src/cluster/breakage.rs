@@ -1,0 +1,75 @@
+//! How something is broken, as nobody breaks it through the API: a process is killed, a part of the cluster
+//! ends. The cluster of tests runs on this machine, so its processes are seen here.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::PATIENCE;
+use crate::bench::clock;
+use crate::wait::eventually;
+
+/// A process in a pod.
+pub struct PodProcess(PathBuf);
+
+/// The process of this program in a pod.
+pub fn process_of(pod: &str, program: &str) -> PodProcess {
+    let is_it = |process: &Path| {
+        let read = |file: &str| std::fs::read(process.join(file)).unwrap_or_default();
+        let host = format!("HOSTNAME={pod}");
+        read("comm").trim_ascii_end() == program.as_bytes()
+            && read("environ").split(|byte| *byte == 0).any(|variable| variable == host.as_bytes())
+    };
+    let processes = std::fs::read_dir("/proc").expect("this is Linux").flatten().map(|entry| entry.path());
+    let found = processes.into_iter().find(|process| is_it(process));
+    PodProcess(found.unwrap_or_else(|| panic!("{program} of {pod} does not run on this machine")))
+}
+
+impl PodProcess {
+    /// Kills it (`kill -9`).
+    pub fn kill(&self) {
+        let number = self.0.file_name().and_then(|name| name.to_str()?.parse().ok());
+        kill(Pid::from_raw(number.expect("it is a number")), Signal::SIGKILL).expect("root may kill it");
+    }
+
+    /// Waits until it holds no connection any more; returns when that was seen ([`clock::now`]).
+    pub async fn gone(&self) -> Duration {
+        eventually(&format!("{} has nothing open", self.0.display()), PATIENCE, || async {
+            // Also of one that is dead but not forgotten yet there is none.
+            match std::fs::read_dir(self.0.join("fd")).map(Iterator::count) {
+                Ok(0) | Err(_) => Ok(clock::now()),
+                Ok(open) => Err(format!("{open} files")),
+            }
+        })
+        .await
+    }
+}
+
+/// What the API server of the cluster of tests has noted of requests of ebb's programs, one JSON object a
+/// line.
+pub fn audit_log() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/run/log/audit.log");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Stops or starts a part of the cluster of tests, as `tests/cluster/component` says.
+pub async fn component(what: &str, name: &str) {
+    run_script("component", &[what, name]).await;
+}
+
+/// What kubectl prints, as the administrator of the cluster of tests (`tests/cluster/kubectl`).
+pub async fn kubectl(arguments: &[&str]) -> String {
+    run_script("kubectl", arguments).await
+}
+
+async fn run_script(name: &str, arguments: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster").join(name);
+    let output = tokio::process::Command::new(script).args(arguments).output().await;
+    let output = output.expect("the script runs");
+    let [out, errors] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{name} {arguments:?}: {out}{errors}");
+    out
+}

@@ -1,0 +1,139 @@
+//! What a person does with `ebb` itself: adopt, look, check, give back.
+
+use std::process::Output;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use tests::cluster::{TestNamespace, WorkloadPlan, in_namespace};
+
+const KUBERNETES: &str = "endpointslice-controller.k8s.io";
+const OURS: &str = "ebb.dev";
+
+/// Runs `ebb` against the cluster of the test, in its namespace.
+async fn ebb(namespace: &TestNamespace, arguments: &[&str]) -> Output {
+    run(tests::ebb::executable(), namespace, arguments).await
+}
+
+async fn run(program: std::path::PathBuf, namespace: &TestNamespace, arguments: &[&str]) -> Output {
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).args(["-n", &namespace.name]).env("KUBECONFIG", &namespace.kubeconfig);
+    command.env_remove("EBB_API").kill_on_drop(true);
+    command.output().await.expect("the executable runs (cargo build -p ebb)")
+}
+
+fn text(output: &Output) -> String {
+    let [out, errors] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{}\n{out}\n{errors}", output.status)
+}
+
+async fn succeeds(namespace: &TestNamespace, arguments: &[&str]) -> String {
+    let output = ebb(namespace, arguments).await;
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_service_is_adopted_looked_at_and_given_back_by_commands_under_load() {
+    in_namespace("commands", async |namespace| {
+        let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/min-scale", "1");
+        let hello = plan.served_by_kubernetes().create(&namespace).await;
+        hello.has_pods(1).await;
+        hello.load().one().await.assert_all_answered();
+        let load = hello.load().path("/?sleep=50").with_own_connections();
+        let traffic = tokio::spawn(async move { load.steady(20, Duration::from_secs(30)).await });
+
+        let said = succeeds(&namespace, &["adopt", "service/hello"]).await;
+        assert!(said.contains("is served through ebb, for deployment/hello"), "{said}");
+        assert_eq!(hello.slice_writers().await, [OURS]);
+
+        let list: Value =
+            serde_json::from_str(&succeeds(&namespace, &["get", "-o", "json"]).await).expect("JSON");
+        let revision = format!("{}/deployment/hello", namespace.name);
+        assert_eq!(list["revisions"].as_array().map(Vec::len), Some(1), "those of the namespace alone");
+        assert_eq!(list["revisions"][0]["name"], revision);
+        let said = succeeds(&namespace, &["explain", "hello"]).await;
+        assert!(said.contains(&revision) && said.contains("min-scale 1"), "{said}");
+        let said = succeeds(&namespace, &["check"]).await;
+        assert!(said.contains("ok       service/hello") && said.ends_with("all is well\n"), "{said}");
+        for secret in ["ebb-ca", "ebb-autoscaler-tls", "ebb-activator-tls", "ebb-injector-tls"] {
+            let expected = format!("ok       the certificate in Secret {secret} is good for ");
+            assert!(said.contains(&expected), "{said}");
+        }
+        // Of how many depends on what other suites do to activators meanwhile.
+        let is_linked = |line: &str| line.contains(" is linked to ") && line.ends_with(" activators");
+        assert!(said.lines().any(is_linked), "{said}");
+
+        let said = succeeds(&namespace, &["release", "service/hello"]).await;
+        assert!(said.contains("is served by Kubernetes again"), "{said}");
+        assert_eq!(hello.slice_writers().await, [KUBERNETES]);
+        let service = namespace.api::<Service>().get("hello").await.expect("it is there");
+        let selector = service.spec.and_then(|spec| spec.selector).unwrap_or_default();
+        assert_eq!(selector.get("app").map(String::as_str), Some("hello"), "as it was");
+        let left: Vec<String> = service.metadata.annotations.unwrap_or_default().into_keys().collect();
+        assert!(!left.iter().any(|key| key.starts_with("ebb.dev/")), "{left:?}");
+
+        let tally = traffic.await.expect("the client does not panic");
+        tally.assert_none_lost();
+        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+    });
+}
+
+#[test]
+fn release_all_brings_back_what_rests_at_zero() {
+    in_namespace("release-all", async |namespace| {
+        let hello = WorkloadPlan::new("hello").served_by_kubernetes().create(&namespace).await;
+        hello.has_pods(1).await;
+        succeeds(&namespace, &["adopt", "svc/hello", "--workload", "hello"]).await;
+        hello.has_pods(0).await;
+        succeeds(&namespace, &["release", "--all"]).await;
+        hello.has_only_slices_of(KUBERNETES).await;
+        hello.has_pods(1).await;
+        hello.load().one().await.assert_all_answered();
+    });
+}
+
+#[test]
+fn what_cannot_be_served_is_left_as_it_was_with_the_reason() {
+    in_namespace("not-servable", async |namespace| {
+        let hello = WorkloadPlan::new("hello").served_by_kubernetes().create(&namespace).await;
+        hello.has_pods(1).await;
+        let spec = json!({"clusterIP": "None", "selector": {"app": "hello"}, "ports": [{"port": 80}]});
+        let service = serde_json::from_value(json!({"metadata": {"name": "headless"}, "spec": spec}));
+        let api = namespace.api::<Service>();
+        api.create(&PostParams::default(), &service.expect("a Service")).await.expect("it is made");
+
+        let output = ebb(&namespace, &["adopt", "service/headless"]).await;
+        assert!(!output.status.success() && text(&output).contains("headless"), "{}", text(&output));
+        let after = api.get("headless").await.expect("it is there");
+        assert_eq!(after.metadata.annotations, None);
+        assert!(
+            after.spec.and_then(|spec| spec.selector).is_some_and(|selector| selector.contains_key("app"))
+        );
+
+        let output = ebb(&namespace, &["adopt", "service/nobody"]).await;
+        assert!(text(&output).contains("there is no service/nobody"), "{}", text(&output));
+    });
+}
+
+#[test]
+fn as_a_plugin_of_kubectl_it_means_the_cluster() {
+    in_namespace("plugin", async |namespace| {
+        let hello = WorkloadPlan::new("hello").create(&namespace).await;
+        hello.has_event("Adopted").await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let plugin = folder.path().join("kubectl-ebb");
+        std::os::unix::fs::symlink(tests::ebb::executable(), &plugin).expect("a link");
+        let mut command = tokio::process::Command::new(&plugin);
+        command.args(["get", "--all-namespaces", "-o", "json"]).env("KUBECONFIG", &namespace.kubeconfig);
+        let output = command.output().await.expect("it runs");
+        let list: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+        let name = format!("{}/deployment/hello", namespace.name);
+        let names: Vec<&Value> =
+            list["revisions"].as_array().into_iter().flatten().map(|one| &one["name"]).collect();
+        assert!(names.iter().any(|one| **one == name.as_str()), "{names:?}");
+    });
+}

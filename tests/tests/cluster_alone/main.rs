@@ -1,0 +1,7 @@
+//! What disturbs a whole cluster, every request accounted for: `tests/cluster/run`, after the other suites.
+//!
+//! One after the other (`RUST_TEST_THREADS=1`), and beside nothing else. They end and start parts of the
+//! cluster of tests, so they run on no other one.
+
+mod control_plane;
+mod programs;

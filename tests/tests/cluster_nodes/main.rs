@@ -1,0 +1,4 @@
+//! What takes two nodes: `tests/cluster/up 2`, then `tests/cluster/install`.
+
+mod drain;
+mod zones;
