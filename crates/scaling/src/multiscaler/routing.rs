@@ -3,7 +3,8 @@
 //! Knative decides by the sign of the excess burst capacity at every look, so a load near the boundary
 //! rewrites the route every few seconds. Here the activators come in at once, but leave only after there has
 //! been room for a while (`routing-dwell`; zero is Knative's behaviour). What is not known is not touched:
-//! after a restart the route stays as it is until there is a decision.
+//! after a restart the route stays as it is until there is a decision. Where nobody serves yet there is nothing
+//! to dwell on: the first decision holds at once.
 
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ impl Route {
             }
             Routing::Direct => {
                 let since = *self.room_since.get_or_insert(now);
-                now.saturating_since(since) >= dwell
+                // Until a first route is ordered nobody takes this revision's requests.
+                self.current.is_none() || now.saturating_since(since) >= dwell
             }
         };
         if !due || self.current == Some(next) {
@@ -115,6 +117,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_route_waits_for_nothing() {
+        let dwell = Duration::from_secs(30);
+        for first in [Routing::Direct, Routing::ThroughActivator] {
+            assert_eq!(Route::default().follow(first, dwell, Timestamp::from_secs(1)), Some(first));
+        }
+        // Room from then on is no dwell for a later one.
+        let mut route = Route::default();
+        let at = Timestamp::from_secs;
+        assert!(route.follow(Routing::Direct, dwell, at(1)).is_some());
+        assert!(route.follow(Routing::ThroughActivator, dwell, at(40)).is_some());
+        assert_eq!(route.follow(Routing::Direct, dwell, at(41)), None);
+        assert_eq!(route.follow(Routing::Direct, dwell, at(71)), Some(Routing::Direct));
+    }
+
+    #[test]
     fn without_dwell_the_route_follows_every_change_of_sign() {
         let mut route = Route::default();
         for second in 0..4 {
@@ -137,6 +154,8 @@ mod tests {
     fn the_deadline_is_the_end_of_the_dwell() {
         let dwell = Duration::from_secs(30);
         let mut route = Route::default();
+        assert_eq!(route.deadline(dwell), None);
+        route.follow(Routing::ThroughActivator, dwell, Timestamp::from_secs(1));
         assert_eq!(route.deadline(dwell), None);
         route.follow(Routing::Direct, dwell, Timestamp::from_secs(5));
         assert_eq!(route.deadline(dwell), Some(Timestamp::from_secs(35)));

@@ -168,6 +168,18 @@ proptest! {
     }
 
     #[test]
+    fn what_is_decided_has_a_route(
+        spec in settings(),
+        wanted in 0_u32..12,
+        happenings in prop::collection::vec(happening(), 1..40),
+    ) {
+        live(&spec, wanted, &happenings, |world, _| {
+            let decided = world.multiscaler.decisions(REVISION).any(|decision| decision.inputs.is_some());
+            assert!(!decided || !world.route_orders().is_empty(), "nobody takes its requests");
+        });
+    }
+
+    #[test]
     fn a_restart_lowers_nothing_for_one_stable_window(
         spec in settings(),
         wanted in 1_u32..12,
