@@ -41,6 +41,17 @@ pub enum Outcome {
     Lost(String),
 }
 
+/// A request that was not answered; times as [`clock::now`] counts.
+#[derive(Clone, Debug)]
+pub struct Unanswered {
+    /// When it was begun.
+    pub begun: Duration,
+    /// When that was known.
+    pub ended: Duration,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
 /// How often each outcome happened, and what the answers said.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -48,8 +59,8 @@ pub struct Tally {
     pub sent: usize,
     /// How each ended.
     pub outcomes: BTreeMap<Outcome, usize>,
-    /// When each was begun that was not answered, as [`clock::now`] counts.
-    pub unanswered: Vec<(Duration, Outcome)>,
+    /// Those that were not answered.
+    pub unanswered: Vec<Unanswered>,
     /// The largest number of requests that any app process reported to have held at once.
     pub most_in_one_pod: usize,
     /// Requests answered by each app process.
@@ -100,9 +111,10 @@ impl Tally {
         assert_eq!(self.answered(), self.sent, "{:?}", self.outcomes);
     }
 
-    fn add(&mut self, (begun, result): (Duration, RequestResult)) {
+    fn add(&mut self, (times, result): (RequestTimes, RequestResult)) {
         if result.outcome != Outcome::Answered {
-            self.unanswered.push((begun, result.outcome.clone()));
+            let RequestTimes { begun, ended } = times;
+            self.unanswered.push(Unanswered { begun, ended, outcome: result.outcome.clone() });
         }
         *self.outcomes.entry(result.outcome).or_default() += 1;
         self.most_in_one_pod = self.most_in_one_pod.max(result.in_flight);
@@ -264,12 +276,12 @@ impl Load {
         tally
     }
 
-    async fn request(&self) -> (Duration, RequestResult) {
+    async fn request(&self) -> (RequestTimes, RequestResult) {
         let begun = clock::now();
         let result = tokio::time::timeout(self.patience, self.attempt()).await.unwrap_or_else(|_| {
             RequestResult::from(Outcome::Lost(format!("no answer within {:?}", self.patience)))
         });
-        (begun, result)
+        (RequestTimes { begun, ended: clock::now() }, result)
     }
 
     async fn attempt(&self) -> RequestResult {
@@ -339,6 +351,11 @@ impl Load {
         };
         RequestResult { outcome, in_flight, process }
     }
+}
+
+struct RequestTimes {
+    begun: Duration,
+    ended: Duration,
 }
 
 struct RequestResult {

@@ -22,6 +22,10 @@ use crate::wait::eventually;
 
 /// Says whose a slice is.
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// From a ready pod until its Service takes connections: a decision each two seconds, and kube-proxy, which
+/// gathers changes for one; the rest is for a busy machine. Half of what `routing-dwell` is, so that nobody
+/// waits for that unnoticed.
+const SERVED_WITHIN: Duration = Duration::from_secs(15);
 /// As many as the manifests ask for.
 const ACTIVATORS: usize = 2;
 
@@ -419,13 +423,17 @@ impl Workload {
         })
         .await;
         if count > 0 {
-            self.takes_connections().await;
+            self.takes_connections_within(SERVED_WITHIN).await;
         }
     }
 
     /// Waits until somebody accepts connections to its Service.
     pub async fn takes_connections(&self) {
-        eventually(&format!("{} takes connections", self.name), PATIENCE, || async {
+        self.takes_connections_within(PATIENCE).await;
+    }
+
+    async fn takes_connections_within(&self, limit: Duration) {
+        eventually(&format!("{} takes connections", self.name), limit, || async {
             match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(self.address)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(error.to_string()),

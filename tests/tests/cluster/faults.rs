@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams};
-use tests::client::{Outcome, Tally};
+use tests::bench::clock;
+use tests::client::{Outcome, Tally, Unanswered};
 use tests::cluster::{PATIENCE, TestNamespace, Workload, WorkloadPlan, in_namespace, process_of};
 use tests::eventually;
 
@@ -84,25 +85,35 @@ fn nothing_is_missing(tally: &Tally) {
     assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
 }
 
-/// But for what a killed process held when it was `gone`, and for what was sent to it before that was known.
-fn missing_is_what_was_killed(tally: &Tally, gone: Duration, path: RequestPath) {
+/// The end of a process, as [`clock::now`] counts.
+#[derive(Clone, Copy, Debug)]
+struct ProcessEnd {
+    /// When somebody began to end it.
+    begun: Duration,
+    /// When it had nothing open any more.
+    over: Duration,
+}
+
+/// But for what a killed process held, and for what was sent to it before that was known.
+fn missing_is_what_was_killed(tally: &Tally, end: ProcessEnd, path: RequestPath) {
     let until = match path {
-        RequestPath::Direct => gone + ROUTED_AMISS,
-        RequestPath::ThroughActivator => gone + READ_LATE,
+        RequestPath::Direct => end.over + ROUTED_AMISS,
+        RequestPath::ThroughActivator => end.over + READ_LATE,
     };
-    let is_killed = |outcome: &Outcome| match outcome {
-        Outcome::Answered => false,
-        Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle => true,
-        Outcome::Refused(status, reason) => *status == 502 && reason.starts_with("upstream-"),
-        Outcome::Lost(what) => what.starts_with("no response") || what.starts_with("connecting"),
+    let is_explained = |request: &Unanswered| {
+        let is_of_its_time = request.ended >= end.begun && request.begun <= until;
+        is_of_its_time
+            && match &request.outcome {
+                Outcome::Answered => false,
+                Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle => true,
+                Outcome::Refused(status, reason) => *status == 502 && reason.starts_with("upstream-"),
+                Outcome::Lost(what) => what.starts_with("no response") || what.starts_with("connecting"),
+            }
     };
-    let unexplained =
-        tally.unanswered.iter().filter(|(begun, outcome)| !is_killed(outcome) || *begun > until);
-    let unexplained: Vec<_> =
-        unexplained.map(|(begun, outcome)| (begun.saturating_sub(gone), outcome)).collect();
+    let unexplained: Vec<_> = tally.unanswered.iter().filter(|request| !is_explained(request)).collect();
     assert!(
         unexplained.is_empty(),
-        "{path:?}, not explained by its end: {unexplained:?} of {:?}",
+        "{path:?}, not explained by {end:?}: {unexplained:?} of {:?}",
         tally.outcomes
     );
     assert_eq!(tally.answered() + tally.unanswered.len(), tally.sent, "{:?}", tally.outcomes);
@@ -154,15 +165,16 @@ fn the_only_pod_that_is_evicted_loses_nothing_on_either_path() {
 async fn is_forced_out(namespace: TestNamespace, name: &str, path: RequestPath) {
     let app = one_pod(&namespace, name, path).await;
     let former = only_pod(&app).await;
-    let (tally, gone) = under_load(&app, Duration::from_secs(15), async || {
+    let (tally, end) = under_load(&app, Duration::from_secs(15), async || {
         let process = process_of(&former, "ebb-queue-proxy");
+        let begun = clock::now();
         let at_once = DeleteParams::default().grace_period(0);
         let deleted = namespace.api::<Pod>().delete(&former, &at_once).await;
         deleted.expect("a person may force it");
-        process.gone().await
+        ProcessEnd { begun, over: process.gone().await }
     })
     .await;
-    missing_is_what_was_killed(&tally, gone, path);
+    missing_is_what_was_killed(&tally, end, path);
     is_replaced(&app, &former).await;
 }
 
@@ -179,13 +191,14 @@ fn a_pod_that_is_deleted_by_force_takes_only_what_it_held() {
 async fn process_is_killed(namespace: TestNamespace, name: &str, path: RequestPath, program: &str) {
     let app = one_pod(&namespace, name, path).await;
     let pod = only_pod(&app).await;
-    let (tally, gone) = under_load(&app, Duration::from_secs(15), async || {
+    let (tally, end) = under_load(&app, Duration::from_secs(15), async || {
         let process = process_of(&pod, program);
+        let begun = clock::now();
         process.kill();
-        process.gone().await
+        ProcessEnd { begun, over: process.gone().await }
     })
     .await;
-    missing_is_what_was_killed(&tally, gone, path);
+    missing_is_what_was_killed(&tally, end, path);
     app.has_pods(1).await;
     assert_eq!(only_pod(&app).await, pod, "kubelet starts what was killed again");
     app.load().steady(RATE, Duration::from_secs(2)).await.assert_all_answered();

@@ -84,8 +84,7 @@ pub(super) struct ReceivingHalf {
     pub(super) window: i64,
     /// How much the peer may send before somebody reads it.
     pub(super) accepted: u32,
-    /// Whether half of that was read once.
-    pub(super) is_growing: bool,
+    pub(super) reading: ReadingProgress,
     /// When somebody last read of it, in reads of the whole connection; 0 if nobody has.
     pub(super) read_at: u64,
     /// How much was read since the peer was last told.
@@ -95,6 +94,16 @@ pub(super) struct ReceivingHalf {
     /// Whether nobody will read more.
     pub(super) is_gone: bool,
     pub(super) waiting: WaitingTask,
+}
+
+/// How often half of what was accepted was read. Once may be nobody's reading: so much goes into the next hop's
+/// room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ReadingProgress {
+    #[default]
+    None,
+    Once,
+    Again,
 }
 
 /// How much there is of a message's head.

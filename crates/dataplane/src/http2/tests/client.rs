@@ -1,5 +1,8 @@
 //! The end that asks, as the pool uses it.
 
+use std::iter::StepBy;
+use std::ops::RangeFrom;
+
 use futures_util::StreamExt;
 use http_body_util::Collected;
 use protocol::http2::{HasBody, MemoryBudget, MemoryShare, Role, Session, SessionLimits};
@@ -317,24 +320,36 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
         let mut unread = vec![world.send(Body::empty())];
         let mut peer = world.accept().await;
         assert_eq!(room_of_a_response(&mut peer, 1).await, 2 * 1024);
+        let mut streams = (3..).step_by(2);
+        let read_of_fifty = async |peer: &mut PeerRole, streams: &mut StepBy<RangeFrom<u32>>, pieces: u32| {
+            for stream in streams.take(50) {
+                let sent = world.send(Body::empty());
+                assert_eq!(peer.next_of_note().await, head(stream, true));
+                peer.write(&response(stream, 0, 200, &[])).await;
+                let mut body = sent.await.expect("no panic").expect("an answer").into_body();
+                for piece in 0..pieces {
+                    peer.frame(FrameKind::Data, 0, stream, &[0; 2048]).await;
+                    body.frame().await.expect("more").expect("open");
+                    let rooms = peer.settle().await;
+                    let more = if piece == 0 { 2 * 1024 } else { 8 * 1024 };
+                    assert!(rooms.contains(&Got::WindowUpdate { stream, more }), "{rooms:?}");
+                }
+                peer.frame(FrameKind::Data, END_STREAM, stream, &[]).await;
+                body.collect().await.expect("it ends");
+            }
+        };
+        read_of_fifty(&mut peer, &mut streams, 1).await;
+        unread.push(world.send(Body::empty()));
+        let room = room_of_a_response(&mut peer, streams.next().expect("endless")).await;
+        assert_eq!(room, 2 * 1024, "that much goes into the room of the next hop, whoever reads there");
         let mut share = MemoryShare::new(memory);
         share.settle(17 << 20).expect("much is free");
-        for stream in (0..50).map(|number| 3 + 2 * number) {
-            let sent = world.send(Body::empty());
-            assert_eq!(peer.next_of_note().await, head(stream, true));
-            let piece = frame(FrameKind::Data, 0, stream, &[0; 2048]);
-            peer.write(&[response(stream, 0, 200, &[]), piece].concat()).await;
-            let mut body = sent.await.expect("no panic").expect("an answer").into_body();
-            body.frame().await.expect("more").expect("open");
-            let rooms = peer.settle().await;
-            assert!(rooms.contains(&Got::WindowUpdate { stream, more: 2 * 1024 }), "{rooms:?}");
-            peer.frame(FrameKind::Data, END_STREAM, stream, &[]).await;
-            body.collect().await.expect("it ends");
-        }
+        read_of_fifty(&mut peer, &mut streams, 2).await;
         unread.push(world.send(Body::empty()));
-        assert_eq!(room_of_a_response(&mut peer, 103).await, 2 * 1024, "memory is scarce");
+        let room = room_of_a_response(&mut peer, streams.next().expect("endless")).await;
+        assert_eq!(room, 2 * 1024, "memory is scarce");
         drop(share);
-        for stream in [105, 107] {
+        for stream in streams.take(2) {
             unread.push(world.send(Body::empty()));
             assert_eq!(room_of_a_response(&mut peer, stream).await, 16 * 1024);
         }

@@ -2,7 +2,7 @@
 //! any more.
 
 use super::super::frame::{ErrorCode, FrameKind, write_frame};
-use super::super::stream::Stream;
+use super::super::stream::{ReadingProgress, Stream};
 use super::{Role, Session};
 
 /// How many times as much is accepted of a stream of which half of what was accepted so far was read. Twice
@@ -27,11 +27,17 @@ impl Session {
             // More from the second time on: what a reader takes should not wait for it, and what it takes no
             // more is hardly more than it took. The first time may be no reader's: as much as this goes into
             // the next one's room, which is of the same size where that is one of our own hops.
-            if std::mem::replace(&mut state.receiving.is_growing, true) {
+            state.receiving.reading = match state.receiving.reading {
+                ReadingProgress::None => ReadingProgress::Once,
+                ReadingProgress::Once => {
+                    core.readers = core.readers.saturating_add(1);
+                    ReadingProgress::Again
+                }
+                ReadingProgress::Again => ReadingProgress::Again,
+            };
+            if state.receiving.reading == ReadingProgress::Again {
                 state.receiving.accepted =
                     accepted.saturating_mul(GROWTH).min(core.limits.read_window).max(accepted);
-            } else {
-                core.readers = core.readers.saturating_add(1);
             }
             state.receiving.unreturned += state.receiving.accepted - accepted;
             let returned = std::mem::take(&mut state.receiving.unreturned);
