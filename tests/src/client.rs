@@ -61,6 +61,8 @@ pub struct Tally {
     pub outcomes: BTreeMap<Outcome, usize>,
     /// Those that were not answered.
     pub unanswered: Vec<Unanswered>,
+    /// When each was begun that was, as [`clock::now`] counts.
+    pub answered_since: Vec<Duration>,
     /// The largest number of requests that any app process reported to have held at once.
     pub most_in_one_pod: usize,
     /// Requests answered by each app process.
@@ -112,8 +114,10 @@ impl Tally {
     }
 
     fn add(&mut self, (times, result): (RequestTimes, RequestResult)) {
-        if result.outcome != Outcome::Answered {
-            let RequestTimes { begun, ended } = times;
+        let RequestTimes { begun, ended } = times;
+        if result.outcome == Outcome::Answered {
+            self.answered_since.push(begun);
+        } else {
             self.unanswered.push(Unanswered { begun, ended, outcome: result.outcome.clone() });
         }
         *self.outcomes.entry(result.outcome).or_default() += 1;
@@ -130,6 +134,7 @@ impl Tally {
             *self.outcomes.entry(outcome).or_default() += count;
         }
         self.unanswered.extend(other.unanswered);
+        self.answered_since.extend(other.answered_since);
         self.most_in_one_pod = self.most_in_one_pod.max(other.most_in_one_pod);
         for (process, count) in other.by_process {
             *self.by_process.entry(process).or_default() += count;

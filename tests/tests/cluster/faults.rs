@@ -12,9 +12,8 @@ use tests::eventually;
 
 /// Requests each second, each of half a second.
 const RATE: u32 = 20;
-/// How long Kubernetes may still send connections to an address that has died.
-const ROUTED_AMISS: Duration = Duration::from_secs(2);
-/// How long an activator on a busy machine may take to read that a connection was closed.
+/// How long an activator on a busy machine may take to read that a connection was closed, and one request to
+/// overtake another.
 const READ_LATE: Duration = Duration::from_millis(500);
 
 /// Which way requests take.
@@ -97,7 +96,12 @@ struct ProcessEnd {
 /// But for what a killed process held, and for what was sent to it before that was known.
 fn missing_is_what_was_killed(tally: &Tally, end: ProcessEnd, path: RequestPath) {
     let until = match path {
-        RequestPath::Direct => end.over + ROUTED_AMISS,
+        // Nobody is there who could hold requests until Kubernetes has noticed and its nodes know of others,
+        // or it was started again. From then on nothing is missing.
+        RequestPath::Direct => {
+            let answered = tally.answered_since.iter().filter(|begun| **begun > end.over);
+            *answered.min().expect("it is followed") + READ_LATE
+        }
         RequestPath::ThroughActivator => end.over + READ_LATE,
     };
     let is_explained = |request: &Unanswered| {

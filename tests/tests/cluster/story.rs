@@ -50,7 +50,8 @@ fn no_request_is_lost_while_pods_come_and_go_under_load() {
 fn a_new_service_without_activators_in_its_path_is_served_once_a_pod_is_ready() {
     in_namespace("direct", async |namespace| {
         let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/min-scale", "1");
-        let hello = plan.annotated("autoscaling.knative.dev/target-burst-capacity", "0").create(&namespace).await;
+        let hello =
+            plan.annotated("autoscaling.knative.dev/target-burst-capacity", "0").create(&namespace).await;
         // Says how soon that must be.
         hello.has_pods(1).await;
         hello.load().steady(20, Duration::from_secs(2)).await.assert_all_answered();

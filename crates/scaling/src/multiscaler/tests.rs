@@ -134,7 +134,11 @@ fn one_life_with_the_pods_in_the_path() {
     world.run_until(10.0);
     world.in_pods.clear();
     world.run_until(65.0);
-    assert_eq!(world.route_orders(), [(2.0, Routing::Direct)], "with the first decision: nobody served before");
+    assert_eq!(
+        world.route_orders(),
+        [(2.0, Routing::Direct)],
+        "with the first decision: nobody served before"
+    );
     world.forget();
     world.run_until(75.0);
     let [(switched, Routing::ThroughActivator)] = world.route_orders()[..] else {
