@@ -3,7 +3,7 @@
 //! Several autoscalers of one process answer together: each knows the revisions that it decides about. One
 //! that hangs keeps nobody waiting for long, and whoever asked is told that it did not answer.
 
-mod merged;
+pub(crate) mod merged;
 
 use std::time::Duration;
 

@@ -5,11 +5,16 @@ use std::net::SocketAddr;
 use runtime::{Environment, EnvironmentReader, TrustedHosts};
 use vocabulary::{CheckedValue, Problem, ReplicaName};
 
+/// Each bucket is a Lease that is renewed every five seconds, and more autoscalers than this nobody runs.
+const BUCKETS_MAX: usize = 16;
+
 /// What `ebb-autoscaler` needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramConfig {
     pub(crate) name: ReplicaName,
     pub(crate) namespace: String,
+    /// Into how many buckets revisions are hashed.
+    pub(crate) buckets: u16,
     pub(crate) api: SocketAddr,
     pub(crate) metrics: SocketAddr,
     pub(crate) trusted: TrustedHosts,
@@ -17,17 +22,20 @@ pub(crate) struct ProgramConfig {
 }
 
 impl ProgramConfig {
-    /// Reads `POD_NAME` (or `HOSTNAME`), `POD_NAMESPACE`, `AUTOSCALER_{API,METRICS}_ADDRESS`,
-    /// `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
+    /// Reads `POD_NAME` (or `HOSTNAME`), `POD_NAMESPACE`, `AUTOSCALER_BUCKETS`,
+    /// `AUTOSCALER_{API,METRICS}_ADDRESS`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
     pub(crate) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let name =
             reader.required(&["POD_NAME", "HOSTNAME"], "by it this autoscaler is known among the others");
         let namespace =
             reader.required(&["POD_NAMESPACE"], "its activators, lease and configuration are there");
+        let buckets = reader.number("AUTOSCALER_BUCKETS", 1, BUCKETS_MAX);
+        let buckets = buckets.and_then(|buckets| u16::try_from(buckets).ok());
         let config = Self {
             name: ReplicaName::new(name),
             namespace: namespace.to_owned(),
+            buckets: buckets.unwrap_or(1),
             api: reader.socket_address_or("AUTOSCALER_API_ADDRESS", "[::]:8080"),
             metrics: reader.socket_address_or("AUTOSCALER_METRICS_ADDRESS", "[::]:9091"),
             trusted: reader.trusted_hosts(),
@@ -51,6 +59,7 @@ mod tests {
     fn a_name_and_a_namespace_are_enough() {
         let config = read(&[("HOSTNAME", "autoscaler-0"), ("POD_NAMESPACE", "ebb-system")]).expect("enough");
         assert_eq!((config.api.port(), config.metrics.port(), config.log.as_str()), (8080, 9091, "info"));
+        assert_eq!(config.buckets, 1);
     }
 
     #[test]

@@ -45,7 +45,8 @@ fn run(config: ProgramConfig) -> anyhow::Result<()> {
 async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let (clock, registry) = (Clock::start(), MetricsRegistry::default());
-    let kubernetes = KubernetesConfig { name: config.name.clone(), namespace: config.namespace, clock };
+    let ProgramConfig { namespace, buckets, .. } = config;
+    let kubernetes = KubernetesConfig { name: config.name.clone(), namespace, buckets, clock };
     let platform = KubernetesPlatform::start(kubernetes).await.context("connecting to Kubernetes")?;
     let autoscaler_config = AutoscalerConfig {
         name: config.name,

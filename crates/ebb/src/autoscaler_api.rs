@@ -5,8 +5,7 @@
 //! where nothing listens there, and a kubeconfig is known, the cluster that this names, with a note that it
 //! was.
 
-use autoscaler::api_types::RevisionList;
-use serde::de::DeserializeOwned;
+use autoscaler::api_types::{OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;
 
 use crate::cli::AutoscalerArguments;
@@ -49,7 +48,7 @@ impl AutoscalerApi {
     }
 
     /// `GET path`, read as JSON.
-    pub(crate) async fn get<Answer: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Answer> {
+    pub(crate) async fn get<Answer: OwnersAnswer>(&self, path: &str) -> anyhow::Result<Answer> {
         match self {
             Self::At(url) => client::get(url, path).await,
             Self::Of(view) => view.cluster.get(path).await,

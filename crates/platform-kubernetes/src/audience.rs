@@ -2,15 +2,14 @@
 //! order in which it goes out: what is there, then how orders ended, then what is owned, for whoever owns
 //! something must know it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use orchestration::{OrderId, OrderOutcome, PlatformFact};
 use tokio::sync::mpsc;
-use vocabulary::{Bucket, Ownership, Timestamp};
+use vocabulary::{Ownership, Timestamp};
 
 use crate::desk::{NewSeat, SeatNumber};
 use crate::index::Index;
-use crate::lease::Right;
 
 /// The one autoscaler of this process, as long as it sits there.
 #[derive(Debug)]
@@ -37,16 +36,15 @@ impl Listener {
     }
 
     /// Tells as much as there is room for.
-    pub(crate) fn say(&mut self, index: &mut Index, right: Option<Right>, now: Timestamp) {
+    pub(crate) fn say(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) {
         while let Ok(room) = self.facts.clone().try_reserve_owned() {
-            let Some(fact) = self.next(index, right, now) else { return };
+            let Some(fact) = self.next(index, ownership, now) else { return };
             room.send(fact);
         }
     }
 
-    fn next(&mut self, index: &mut Index, right: Option<Right>, now: Timestamp) -> Option<PlatformFact> {
-        let ownership = ownership_of(right);
-        if self.told.as_ref() != Some(&ownership) && self.prepared.as_ref() != Some(&ownership) {
+    fn next(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) -> Option<PlatformFact> {
+        if self.told.as_ref() != Some(ownership) && self.prepared.as_ref() != Some(ownership) {
             index.tell_what_others_change();
             self.prepared = Some(ownership.clone());
         }
@@ -56,9 +54,9 @@ impl Listener {
         if let Some((order, outcome)) = self.ended.pop_front() {
             return Some(PlatformFact::OrderEnded { order, outcome });
         }
-        if self.told.as_ref() != Some(&ownership) {
+        if self.told.as_ref() != Some(ownership) {
             self.told = Some(ownership.clone());
-            return Some(PlatformFact::OwnershipChanged(ownership));
+            return Some(PlatformFact::OwnershipChanged(ownership.clone()));
         }
         if !self.is_synced {
             self.is_synced = true;
@@ -76,9 +74,4 @@ impl Listener {
     pub(crate) fn is_full(&self) -> bool {
         self.facts.capacity() == 0
     }
-}
-
-fn ownership_of(right: Option<Right>) -> Ownership {
-    let epochs: BTreeMap<_, _> = right.map(|right| (Bucket(0), right.epoch)).into_iter().collect();
-    Ownership { epochs, buckets: 1 }
 }

@@ -25,11 +25,11 @@ use orchestration::{RouteInForce, Subject};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use scaling::config::CONFIG_MAP_NAME;
 use scaling::{ClusterConfig, RevisionOrigin};
-use vocabulary::{Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::custody::Custody;
 use crate::notice::{BAD_ANNOTATION, Notice};
-use crate::port_book::{PortBook, WallSeconds};
+use crate::port_book::{PortBooks, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
@@ -96,7 +96,7 @@ pub(crate) struct Index {
     /// Ours.
     slices: BTreeMap<ObjectKey, EndpointSlice>,
     /// The activators' ports before Services'.
-    ports: PortBook,
+    ports: PortBooks,
     /// Services whose ports have perhaps not got theirs.
     unsettled: BTreeSet<ObjectKey>,
     /// Others', as far as they are of a Service.
@@ -140,7 +140,8 @@ struct Pod {
 }
 
 impl Index {
-    pub(crate) fn new(keys: HopKeys) -> Self {
+    /// With as many buckets as whoever decides shares.
+    pub(crate) fn new(keys: HopKeys, buckets: u16) -> Self {
         Self {
             keys,
             key_turn: KeyTurn::default(),
@@ -163,7 +164,7 @@ impl Index {
             zones: BTreeMap::new(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
-            ports: PortBook::default(),
+            ports: PortBooks::new(buckets),
             unsettled: BTreeSet::new(),
             other_slices: BTreeMap::new(),
             endpoints: BTreeMap::new(),
@@ -316,10 +317,13 @@ impl Index {
         self.unrouted.insert(revision.clone());
     }
 
-    /// Who decides is another from now on, perhaps ourselves: slices say who is to serve, until that one
-    /// does.
-    pub(crate) fn decider_changed(&mut self) {
-        for revision in std::mem::take(&mut self.ordered_routes) {
+    /// Who decides about these buckets is another from now on, perhaps ourselves: slices say who is to serve,
+    /// until that one does.
+    pub(crate) fn decider_changed(&mut self, changed: &BTreeSet<Bucket>) {
+        let ports = &self.ports;
+        let theirs = |revision: &RevisionName| changed.contains(&ports.bucket_of(revision));
+        let ordered: Vec<_> = self.ordered_routes.extract_if(.., |revision| theirs(revision)).collect();
+        for revision in ordered {
             self.find_route(&revision);
         }
     }

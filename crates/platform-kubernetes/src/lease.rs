@@ -1,4 +1,4 @@
-//! Is the bucket ours, and until when?
+//! Is a bucket ours, and until when?
 //!
 //! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as
 //! long as it lasts, by our own clock since we saw the renewal, is free, and so is one that names nobody. The
@@ -45,6 +45,14 @@ pub(crate) struct LeaseWrite {
     pub(crate) notes: LeaseNotes,
 }
 
+/// Whether a Lease that nobody holds is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VacancyUse {
+    TakeIt,
+    /// Somebody who has less may want it.
+    LeaveIt,
+}
+
 /// By what right orders are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
@@ -58,8 +66,8 @@ pub(crate) struct LeaseKeeper {
     name: ReplicaName,
     /// What the API server had last, and since when we know.
     seen: Option<(LeaseRecord, Timestamp)>,
-    /// Whether it was looked for: before, nothing is known, not even that there is none.
-    is_known: bool,
+    /// Since when it was looked for: before, nothing is known, not even that there is none.
+    known_since: Option<Timestamp>,
     right: Option<Right>,
     /// The write under way, and when it was sent.
     under_way: Option<(LeaseWrite, Timestamp)>,
@@ -77,7 +85,7 @@ impl LeaseKeeper {
         Self {
             name,
             seen: None,
-            is_known: false,
+            known_since: None,
             right: None,
             under_way: None,
             is_renewal_due: false,
@@ -123,7 +131,7 @@ impl LeaseKeeper {
 
     /// What the API server has; `None`: there is no such object.
     pub(crate) fn observe(&mut self, lease: Option<LeaseRecord>, now: Timestamp) {
-        self.is_known = true;
+        self.known_since.get_or_insert(now);
         // Its own writes come back too, and an old copy of the object may come after a newer one was written.
         let is_news = self.seen.as_ref().map(|(seen, _)| seen) != lease.as_ref();
         if !is_news {
@@ -142,9 +150,13 @@ impl LeaseKeeper {
         self.seen = lease.map(|lease| (lease, now));
     }
 
-    /// What is to be written now, if anything. One write is under way at a time.
-    pub(crate) fn next_write(&mut self, now: Timestamp) -> Option<LeaseWrite> {
-        if self.under_way.is_some() || !self.is_known || now < self.not_before {
+    /// What is to be written now, if anything. One write is under way at a time. What was left to whoever
+    /// wants it is taken only if that is wanted.
+    pub(crate) fn next_write(&mut self, now: Timestamp, vacancy: VacancyUse) -> Option<LeaseWrite> {
+        if self.under_way.is_some() || !self.is_known() || now < self.not_before {
+            return None;
+        }
+        if vacancy == VacancyUse::LeaveIt && self.vacant_since().is_some() {
             return None;
         }
         let write = self.wanted_write(now)?;
@@ -181,6 +193,35 @@ impl LeaseKeeper {
             || self.is_named(lease);
         let (transitions, notes) = (lease.transitions.saturating_add(1), lease.notes.clone());
         is_free.then_some(LeaseWrite { holder, transitions, over, notes })
+    }
+
+    /// Whether it was looked for.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known_since.is_some()
+    }
+
+    /// Since when it has been there for whoever wants it, as far as we know: nobody's time has to run out first.
+    pub(crate) fn vacant_since(&self) -> Option<Timestamp> {
+        let since = match &self.seen {
+            Some((lease, seen_at)) => {
+                lease.holder.as_deref().unwrap_or_default().is_empty().then_some(*seen_at)
+            }
+            None => self.known_since,
+        };
+        since.filter(|_| !self.is_leaving)
+    }
+
+    /// Whether it is ours, or we are asking for it.
+    pub(crate) fn is_ours_or_asked_for(&self, now: Timestamp) -> bool {
+        self.right(now).is_some() || self.under_way.as_ref().is_some_and(|(write, _)| write.holder.is_some())
+    }
+
+    /// What somebody else who may live still has there.
+    pub(crate) fn held_by_another(&self, now: Timestamp) -> Option<&LeaseRecord> {
+        let (lease, seen_at) = self.seen.as_ref()?;
+        let lives = !lease.holder.as_deref().unwrap_or_default().is_empty()
+            && now.saturating_since(*seen_at) < lease.lasts;
+        (lives && !self.is_named(lease)).then_some(lease)
     }
 
     /// The write went through.

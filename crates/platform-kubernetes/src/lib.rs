@@ -10,10 +10,12 @@
 //!       └──────requests───── Task ◄────────── desk ◄───orders────┘
 //! ```
 //!
-//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`);
+//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
+//! `buckets`);
 //! `watches` and `requests` are the edge.
 
 mod audience;
+mod buckets;
 mod connection;
 mod custody;
 mod desk;
@@ -71,6 +73,9 @@ pub struct KubernetesConfig {
     pub name: ReplicaName,
     /// The namespace of our own programs.
     pub namespace: String,
+    /// Into how many buckets revisions are hashed, each of which one autoscaler decides about; from 1. All
+    /// autoscalers that run say the same.
+    pub buckets: u16,
     /// This process's clock.
     pub clock: Clock,
 }
@@ -124,11 +129,11 @@ impl KubernetesPlatform {
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
         let (watches, news) = watches::start(&client, &config.namespace);
         let desk = Arc::<ClusterDesk>::default();
-        let KubernetesConfig { name, namespace, clock } = config;
+        let KubernetesConfig { name, namespace, buckets, clock } = config;
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
-        let (right, hint_rights) = (Arc::default(), Arc::default());
-        let requests = Requests { client, namespace, clock, right, hint_rights };
-        let task = ClusterTask::new(name, requests, watches, secrets, Arc::clone(&desk));
+        let (rights, hint_rights) = (Arc::default(), Arc::default());
+        let requests = Requests { client, namespace, clock, rights, hint_rights };
+        let task = ClusterTask::new(name, buckets, requests, watches, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));
         Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }

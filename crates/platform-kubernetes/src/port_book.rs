@@ -11,6 +11,7 @@
 //!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
 //! ```
 
+mod books;
 mod notes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use std::time::Duration;
 use vocabulary::{RevisionName, Timestamp};
 
 use crate::resources::ports::{ServicePort, TargetPort};
+pub(crate) use books::PortBooks;
 pub(crate) use notes::{LeaseNotes, PortNotes, WallSeconds};
 
 /// The ports of activators that are given to revisions.
@@ -57,9 +59,25 @@ pub(crate) struct PortSeeker<'a> {
     pub(crate) ports: Vec<&'a ServicePort>,
 }
 
-/// All ports, as this replica knows them.
-#[derive(Debug, Default)]
-pub(crate) struct PortBook {
+/// Every how manieth port is given, and from which on: buckets share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PortShare {
+    bucket: u16,
+    buckets: u16,
+}
+
+impl PortShare {
+    fn has(self, port: u16) -> bool {
+        port % self.buckets == self.bucket
+    }
+}
+
+/// The ports of one bucket, as this replica knows them.
+#[derive(Debug)]
+struct PortBook {
+    share: PortShare,
+    /// Whether they are ours to give; else slices say what is given.
+    is_ours: bool,
     /// By the Services' uids.
     services: BTreeMap<String, Vec<PortEntry>>,
     former: BTreeMap<u16, FormerPort>,
@@ -77,9 +95,25 @@ pub(crate) struct PortBook {
 }
 
 impl PortBook {
+    fn new(share: PortShare) -> Self {
+        Self {
+            share,
+            is_ours: false,
+            services: BTreeMap::new(),
+            former: BTreeMap::new(),
+            let_go: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            resting: BTreeMap::new(),
+            next: None,
+            unrecorded: BTreeSet::new(),
+            is_noteworthy: false,
+        }
+    }
+
     /// The present owner's notes, for who takes over. What they call given and no slice names was let go by
     /// nobody knows whom, so it rests from now on.
     pub(crate) fn take_over(&mut self, notes: &PortNotes, now: WallSeconds) {
+        self.is_ours = true;
         // What is remembered of an earlier time as owner is out of date; what of it is still given stands in
         // the notes.
         self.former.clear();
@@ -119,9 +153,9 @@ impl PortBook {
         self.unrecorded.len() < before
     }
 
-    /// What a slice says of a Service of which nothing is known yet.
+    /// What a slice says of a Service. Who gives its ports knows better, but of one that nobody knew.
     pub(crate) fn learn(&mut self, uid: &str, entries: Vec<PortEntry>) {
-        if !self.services.contains_key(uid) {
+        if !self.is_ours || !self.services.contains_key(uid) {
             self.is_noteworthy = true;
             self.taken.extend(entries.iter().filter_map(|entry| entry.port));
             self.services.insert(uid.to_owned(), entries);
@@ -148,7 +182,12 @@ impl PortBook {
 
     /// Gives each of a Service's ports one, and takes away what it needs no more. One that was renamed, or
     /// has another number, keeps its own. Returns whether anything is another than before.
-    pub(crate) fn settle(&mut self, seeker: &PortSeeker<'_>, now: Timestamp, wall: WallSeconds) -> bool {
+    pub(crate) fn settle(
+        &mut self,
+        seeker: &PortSeeker<'_>,
+        elsewhere: &BTreeSet<u16>,
+        (now, wall): (Timestamp, WallSeconds),
+    ) -> bool {
         let before = self.services.remove(seeker.uid);
         let mut known = before.clone().unwrap_or_default();
         let mut take = |is_it: &dyn Fn(&PortEntry) -> bool| {
@@ -161,7 +200,7 @@ impl PortBook {
         for (port, found) in seeker.ports.iter().zip(by_name) {
             let found = found.or_else(|| take(&|entry: &PortEntry| entry.number == port.number));
             // One that got none because all were given tries again.
-            let given = found.and_then(|entry| entry.port).or_else(|| self.give(wall));
+            let given = found.and_then(|entry| entry.port).or_else(|| self.give(elsewhere, wall));
             entries.push(PortEntry {
                 name: port.name.clone(),
                 number: port.number,
@@ -208,13 +247,16 @@ impl PortBook {
         }
     }
 
-    fn give(&mut self, wall: WallSeconds) -> Option<u16> {
+    /// The next one that nobody has, neither here nor `elsewhere`: from a time when there was another number of
+    /// buckets.
+    fn give(&mut self, elsewhere: &BTreeSet<u16>, wall: WallSeconds) -> Option<u16> {
         self.resting.retain(|_, until| *until > wall);
         // The notes are text on a Lease that others may write: where they make no sense the round begins
         // anew.
         let next = self.next.filter(|next| (FIRST..=LAST).contains(next)).unwrap_or(FIRST);
         let mut round = (next..=LAST).chain(FIRST..next);
-        let port = round.find(|port| !self.taken.contains(port) && !self.resting.contains_key(port))?;
+        let is_free = |port: &u16| !self.taken.contains(port) && !self.resting.contains_key(port);
+        let port = round.find(|port| self.share.has(*port) && is_free(port) && !elsewhere.contains(port))?;
         self.next = Some(if port == LAST { FIRST } else { port + 1 });
         self.is_noteworthy = true;
         self.taken.insert(port);

@@ -20,10 +20,11 @@ use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
 use runtime::Clock;
 use scaling::Decision;
-use vocabulary::{OWNER_LEASE, PodCount, PodName, RevisionName};
+use vocabulary::{Bucket, PodCount, PodName, RevisionName, owner_lease};
 
 pub(crate) use self::hints::{DeletionHint, HintRights};
-use crate::lease::{LEASE, LeaseRecord, LeaseWrite, Right};
+use crate::buckets::Rights;
+use crate::lease::{LEASE, LeaseRecord, LeaseWrite};
 use crate::resources::workload::WorkloadRecord;
 use crate::scale;
 use crate::slices::SliceChange;
@@ -41,8 +42,8 @@ pub(crate) struct Requests {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) clock: Clock,
-    /// As the lease gives it; the lease's own task of ours writes it.
-    pub(crate) right: Arc<Mutex<Option<Right>>>,
+    /// As the Leases give them; the platform's task writes them.
+    pub(crate) rights: Arc<Mutex<Rights>>,
     pub(crate) hint_rights: HintRights,
 }
 
@@ -146,8 +147,8 @@ impl ScaleSubject {
 impl Requests {
     fn is_in_force(&self, fence: Fence) -> bool {
         let now = self.clock.now();
-        let right = *self.right.lock();
-        right.is_some_and(|right| right.until > now && right.epoch == fence.epoch && fence.bucket.0 == 0)
+        let right = self.rights.lock().get(&fence.bucket).copied();
+        right.is_some_and(|right| right.until > now && right.epoch == fence.epoch)
     }
 
     async fn fenced<Answer>(
@@ -239,13 +240,18 @@ impl Requests {
         }
     }
 
-    /// Writes the lease, which needs no right: the version it is written over is the proof.
-    pub(crate) async fn write_lease(&self, write: &LeaseWrite) -> Result<LeaseRecord, Failure> {
+    /// Writes a bucket's Lease, which needs no right: the version it is written over is the proof.
+    pub(crate) async fn write_lease(
+        &self,
+        bucket: Bucket,
+        write: &LeaseWrite,
+    ) -> Result<LeaseRecord, Failure> {
+        let name = owner_lease(bucket);
         let api: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let now = jiff::Timestamp::try_from(runtime::wall_time()).unwrap_or_default();
         let lease = Lease {
             metadata: ObjectMeta {
-                name: Some(OWNER_LEASE.to_owned()),
+                name: Some(name.clone()),
                 resource_version: write.over.clone(),
                 annotations: Some(write.notes.clone()),
                 ..ObjectMeta::default()
@@ -261,7 +267,7 @@ impl Requests {
         let parameters = post_parameters();
         let written = match write.over {
             None => within(api.create(&parameters, &lease)).await?,
-            Some(_) => within(api.replace(OWNER_LEASE, &parameters, &lease)).await?,
+            Some(_) => within(api.replace(&name, &parameters, &lease)).await?,
         };
         Ok(read_lease(&written))
     }

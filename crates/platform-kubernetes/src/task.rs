@@ -16,10 +16,11 @@ use tokio::task::JoinSet;
 use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
 use crate::audience::Listener;
+use crate::buckets::{Buckets, epochs};
 use crate::desk::{ClusterDesk, SeatNumber};
 use crate::event_book::EventBook;
 use crate::index::{Index, Takeover};
-use crate::lease::{LeaseKeeper, LeaseRecord};
+use crate::lease::LeaseRecord;
 use crate::port_book::WallSeconds;
 use crate::requests::{Failure, Requests, ScaleErrand, ScaleSubject};
 use crate::resources::ObjectKey;
@@ -55,7 +56,7 @@ enum Answer {
     Scaled(RevisionName, Result<OrderOutcome, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
     TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
-    LeaseWritten(Result<LeaseRecord, Failure>),
+    LeaseWritten(Bucket, Result<LeaseRecord, Failure>),
     EventWritten(Result<(), Failure>),
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct ClusterTask {
     requests: Requests,
     watches: Watches,
     index: Index,
-    lease: LeaseKeeper,
+    buckets: Buckets,
     listener: Option<Listener>,
     /// Kinds whose first list is not complete: until it is, nobody is told anything.
     unlisted: BTreeSet<Kind>,
@@ -74,18 +75,19 @@ pub(crate) struct ClusterTask {
     scales: BTreeMap<RevisionName, Work<ScaleErrand>>,
     routes: BTreeMap<RevisionName, RouteWork>,
     answers: JoinSet<Answer>,
-    /// The epoch in which ports are given.
-    ports_since: Option<Epoch>,
+    /// The buckets of which ports are given, and since which epoch.
+    gives_ports: BTreeMap<Bucket, Epoch>,
     events: EventBook,
-    /// The epoch of ours in which people were told what is so.
-    tells_since: Option<Epoch>,
-    /// The epoch of ours in which routes are ordered here.
-    decides_since: Option<Epoch>,
+    /// The buckets of ours of which people were told what is so.
+    tells: BTreeMap<Bucket, Epoch>,
+    /// The buckets of ours in which routes are ordered here.
+    decides: BTreeMap<Bucket, Epoch>,
 }
 
 impl ClusterTask {
     pub(crate) fn new(
         name: ReplicaName,
+        buckets: u16,
         requests: Requests,
         watches: Watches,
         secrets: Secrets,
@@ -109,8 +111,8 @@ impl ClusterTask {
             desk,
             requests,
             watches,
-            index: Index::new(secrets.hop_keys),
-            lease: LeaseKeeper::new(name.clone()),
+            index: Index::new(secrets.hop_keys, buckets),
+            buckets: Buckets::new(&name, buckets),
             name,
             listener: None,
             unlisted: kinds.into(),
@@ -118,10 +120,10 @@ impl ClusterTask {
             scales: BTreeMap::new(),
             routes: BTreeMap::new(),
             answers: JoinSet::new(),
-            ports_since: None,
+            gives_ports: BTreeMap::new(),
             events: EventBook::new(salt()),
-            tells_since: None,
-            decides_since: None,
+            tells: BTreeMap::new(),
+            decides: BTreeMap::new(),
         }
     }
 
@@ -164,17 +166,17 @@ impl ClusterTask {
             self.watches.watch_kind(kind);
         }
         self.keep_ports(now);
-        self.keep_lease(now);
+        self.keep_leases(now);
         self.index.turn_hop_keys(now, WallSeconds::now());
         self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
         self.tell_people(now);
-        let right = self.lease.right(now);
+        let ownership = self.buckets.ownership(now);
         if let Some(listener) = &mut self.listener {
-            listener.say(&mut self.index, right, now);
+            listener.say(&mut self.index, &ownership, now);
         }
-        if self.listener.is_none() && self.lease.has_left() {
+        if self.listener.is_none() && self.buckets.has_left() {
             self.desk.given_up.notify_one();
         }
     }
@@ -185,47 +187,54 @@ impl ClusterTask {
         }
         let scales = self.scales.values().filter_map(Work::next_deadline);
         let routes = self.routes.values().filter_map(|route| route.work.next_deadline());
-        let ports = self.index.next_port_deadline().filter(|_| self.ports_since.is_some());
+        let ports = self.index.next_port_deadline().filter(|_| !self.gives_ports.is_empty());
         let own =
-            [self.index.next_deadline(), self.lease.next_deadline(now), self.events_deadline(now), ports];
+            [self.index.next_deadline(), self.buckets.next_deadline(now), self.events_deadline(now), ports];
         scales.chain(routes).chain(own.into_iter().flatten()).min()
     }
 
     /// Whoever owns nothing writes no Events.
     fn events_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lease.right(now).and_then(|_| self.events.next_deadline())
+        self.events.next_deadline().filter(|_| !self.buckets.rights(now).is_empty())
     }
 
-    /// Ports are the owner's to give, and what it has given stands on the lease before anybody uses it.
+    /// Ports are the owner's to give, and what it has given stands on the bucket's Lease before anybody uses
+    /// it.
     fn keep_ports(&mut self, now: Timestamp) {
-        let epoch = self.lease.right(now).map(|right| right.epoch);
-        let Some(noted) = self.lease.noted().filter(|_| epoch.is_some()).cloned() else {
-            self.ports_since = None;
-            return;
-        };
-        if self.ports_since != epoch {
-            self.ports_since = epoch;
-            self.index.take_over_ports(&noted, WallSeconds::now());
+        let wall = WallSeconds::now();
+        let former = std::mem::take(&mut self.gives_ports);
+        for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
+            let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
+            if former.get(&bucket) != Some(&epoch) {
+                self.index.take_over_ports(bucket, &noted, &self.buckets.noted_elsewhere(bucket), wall);
+            }
+            self.gives_ports.insert(bucket, epoch);
+            self.index.ports_noted(bucket, &noted);
         }
-        self.index.ports_noted(&noted);
-        self.index.settle_ports(now, WallSeconds::now());
-        if let Some(notes) = self.index.port_notes() {
-            self.lease.note(notes);
+        for bucket in former.into_keys().filter(|bucket| !self.gives_ports.contains_key(bucket)) {
+            self.index.give_up_ports(bucket);
+        }
+        self.index.settle_ports(now, wall);
+        for (bucket, notes) in self.index.port_notes() {
+            self.buckets.note(bucket, notes);
         }
     }
 
-    fn keep_lease(&mut self, now: Timestamp) {
-        if let Some(write) = self.lease.next_write(now) {
+    fn keep_leases(&mut self, now: Timestamp) {
+        while let Some((bucket, write)) = self.buckets.next_write(now) {
             let requests = self.requests.clone();
             // A panic in it is ours; see where answers are taken.
-            self.answers.spawn(async move { Answer::LeaseWritten(requests.write_lease(&write).await) });
+            self.answers.spawn(async move {
+                Answer::LeaseWritten(bucket, requests.write_lease(bucket, &write).await)
+            });
         }
-        let right = self.lease.right(now);
-        *self.requests.right.lock() = right;
-        let epoch = right.map(|right| right.epoch);
-        if self.decides_since != epoch {
-            self.decides_since = epoch;
-            self.index.decider_changed();
+        let rights = self.buckets.rights(now);
+        let decides = epochs(&rights);
+        *self.requests.rights.lock() = rights;
+        let changed = changed(&self.decides, &decides);
+        self.decides = decides;
+        if !changed.is_empty() {
+            self.index.decider_changed(&changed);
         }
     }
 
@@ -235,15 +244,15 @@ impl ClusterTask {
             && self.listener.as_ref().is_some_and(|listener| listener.seat == seat)
         {
             self.listener = None;
-            self.lease.leave();
+            self.buckets.leave();
         }
         if let Some(arrival) = left.arrival {
             self.listener = Some(Listener::new(arrival, &mut self.index));
-            self.lease.enter();
+            self.buckets.enter();
         }
         let is_seated = |seat| self.listener.as_ref().is_some_and(|listener| listener.seat == seat);
         if left.renewed.is_some_and(is_seated) {
-            self.lease.renew();
+            self.buckets.renew();
         }
         for (seat, order) in left.superseded {
             self.ended((seat, order), OrderOutcome::Superseded);
@@ -260,8 +269,8 @@ impl ClusterTask {
     fn take_order(&mut self, seat: SeatNumber, order: PlatformOrder) {
         let PlatformOrder { id, fence, what } = order;
         let now = self.requests.clock.now();
-        let right = self.lease.right(now);
-        if right.is_none_or(|right| right.epoch != fence.epoch) || fence.bucket != Bucket(0) {
+        let right = self.buckets.rights(now).get(&fence.bucket).copied();
+        if right.is_none_or(|right| right.epoch != fence.epoch) {
             return self.ended((seat, id), OrderOutcome::NotOwner);
         }
         match what {
@@ -331,13 +340,13 @@ impl ClusterTask {
     fn take_answer(&mut self, answer: Answer) {
         let now = self.requests.clock.now();
         match answer {
-            Answer::LeaseWritten(Ok(lease)) => {
-                self.lease.written(lease.resource_version, now);
-                *self.requests.right.lock() = self.lease.right(now);
+            Answer::LeaseWritten(bucket, Ok(lease)) => {
+                self.buckets.written(bucket, lease.resource_version, now);
+                *self.requests.rights.lock() = self.buckets.rights(now);
             }
-            Answer::LeaseWritten(Err(failure)) => {
-                tracing::warn!(?failure, "the lease could not be written");
-                self.lease.failed(now);
+            Answer::LeaseWritten(bucket, Err(failure)) => {
+                tracing::warn!(bucket = bucket.0, ?failure, "a Lease could not be written");
+                self.buckets.failed(bucket, now);
             }
             Answer::Scaled(revision, outcome) => self.scaled(&revision, outcome, now),
             Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
@@ -389,6 +398,12 @@ impl ClusterTask {
             listener.ended(order, outcome);
         }
     }
+}
+
+/// Those that are somebody else's than before, or ours anew.
+fn changed(before: &BTreeMap<Bucket, Epoch>, now: &BTreeMap<Bucket, Epoch>) -> BTreeSet<Bucket> {
+    let all = before.keys().chain(now.keys()).copied();
+    all.filter(|bucket| before.get(bucket) != now.get(bucket)).collect()
 }
 
 /// Unlike that of any autoscaler before, so that names of Events are.

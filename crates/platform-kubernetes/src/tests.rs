@@ -75,6 +75,7 @@ impl Laboratory {
         let config = KubernetesConfig {
             name: ReplicaName::new("autoscaler-1"),
             namespace: "ebb-system".to_owned(),
+            buckets: 1,
             clock: Clock::start(),
         };
         let platform = KubernetesPlatform::start_with(client, config).await.expect("it starts");

@@ -20,7 +20,7 @@ use kube::{Api, Client, Resource};
 use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
 use scaling::config::CONFIG_MAP_NAME;
 use tokio::sync::mpsc;
-use vocabulary::{OWNER_LEASE, SLICE_WRITER, SLICE_WRITER_LABEL};
+use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
 use crate::lease::LeaseRecord;
@@ -115,7 +115,8 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let subsets = |endpoints: &Endpoints| endpoints.subsets.clone().unwrap_or_default();
     spawn(kept, everything().labels(&ours), news.clone(), subsets, News::Endpoints);
     let leases: Api<Lease> = Api::namespaced(all_over(client), namespace);
-    spawn(leases, named(OWNER_LEASE), news, read_lease, News::Lease);
+    // Of all buckets, also of those that only others count.
+    spawn(leases, everything(), news, read_lease, News::Lease);
     (watches, receiver)
 }
 

@@ -1,5 +1,7 @@
 //! What do objects of a cluster say by which names? Who writes them, and who only looks, go by the same.
 
+use crate::ownership::Bucket;
+
 /// Names a Service's workload: `KIND/NAME`, or `NAME` of a Deployment.
 pub const REVISION_ANNOTATION: &str = "ebb.dev/revision";
 /// Kubernetes' label of an `EndpointSlice` that says who writes it.
@@ -10,10 +12,28 @@ pub const SLICE_WRITER: &str = "ebb.dev";
 pub const SELECTOR_SLICE_WRITER: &str = "endpointslice-controller.k8s.io";
 /// Its value on copies of the Endpoints objects of those without.
 pub const MIRROR_SLICE_WRITER: &str = "endpointslicemirroring-controller.k8s.io";
-/// The Lease of whoever decides.
+/// The Lease of whoever decides about the first bucket, and the beginning of the others' names.
 pub const OWNER_LEASE: &str = "ebb-autoscaler";
+/// On such a Lease, how many buckets there are where there are several.
+pub const BUCKETS_ANNOTATION: &str = "ebb.dev/buckets";
 /// The Secret of the authority that vouches for ebb's programs, with its key.
 pub const AUTHORITY_SECRET: &str = "ebb-ca";
+
+/// The Lease of whoever decides about a bucket: `ebb-autoscaler`, `ebb-autoscaler-1`, and so on.
+pub fn owner_lease(bucket: Bucket) -> String {
+    match bucket {
+        Bucket(0) => OWNER_LEASE.to_owned(),
+        Bucket(number) => format!("{OWNER_LEASE}-{number}"),
+    }
+}
+
+/// Of which bucket a Lease is, if it is one of ours.
+pub fn bucket_of_lease(name: &str) -> Option<Bucket> {
+    let rest = name.strip_prefix(OWNER_LEASE)?;
+    let bucket = if rest.is_empty() { Bucket(0) } else { Bucket(rest.strip_prefix('-')?.parse().ok()?) };
+    // Neither `ebb-autoscaler-0` nor `ebb-autoscaler-01` is anybody's.
+    (owner_lease(bucket) == name).then_some(bucket)
+}
 
 /// In a Secret of Kubernetes' type `kubernetes.io/tls`, and in the folder that it is mounted as: a
 /// certificate and those that lead to a root.
@@ -22,3 +42,21 @@ pub const TLS_CHAIN: &str = "tls.crt";
 pub const TLS_KEY: &str = "tls.key";
 /// In the same, the roots.
 pub const TLS_ROOTS: &str = "ca.crt";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bucket_has_a_lease_and_no_other_name_is_one() {
+        for (bucket, name) in [(0, "ebb-autoscaler"), (1, "ebb-autoscaler-1"), (12, "ebb-autoscaler-12")] {
+            assert_eq!(owner_lease(Bucket(bucket)), name);
+            assert_eq!(bucket_of_lease(name), Some(Bucket(bucket)));
+        }
+        for other in
+            ["ebb-autoscaler-0", "ebb-autoscaler-01", "ebb-autoscaler-x", "ebb-autoscaler2", "ebb", ""]
+        {
+            assert_eq!(bucket_of_lease(other), None, "{other}");
+        }
+    }
+}

@@ -32,8 +32,9 @@ pub use assignment::{
     Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
 pub use cluster_names::{
-    AUTHORITY_SECRET, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION, SELECTOR_SLICE_WRITER,
-    SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_ROOTS,
+    AUTHORITY_SECRET, BUCKETS_ANNOTATION, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION,
+    SELECTOR_SLICE_WRITER, SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_ROOTS, bucket_of_lease,
+    owner_lease,
 };
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};

@@ -3,5 +3,6 @@
 //! One after the other (`RUST_TEST_THREADS=1`), and beside nothing else. They end and start parts of the
 //! cluster of tests, so they run on no other one.
 
+mod buckets;
 mod control_plane;
 mod programs;

@@ -10,7 +10,7 @@ use vocabulary::{ReplicaName, RevisionName};
 use crate::api_types::{API_VERSION, ProblemList, RevisionDetail, RevisionList, RevisionSummary};
 
 /// All revisions; `None` if nobody answered.
-pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
+pub(crate) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
     if answers.is_empty() {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
 }
 
 /// One revision, from its latest owner.
-pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
+pub(crate) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
 }
 

@@ -1,13 +1,16 @@
-//! How is the autoscaler asked that decides? It holds a Lease under its pod's name; a port-forward reaches
+//! How are the autoscalers asked that decide? Each holds Leases under its pod's name; a port-forward reaches
 //! its API whatever lies between the person and the cluster's network.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, bail};
+use autoscaler::api_types::OwnersAnswer;
 use bytes::Bytes;
+use futures_util::future::{join_all, try_join_all};
 use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use serde::de::DeserializeOwned;
-use vocabulary::OWNER_LEASE;
+use vocabulary::{BUCKETS_ANNOTATION, Bucket, OWNER_LEASE, ReplicaName, owner_lease};
 
 use super::Cluster;
 use crate::client;
@@ -17,11 +20,38 @@ const API_PORT: u16 = 8080;
 /// How the API knows itself there; it refuses names that are not its own.
 const API_HOST: &str = "127.0.0.1:8080";
 
+/// Who decides.
+struct Owners {
+    /// Their pods.
+    named: BTreeSet<String>,
+    /// Those that are not there.
+    missing: Vec<ReplicaName>,
+}
+
 impl Cluster {
-    /// `GET path` of the API of the autoscaler that decides, read as JSON.
-    pub(crate) async fn get<Answer: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Answer> {
-        let owner = self.owner().await?;
-        let asked = tokio::time::timeout(client::PATIENCE, self.ask(&owner, path));
+    /// `GET path` of the APIs of the autoscalers that decide, read as JSON, as one answer.
+    pub(crate) async fn get<Answer: OwnersAnswer>(&self, path: &str) -> anyhow::Result<Answer> {
+        let owners = self.owners().await?;
+        let asked = owners.named.iter().map(|owner| self.get_from(owner, path));
+        let (mut answers, mut silent, mut first_error) = (Vec::new(), owners.missing, None);
+        for (owner, answer) in owners.named.iter().zip(join_all(asked).await) {
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    silent.push(ReplicaName::new(owner));
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        match (Answer::merged(answers, &silent), first_error) {
+            (Some(answer), _) => Ok(answer),
+            (None, Some(error)) => Err(error),
+            (None, None) => bail!("nobody was asked for {path}"),
+        }
+    }
+
+    async fn get_from<Answer: OwnersAnswer>(&self, owner: &str, path: &str) -> anyhow::Result<Answer> {
+        let asked = tokio::time::timeout(client::PATIENCE, self.ask(owner, path));
         let body = asked.await.with_context(|| {
             format!("autoscaler {owner} did not answer {path} within {:?}", client::PATIENCE)
         })??;
@@ -29,23 +59,43 @@ impl Cluster {
             .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
     }
 
-    /// The pod of the autoscaler that decides.
-    pub(crate) async fn owner(&self) -> anyhow::Result<String> {
-        let lease = self.system_api::<Lease>().get_opt(OWNER_LEASE).await.with_context(|| {
-            format!(
-                "who decides in cluster {} could not be read (Lease {OWNER_LEASE} in {})",
-                self.context, self.system
-            )
-        })?;
-        let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);
-        match holder.filter(|holder| !holder.is_empty()) {
-            Some(holder) => Ok(holder),
-            None => bail!(
+    /// The autoscalers that decide, each of which has one bucket or more.
+    async fn owners(&self) -> anyhow::Result<Owners> {
+        let first = self.lease(Bucket(0)).await?;
+        let annotations = first.as_ref().and_then(|lease| lease.metadata.annotations.as_ref());
+        let count = annotations.and_then(|all| all.get(BUCKETS_ANNOTATION)?.parse().ok()).unwrap_or(1);
+        let others = try_join_all((1..count).map(|number| self.lease(Bucket(number)))).await?;
+        let (mut named, mut missing) = (BTreeSet::new(), Vec::new());
+        for (number, lease) in [first].into_iter().chain(others).enumerate() {
+            let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);
+            match holder.filter(|holder| !holder.is_empty()) {
+                Some(holder) => {
+                    named.insert(holder);
+                }
+                None => {
+                    missing.push(ReplicaName::new(&format!("the owner of bucket {number} (there is none)")))
+                }
+            }
+        }
+        if named.is_empty() {
+            bail!(
                 "no autoscaler decides in cluster {} (Lease {OWNER_LEASE} in {} names nobody); is ebb installed? `ebb check` says what is wrong",
                 self.context,
                 self.system
-            ),
+            );
         }
+        Ok(Owners { named, missing })
+    }
+
+    async fn lease(&self, bucket: Bucket) -> anyhow::Result<Option<Lease>> {
+        let name = owner_lease(bucket);
+        let lease = self.system_api::<Lease>().get_opt(&name).await;
+        lease.with_context(|| {
+            format!(
+                "who decides in cluster {} could not be read (Lease {name} in {})",
+                self.context, self.system
+            )
+        })
     }
 
     async fn ask(&self, pod: &str, path: &str) -> anyhow::Result<Bytes> {

@@ -34,17 +34,13 @@ impl Index {
         std::mem::take(&mut self.announcements).into_iter()
     }
 
-    /// Nobody here may tell people anything; whoever may says what is so then.
-    pub(crate) fn drop_announcements(&mut self) {
-        self.announcements.clear();
-    }
-
-    /// Whoever tells people now says what is so.
-    pub(crate) fn announce_everything(&mut self) {
-        self.announcements.clear();
+    /// Whoever tells people of these from now on says what is so.
+    pub(crate) fn announce_all(&mut self, is_ours: impl Fn(&Subject) -> bool) {
+        self.announcements.retain(|announcement| !is_ours(&announcement.about));
         let all: Vec<Announcement> = self
             .notices
             .iter()
+            .filter(|(about, _)| is_ours(about))
             .flat_map(|(about, notices)| {
                 notices.iter().map(|notice| Announcement {
                     about: about.clone(),

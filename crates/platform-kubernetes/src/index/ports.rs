@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::Entrance;
-use vocabulary::{PodExits, RevisionName, Timestamp};
+use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
 
 use super::{Index, Pod};
 use crate::notice::{NOT_INJECTED, Notice, PORT_NOT_SERVED};
-use crate::port_book::{LeaseNotes, PortEntry, PortNotes, PortSeeker, WallSeconds};
+use crate::port_book::{LeaseNotes, PortBooks, PortEntry, PortNotes, PortSeeker, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
 use crate::resources::ports::{PortKind, ServicePort, TargetPort};
@@ -16,10 +16,26 @@ use crate::resources::service::AdoptedService;
 use crate::slices;
 
 impl Index {
-    /// The ports are ours to give from now on.
-    pub(crate) fn take_over_ports(&mut self, notes: &LeaseNotes, wall: WallSeconds) {
-        self.ports.take_over(&PortNotes::read(notes), wall);
+    /// The ports of a bucket are ours to give from now on.
+    pub(crate) fn take_over_ports(
+        &mut self,
+        bucket: Bucket,
+        notes: &LeaseNotes,
+        elsewhere: &[&LeaseNotes],
+        wall: WallSeconds,
+    ) {
+        // Slices say what the former owner gave, until now.
+        for slice in self.slices.values() {
+            learn(&mut self.ports, slice);
+        }
+        let elsewhere: Vec<_> = elsewhere.iter().map(|notes| PortNotes::read(notes)).collect();
+        self.ports.take_over(bucket, &PortNotes::read(notes), &elsewhere, wall);
         self.unsettled.extend(self.services.keys().cloned());
+    }
+
+    /// They are somebody else's to give.
+    pub(crate) fn give_up_ports(&mut self, bucket: Bucket) {
+        self.ports.give_up(bucket);
     }
 
     /// Gives ports to Services that have none yet; what is given may be used once it is noted.
@@ -43,20 +59,20 @@ impl Index {
         }
     }
 
-    /// What is to stand on the Lease, if that may be something else than at the last call.
-    pub(crate) fn port_notes(&mut self) -> Option<LeaseNotes> {
-        self.ports.news().map(|notes| notes.write())
+    /// What is to stand on Leases of ours, where that may be something else than at the last call.
+    pub(crate) fn port_notes(&mut self) -> Vec<(Bucket, LeaseNotes)> {
+        self.ports.news().map(|(bucket, notes)| (bucket, notes.write())).collect()
     }
 
-    /// What stands there.
-    pub(crate) fn ports_noted(&mut self, notes: &LeaseNotes) {
-        if !self.ports.is_waiting() {
+    /// What stands on a bucket's.
+    pub(crate) fn ports_noted(&mut self, bucket: Bucket, notes: &LeaseNotes) {
+        if !self.ports.is_waiting(bucket) {
             return;
         }
         let services = self.adopted.values();
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
-        if self.ports.recorded(&PortNotes::read(notes)) {
+        if self.ports.recorded(bucket, &PortNotes::read(notes)) {
             for revision in waiting {
                 self.revision_changed(&revision);
             }
@@ -81,10 +97,7 @@ impl Index {
     }
 
     pub(super) fn learn_ports(&mut self, slice: &EndpointSlice) {
-        let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
-        if let Some((owner, entries)) = owner.zip(slices::entrances_of(slice)) {
-            self.ports.learn(&owner.uid, entries);
-        }
+        learn(&mut self.ports, slice);
     }
 
     /// What a workload's template says of its Services' ports may be something else now.
@@ -190,5 +203,15 @@ impl Index {
             problems.push(Notice::new(NOT_INJECTED, text));
         }
         problems
+    }
+}
+
+/// What a slice says of its Service's ports.
+fn learn(ports: &mut PortBooks, slice: &EndpointSlice) {
+    let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
+    let namespace = slice.metadata.namespace.as_deref().unwrap_or_default();
+    let revision = slices::revision_of(slice, namespace);
+    if let Some(((owner, entries), revision)) = owner.zip(slices::entrances_of(slice)).zip(revision) {
+        ports.learn(&owner.uid, &revision, entries);
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::port_book::LeaseNotes;
 use crate::resources::workload::objects;
 use crate::resources::{other_slice, service};
 use crate::slices::SliceChange;
@@ -13,8 +14,15 @@ use vocabulary::{PodCount, PodExits, Routing};
 const NOW: Timestamp = Timestamp::ZERO;
 const WALL: WallSeconds = WallSeconds(1_000_000);
 
+/// Of whoever decides about everything.
+fn new_index() -> Index {
+    let mut index = Index::new(HopKeys::new(b"key"), 1);
+    index.take_over_ports(Bucket(0), &LeaseNotes::new(), &[], WALL);
+    index
+}
+
 fn index() -> Index {
-    let mut index = Index::new(HopKeys::new(b"key"));
+    let mut index = new_index();
     index.kind_listed(&WorkloadKind::Deployment);
     index
 }
@@ -44,8 +52,8 @@ fn put_annotated(index: &mut Index, annotations: &Value, spec: Value) {
 /// As the owner does, whose notes are on the Lease.
 fn settle(index: &mut Index) {
     index.settle_ports(NOW, WALL);
-    if let Some(notes) = index.port_notes() {
-        index.ports_noted(&notes);
+    for (bucket, notes) in index.port_notes() {
+        index.ports_noted(bucket, &notes);
     }
 }
 
@@ -259,16 +267,16 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     put_workload(&mut index, 1, &json!({}));
     put_activator(&mut index);
     index.set_route(&name(), route(Routing::Direct));
-    let (mut unsettled, notes) = (Index::new(HopKeys::new(b"key")), index.port_notes());
-    assert_eq!(notes, None, "they were asked for");
+    let (mut unsettled, notes) = (new_index(), index.port_notes());
+    assert_eq!(notes, [], "they were asked for");
     unsettled.put_service(&service_key(), index.services[&service_key()].clone());
     unsettled.put_workload(index.workloads[&name()].record.clone(), RevisionOrigin::Found);
     unsettled.set_route(&name(), route(Routing::Direct));
     unsettled.settle_ports(NOW, WALL);
     assert_eq!(told(&mut unsettled), Vec::<String>::new());
     assert_eq!(unsettled.slice_changes(&name()), []);
-    let notes = unsettled.port_notes().expect("there are some");
-    unsettled.ports_noted(&notes);
+    let [(bucket, notes)] = &unsettled.port_notes()[..] else { panic!("there are some") };
+    unsettled.ports_noted(*bucket, notes);
     assert_eq!(told(&mut unsettled), ["revision at 1", "0 pods", "route Direct"]);
     assert_ne!(unsettled.slice_changes(&name()), []);
 }
@@ -472,7 +480,7 @@ fn who_stands_by_follows_the_route_that_the_owner_writes() {
     write(&mut owner, "6");
     owner.slices.values().cloned().for_each(|slice| next.put_slice(slice));
     assert!(!told(&mut next).contains(&"route ThroughActivator".to_owned()));
-    next.decider_changed();
+    next.decider_changed(&[Bucket(0)].into());
     assert!(told(&mut next).contains(&"route ThroughActivator".to_owned()));
 }
 

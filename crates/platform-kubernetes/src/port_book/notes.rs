@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use vocabulary::BUCKETS_ANNOTATION;
+
 /// Keys and values of our own annotations of a Lease.
 pub(crate) type LeaseNotes = BTreeMap<String, String>;
 
@@ -64,7 +66,7 @@ impl PortNotes {
         let ours = annotations
             .into_iter()
             .flatten()
-            .filter(|(key, _)| [NEXT, GIVEN, RESTING].contains(&key.as_str()));
+            .filter(|(key, _)| [NEXT, GIVEN, RESTING, BUCKETS_ANNOTATION].contains(&key.as_str()));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }

@@ -13,7 +13,8 @@ fn revision() -> RevisionName {
 }
 
 fn settle(book: &mut PortBook, uid: &str, ports: &[ServicePort], wall: WallSeconds) -> bool {
-    book.settle(&PortSeeker { uid, revision: &revision(), ports: ports.iter().collect() }, NOW, wall)
+    let seeker = PortSeeker { uid, revision: &revision(), ports: ports.iter().collect() };
+    book.settle(&seeker, &BTreeSet::new(), (NOW, wall))
 }
 
 fn record(book: &mut PortBook) {
@@ -25,14 +26,19 @@ fn given(book: &PortBook, uid: &str) -> Vec<u16> {
     book.of_service(uid).filter_map(|entry| entry.port).collect()
 }
 
+/// The only bucket's, which is ours.
+fn alone() -> PortBook {
+    PortBook { is_ours: true, ..PortBook::new(PortShare { bucket: 0, buckets: 1 }) }
+}
+
 /// A book whose round ends with these ports.
 fn near_the_end(left: u16) -> PortBook {
-    PortBook { next: Some(LAST - left + 1), ..PortBook::default() }
+    PortBook { next: Some(LAST - left + 1), ..alone() }
 }
 
 #[test]
 fn nothing_is_used_before_it_is_on_the_lease() {
-    let mut book = PortBook::default();
+    let mut book = alone();
     assert!(settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL));
     assert!(!book.is_settled("a"));
     assert!(given(&book, "a").is_empty());
@@ -45,7 +51,7 @@ fn nothing_is_used_before_it_is_on_the_lease() {
 
 #[test]
 fn a_port_that_is_renamed_or_renumbered_keeps_its_own() {
-    let mut book = PortBook::default();
+    let mut book = alone();
     settle(&mut book, "a", &[port("http", 80, 8080), port("grpc", 81, 9090)], WALL);
     record(&mut book);
     settle(&mut book, "a", &[port("web", 80, 8080), port("grpc", 9000, 9090)], WALL);
@@ -86,13 +92,13 @@ fn a_port_that_is_gone_serves_on_then_rests_and_comes_again_last() {
 
 #[test]
 fn the_next_owner_gives_nobody_what_another_has_or_had() {
-    let mut first = PortBook::default();
+    let mut first = alone();
     for uid in ["a", "b"] {
         settle(&mut first, uid, &[port("http", 80, 8080)], WALL);
     }
     let notes = PortNotes::read(&first.notes().write());
     // It finds the slices of one of them alone; the other was deleted while nobody owned anything.
-    let mut next = PortBook::default();
+    let mut next = alone();
     let entry = PortEntry { name: Some("http".to_owned()), number: 80, target: None, port: Some(10_000) };
     next.learn("a", vec![entry]);
     next.take_over(&notes, WALL);
@@ -105,7 +111,7 @@ fn the_next_owner_gives_nobody_what_another_has_or_had() {
 
 #[test]
 fn when_none_is_left_nobody_gets_anothers() {
-    let mut book = PortBook::default();
+    let mut book = alone();
     let all: Vec<_> = (FIRST..=LAST).map(|number| port(&format!("p{number}"), number, 1)).collect();
     settle(&mut book, "a", &all, WALL);
     settle(&mut book, "b", &[port("http", 80, 8080)], WALL);

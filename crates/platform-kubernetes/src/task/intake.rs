@@ -1,7 +1,7 @@
 //! How does what the watches say reach the index?
 
 use scaling::RevisionOrigin;
-use vocabulary::{PodName, ReplicaName, Timestamp};
+use vocabulary::{PodName, ReplicaName, Timestamp, bucket_of_lease};
 
 use super::{ClusterTask, Kind};
 use crate::resources::ObjectKey;
@@ -63,10 +63,15 @@ impl ClusterTask {
                 });
             }
             News::Lease(change) => {
-                if matches!(&change, Change::Listed(keys) if keys.is_empty()) {
-                    self.lease.observe(None, now);
+                let is_list = matches!(&change, Change::Listed(_));
+                self.take(Kind::Lease, change, |task, key, lease| {
+                    if let Some(bucket) = bucket_of_lease(&key.name) {
+                        task.buckets.observe(bucket, lease, now);
+                    }
+                });
+                if is_list {
+                    self.buckets.listed(now);
                 }
-                self.take(Kind::Lease, change, |task, _, lease| task.lease.observe(lease, now));
             }
         }
     }

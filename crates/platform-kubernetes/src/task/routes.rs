@@ -4,7 +4,7 @@
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Fence, OrderOutcome, RouteInForce};
-use vocabulary::{Bucket, PodName, RevisionName, Timestamp};
+use vocabulary::{PodName, RevisionName, Timestamp};
 
 use super::{Answer, ClusterTask};
 use crate::index::Takeover;
@@ -41,19 +41,20 @@ impl ClusterTask {
         for revision in self.index.take_unrouted() {
             self.routes.entry(revision).or_default().work.put(());
         }
-        let right = self.lease.right(now);
+        let rights = self.buckets.rights(now);
         let mut ended = Vec::new();
         for (revision, route) in &mut self.routes {
             if route.work.begin(now).is_none() {
                 continue;
             }
             let changes = self.index.slice_changes(revision);
-            let Some(right) = right else {
+            let bucket = self.buckets.bucket_of(revision);
+            let Some(right) = rights.get(&bucket) else {
                 route.work.done();
                 ended.extend(route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)));
                 continue;
             };
-            let fence = Fence { bucket: Bucket(0), epoch: right.epoch };
+            let fence = Fence { bucket, epoch: right.epoch };
             if changes.is_empty()
                 && let Some(takeover) = self.index.takeover(revision)
             {

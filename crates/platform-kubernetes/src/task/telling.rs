@@ -1,9 +1,10 @@
 //! What are people told by Events, and of what?
 
 use orchestration::{OrderOutcome, ReasonCode, Subject};
-use vocabulary::Timestamp;
+use vocabulary::{Bucket, Timestamp};
 
-use super::{Answer, ClusterTask};
+use super::{Answer, ClusterTask, changed};
+use crate::buckets::{Buckets, epochs};
 use crate::event_book::EventNote;
 use crate::index::{Announcement, Tone};
 use crate::notice::Notice;
@@ -16,17 +17,19 @@ const SERVING: &str = "Serving";
 impl ClusterTask {
     /// Tells people what has not been told, as far as we are the one who tells them.
     pub(super) fn tell_people(&mut self, now: Timestamp) {
-        let epoch = self.lease.right(now).map(|right| right.epoch);
-        if self.tells_since != epoch {
-            self.tells_since = epoch;
-            self.index.announce_everything();
-        }
-        if epoch.is_none() {
-            return self.index.drop_announcements();
+        let tells = epochs(&self.buckets.rights(now));
+        let gained = changed(&self.tells, &tells);
+        self.tells = tells;
+        if !gained.is_empty() {
+            let buckets = &self.buckets;
+            self.index.announce_all(|about| gained.contains(&teller(buckets, about)));
         }
         let announcements: Vec<Announcement> = self.index.take_announcements().collect();
         for Announcement { about, notice, tone } in announcements {
-            self.note(&about, notice, tone, now);
+            // Whoever decides about the others tells of them.
+            if self.tells.contains_key(&teller(&self.buckets, &about)) {
+                self.note(&about, notice, tone, now);
+            }
         }
         while let Some(write) = self.events.next_write(now) {
             let (requests, instance) = (self.requests.clone(), self.name.as_str().to_owned());
@@ -80,6 +83,14 @@ impl ClusterTask {
         };
         let about = Subject::Revision(errand.revision.clone());
         self.note(&about, Notice::new(reason, text), tone, now);
+    }
+}
+
+/// The bucket of whoever tells people about something. What is of no revision is of the first.
+fn teller(buckets: &Buckets, about: &Subject) -> Bucket {
+    match about {
+        Subject::Revision(revision) => buckets.bucket_of(revision),
+        Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => Bucket(0),
     }
 }
 

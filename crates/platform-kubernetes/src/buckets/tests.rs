@@ -1,0 +1,145 @@
+use super::*;
+
+fn at(milliseconds: u64) -> Timestamp {
+    Timestamp::from_duration(Duration::from_secs(1000) + Duration::from_millis(milliseconds))
+}
+
+/// An API server with a Lease for each bucket, which refuses a write over another version than it has.
+#[derive(Default)]
+struct Server {
+    leases: BTreeMap<Bucket, LeaseRecord>,
+    versions: u32,
+}
+
+impl Server {
+    fn write(&mut self, bucket: Bucket, write: &LeaseWrite) -> Result<String, ()> {
+        let present = self.leases.get(&bucket).map(|lease| lease.resource_version.clone());
+        if present != write.over {
+            return Err(());
+        }
+        self.versions += 1;
+        let resource_version = self.versions.to_string();
+        let lease = LeaseRecord {
+            holder: write.holder.clone(),
+            transitions: write.transitions,
+            lasts: crate::lease::LEASE,
+            resource_version: resource_version.clone(),
+            notes: write.notes.clone(),
+        };
+        self.leases.insert(bucket, lease);
+        Ok(resource_version)
+    }
+}
+
+fn replica(name: &str, count: u16) -> Buckets {
+    Buckets::new(&ReplicaName::new(name), count)
+}
+
+fn look(buckets: &mut Buckets, server: &Server, now: Timestamp) {
+    for (bucket, lease) in &server.leases {
+        buckets.observe(*bucket, Some(lease.clone()), now);
+    }
+    buckets.listed(now);
+}
+
+/// Lets a replica look, write what it wants to, and hear how that went.
+fn turn(buckets: &mut Buckets, server: &mut Server, now: Timestamp) {
+    look(buckets, server, now);
+    let mut asked = Vec::new();
+    while let Some((bucket, write)) = buckets.next_write(now) {
+        asked.push((bucket, server.write(bucket, &write)));
+    }
+    for (bucket, answer) in asked {
+        match answer {
+            Ok(version) => buckets.written(bucket, version, now),
+            Err(()) => buckets.failed(bucket, now),
+        }
+    }
+}
+
+fn owned(buckets: &Buckets, now: Timestamp) -> Vec<u16> {
+    buckets.rights(now).into_keys().map(|bucket| bucket.0).collect()
+}
+
+#[test]
+fn who_is_alone_has_all_of_them_after_a_moment() {
+    let (mut server, mut one) = (Server::default(), replica("one", 3));
+    for (now, expected) in
+        [(0, vec![0]), (499, vec![0]), (500, vec![0, 1]), (999, vec![0, 1]), (1000, vec![0, 1, 2])]
+    {
+        turn(&mut one, &mut server, at(now));
+        assert_eq!(owned(&one, at(now)), expected, "at {now}");
+        if expected.len() < 3 {
+            let next = one.next_deadline(at(now)).expect("it wants more");
+            assert!(next <= at(now / 500 * 500 + 500), "{next}");
+        }
+    }
+    let ownership = one.ownership(at(1000));
+    assert!(ownership.is_everything());
+}
+
+#[test]
+fn two_that_start_together_get_one_of_two_each() {
+    let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
+    // Both ask for the first one before either hears of the other.
+    look(&mut one, &server, at(0));
+    look(&mut two, &server, at(0));
+    let first = one.next_write(at(0)).expect("it is free");
+    let second = two.next_write(at(0)).expect("as far as it knows");
+    assert_eq!((first.0, second.0), (Bucket(0), Bucket(0)));
+    let version = server.write(first.0, &first.1).expect("it was first");
+    one.written(first.0, version, at(10));
+    server.write(second.0, &second.1).expect_err("it was second");
+    two.failed(second.0, at(10));
+    for now in [20, 600, 1200] {
+        turn(&mut two, &mut server, at(now));
+        turn(&mut one, &mut server, at(now));
+    }
+    assert_eq!((owned(&one, at(1200)), owned(&two, at(1200))), (vec![0], vec![1]));
+}
+
+#[test]
+fn what_one_leaves_is_a_newcomers_before_it_is_that_of_who_stays() {
+    let mut server = Server::default();
+    let (mut one, mut two, mut new) = (replica("one", 2), replica("two", 2), replica("new", 2));
+    turn(&mut one, &mut server, at(0));
+    turn(&mut two, &mut server, at(0));
+    turn(&mut new, &mut server, at(0));
+    one.leave();
+    turn(&mut one, &mut server, at(1000));
+    assert!(one.has_left());
+    turn(&mut two, &mut server, at(1001));
+    turn(&mut new, &mut server, at(1002));
+    assert_eq!((owned(&two, at(1002)), owned(&new, at(1002))), (vec![1], vec![0]));
+    // With nobody else there who stays takes it too, within a second.
+    new.leave();
+    turn(&mut new, &mut server, at(2000));
+    turn(&mut two, &mut server, at(2001));
+    assert_eq!(owned(&two, at(2001)), [1]);
+    turn(&mut two, &mut server, at(2501));
+    assert_eq!(owned(&two, at(2501)), [0, 1]);
+    assert_eq!(two.rights(at(2501))[&Bucket(0)].epoch, Epoch(3), "taken for the third time");
+}
+
+#[test]
+fn beside_another_number_of_buckets_nobody_takes_anything() {
+    for (theirs, ours) in [(1, 2), (2, 1), (3, 2)] {
+        let mut server = Server::default();
+        let (mut one, mut two) = (replica("one", theirs), replica("two", ours));
+        for now in [0, 500, 1000] {
+            turn(&mut one, &mut server, at(now));
+        }
+        if theirs > 1 {
+            // So that there is something to take, if it were not for that.
+            server.leases.remove(&Bucket(0));
+        }
+        turn(&mut two, &mut server, at(1000));
+        assert_eq!(owned(&two, at(1000)), Vec::<u16>::new(), "{theirs} and {ours}");
+        one.leave();
+        turn(&mut one, &mut server, at(2000));
+        for now in [2000, 2500, 3000, 3500] {
+            turn(&mut two, &mut server, at(now));
+        }
+        assert_eq!(owned(&two, at(3500)).len(), usize::from(ours), "once they are gone");
+    }
+}

@@ -1,0 +1,245 @@
+//! The ports of all buckets. Bucket b of B gives those that leave b when divided by B, so that no two owners,
+//! who know of each other only through slices, give the same one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vocabulary::{Bucket, Ownership, RevisionName, Timestamp};
+
+use super::{FormerPort, PortBook, PortEntry, PortNotes, PortSeeker, PortShare, WallSeconds};
+
+/// A book for each bucket.
+#[derive(Debug)]
+pub(crate) struct PortBooks {
+    /// By number.
+    books: Vec<PortBook>,
+    count: u16,
+}
+
+impl PortBooks {
+    /// For so many buckets; zero is read as one.
+    pub(crate) fn new(buckets: u16) -> Self {
+        let buckets = buckets.max(1);
+        let books = (0..buckets).map(|bucket| PortBook::new(PortShare { bucket, buckets })).collect();
+        Self { books, count: buckets }
+    }
+
+    /// In which bucket a revision is.
+    pub(crate) fn bucket_of(&self, revision: &RevisionName) -> Bucket {
+        Ownership { epochs: BTreeMap::new(), buckets: self.count }.bucket_of(revision)
+    }
+
+    fn book(&self, bucket: Bucket) -> &PortBook {
+        &self.books[usize::from(bucket.0)]
+    }
+
+    fn book_mut(&mut self, bucket: Bucket) -> &mut PortBook {
+        &mut self.books[usize::from(bucket.0)]
+    }
+
+    /// The ports of a bucket are ours to give from now on; see [`PortBook::take_over`]. What others noted of
+    /// such ports `elsewhere` is from a time when there was another number of buckets, and rests as well.
+    pub(crate) fn take_over(
+        &mut self,
+        bucket: Bucket,
+        notes: &PortNotes,
+        elsewhere: &[PortNotes],
+        now: WallSeconds,
+    ) {
+        let taken: BTreeSet<u16> = self.books.iter().flat_map(|book| &book.taken).copied().collect();
+        let book = self.book_mut(bucket);
+        let mut notes = notes.clone();
+        for other in elsewhere {
+            let resting = other.resting.iter().filter(|(port, _)| book.share.has(**port));
+            notes.resting.extend(resting.map(|(port, until)| (*port, *until)));
+            let given = other.given.difference(&taken).filter(|port| book.share.has(**port));
+            notes.given.extend(given);
+        }
+        book.take_over(&notes, now);
+    }
+
+    /// They are somebody else's to give.
+    pub(crate) fn give_up(&mut self, bucket: Bucket) {
+        self.book_mut(bucket).is_ours = false;
+    }
+
+    /// What is to be on Leases of ours, where it may be something else than at the last call.
+    pub(crate) fn news(&mut self) -> impl Iterator<Item = (Bucket, PortNotes)> {
+        let ours = (0..).map(Bucket).zip(&mut self.books).filter(|(_, book)| book.is_ours);
+        ours.filter_map(|(bucket, book)| Some((bucket, book.news()?)))
+    }
+
+    /// Whether ports of a bucket wait for its Lease.
+    pub(crate) fn is_waiting(&self, bucket: Bucket) -> bool {
+        self.book(bucket).is_waiting()
+    }
+
+    /// A bucket's Lease has these notes; returns whether ports may be used now that might not before.
+    pub(crate) fn recorded(&mut self, bucket: Bucket, notes: &PortNotes) -> bool {
+        self.book_mut(bucket).recorded(notes)
+    }
+
+    /// What a slice says of a Service that is served by a revision.
+    pub(crate) fn learn(&mut self, uid: &str, revision: &RevisionName, entries: Vec<PortEntry>) {
+        let bucket = self.bucket_of(revision);
+        // One that is another bucket's by now is that one's to give up, if it is ours.
+        let is_known = |book: &PortBook| book.is_ours && book.services.contains_key(uid);
+        if !self.books.iter().any(is_known) {
+            self.leave_others(uid, bucket);
+            self.book_mut(bucket).learn(uid, entries);
+        }
+    }
+
+    /// Whether a Service's ports were given theirs, and that is on the Lease.
+    pub(crate) fn is_settled(&self, uid: &str) -> bool {
+        self.books.iter().any(|book| book.is_settled(uid))
+    }
+
+    /// Those of a Service that may be used.
+    pub(crate) fn of_service(&self, uid: &str) -> impl Iterator<Item = &PortEntry> {
+        self.books.iter().flat_map(move |book| book.of_service(uid))
+    }
+
+    /// Those at which requests may still come in for a revision.
+    pub(crate) fn former_of(&self, revision: &RevisionName) -> impl Iterator<Item = (u16, &FormerPort)> {
+        self.book(self.bucket_of(revision)).former_of(revision)
+    }
+
+    /// Gives each of a Service's ports one, if they are ours to give; see [`PortBook::settle`].
+    pub(crate) fn settle(&mut self, seeker: &PortSeeker<'_>, now: Timestamp, wall: WallSeconds) -> bool {
+        let bucket = self.bucket_of(seeker.revision);
+        self.leave_others(seeker.uid, bucket);
+        if !self.book(bucket).is_ours {
+            return false;
+        }
+        let others = (0..).map(Bucket).zip(&self.books).filter(|(other, _)| *other != bucket);
+        let elsewhere: BTreeSet<u16> = others.flat_map(|(_, book)| &book.taken).copied().collect();
+        self.book_mut(bucket).settle(seeker, &elsewhere, (now, wall))
+    }
+
+    /// A Service is not ours to serve any more.
+    pub(crate) fn remove_service(&mut self, uid: &str) {
+        for book in &mut self.books {
+            book.remove_service(uid);
+        }
+    }
+
+    /// Ports at which nobody comes in any more; returns whose they were.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<RevisionName> {
+        self.books.iter_mut().flat_map(|book| book.expire(now)).collect()
+    }
+
+    /// When [`PortBooks::expire`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.books.iter().filter_map(PortBook::next_deadline).min()
+    }
+
+    /// Nobody listens there any more.
+    pub(crate) fn rest(&mut self, port: u16, wall: WallSeconds) {
+        for book in &mut self.books {
+            book.rest(port, wall);
+        }
+    }
+
+    /// A Service's workload is another since, whose bucket gives it other ports.
+    fn leave_others(&mut self, uid: &str, bucket: Bucket) {
+        let others = (0..).map(Bucket).zip(&mut self.books).filter(|(other, _)| *other != bucket);
+        for (_, book) in others {
+            book.remove_service(uid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::ports::{ServicePort, TargetPort};
+
+    const NOW: Timestamp = Timestamp::ZERO;
+    const WALL: WallSeconds = WallSeconds(1_000_000);
+
+    /// A revision of a bucket of two.
+    fn revision(bucket: u16) -> RevisionName {
+        let mut names = (0..).map(|number| RevisionName::new("default", "deployment", &format!("r{number}")));
+        let books = PortBooks::new(2);
+        let found = names.find_map(|name| name.ok().filter(|name| books.bucket_of(name) == Bucket(bucket)));
+        found.expect("half of them are")
+    }
+
+    fn settle(books: &mut PortBooks, uid: &str, revision: &RevisionName) -> bool {
+        let target = TargetPort::Number(8080);
+        let port = ServicePort { name: None, number: 80, target, app_protocol: None };
+        books.settle(&PortSeeker { uid, revision, ports: vec![&port] }, NOW, WALL)
+    }
+
+    fn record(books: &mut PortBooks) {
+        let news: Vec<_> = books.news().collect();
+        for (bucket, notes) in news {
+            books.recorded(bucket, &notes);
+        }
+    }
+
+    fn given(books: &PortBooks, uid: &str) -> Vec<u16> {
+        books.of_service(uid).filter_map(|entry| entry.port).collect()
+    }
+
+    fn owning(buckets: &[u16]) -> PortBooks {
+        let mut books = PortBooks::new(2);
+        for bucket in buckets {
+            books.take_over(Bucket(*bucket), &PortNotes::default(), &[], WALL);
+        }
+        books
+    }
+
+    #[test]
+    fn each_bucket_gives_its_own_ports_and_only_whoever_owns_it() {
+        let mut books = owning(&[1]);
+        for (uid, bucket) in [("a", 0), ("b", 1), ("c", 1)] {
+            assert_eq!(settle(&mut books, uid, &revision(bucket)), bucket == 1, "{uid}");
+        }
+        record(&mut books);
+        assert_eq!(
+            [given(&books, "a"), given(&books, "b"), given(&books, "c")],
+            [vec![], vec![10_001], vec![10_003]]
+        );
+        let entry = PortEntry { name: None, number: 80, target: None, port: Some(10_000) };
+        books.learn("a", &revision(0), vec![entry]);
+        assert_eq!(given(&books, "a"), [10_000], "as a slice of the other owner says");
+        books.take_over(Bucket(0), &PortNotes::default(), &[], WALL);
+        settle(&mut books, "a", &revision(0));
+        settle(&mut books, "d", &revision(0));
+        record(&mut books);
+        assert_eq!((given(&books, "a"), given(&books, "d")), (vec![10_000], vec![10_002]));
+    }
+
+    #[test]
+    fn a_service_whose_workload_is_another_buckets_gets_a_port_of_that_one() {
+        let mut books = owning(&[0, 1]);
+        settle(&mut books, "a", &revision(0));
+        settle(&mut books, "a", &revision(1));
+        record(&mut books);
+        assert_eq!(given(&books, "a"), [10_001]);
+        books.rest(10_000, WALL);
+        settle(&mut books, "b", &revision(0));
+        record(&mut books);
+        assert_eq!(given(&books, "b"), [10_002], "the former one rests");
+    }
+
+    #[test]
+    fn ports_of_a_time_with_another_number_of_buckets_are_given_to_nobody_meanwhile() {
+        let mut books = PortBooks::new(2);
+        let entry = PortEntry { name: None, number: 80, target: None, port: Some(10_003) };
+        books.learn("old", &revision(0), vec![entry]);
+        let only = PortNotes {
+            next: Some(10_004),
+            given: [10_001, 10_003].into(),
+            resting: [(10_000, WALL.later(std::time::Duration::from_secs(60)))].into(),
+        };
+        books.take_over(Bucket(1), &PortNotes::default(), &[only.clone()], WALL);
+        settle(&mut books, "b", &revision(1));
+        books.take_over(Bucket(0), &only, &[], WALL);
+        settle(&mut books, "a", &revision(0));
+        record(&mut books);
+        // 10001 is no slice's, so it rests; 10003 is another bucket's Service's; 10000 rests still.
+        assert_eq!((given(&books, "b"), given(&books, "a")), (vec![10_005], vec![10_004]));
+    }
+}
