@@ -2,6 +2,7 @@
 //! hook first; ours answers when the queue-proxy's last request has ended.
 
 use serde_json::{Value, json};
+use vocabulary::DRAIN_HOOK_PATH;
 
 use crate::inject::app_containers_mut;
 
@@ -9,7 +10,7 @@ use crate::inject::app_containers_mut;
 /// a warning for each of those.
 pub(crate) fn add(pod: &mut Value, admin_port: u16) -> Vec<String> {
     // With what the API server would add, so that it is the same before and after.
-    let ours = json!({"httpGet": {"path": "/wait-for-drain", "port": admin_port, "scheme": "HTTP"}});
+    let ours = json!({"httpGet": {"path": DRAIN_HOOK_PATH, "port": admin_port, "scheme": "HTTP"}});
     let mut warnings = Vec::new();
     for container in app_containers_mut(pod) {
         let present = container["lifecycle"].get("preStop").cloned();

@@ -128,6 +128,8 @@ struct Workload {
     settings: Option<WorkloadSettings>,
     /// What is wrong with those that are written.
     problems: Vec<Notice>,
+    /// Containers of its pods that end by a hook of their own.
+    own_hooks: BTreeSet<String>,
     origin: RevisionOrigin,
 }
 
@@ -346,6 +348,7 @@ impl Index {
 
     fn pods_changed(&mut self, revision: &RevisionName) {
         self.notice_services_of(revision);
+        self.review_hooks(revision);
         self.topics.insert(Topic::Pods(revision.clone()));
         self.unrouted.insert(revision.clone());
     }

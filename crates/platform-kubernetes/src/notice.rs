@@ -39,6 +39,8 @@ pub(crate) const NOT_ROUTABLE: &str = "NotRoutable";
 pub(crate) const PORT_NOT_SERVED: &str = "PortNotServed";
 /// There are pods without a queue-proxy.
 pub(crate) const NOT_INJECTED: &str = "NotInjected";
+/// Containers end by a hook of their own, whatever is under way.
+pub(crate) const KEPT_HOOK: &str = "KeptHook";
 /// The workload that a Service names cannot be scaled.
 pub(crate) const NOT_SCALABLE: &str = "NotScalable";
 /// A person wants its count left alone.

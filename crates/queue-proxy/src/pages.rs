@@ -9,7 +9,7 @@ use http::{Method, Request, Response, StatusCode};
 use prost::Message;
 use runtime::{Clock, TrustedHosts};
 use tokio_util::sync::CancellationToken;
-use vocabulary::PodName;
+use vocabulary::{DRAIN_HOOK_PATH, PodName};
 
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -23,7 +23,7 @@ use crate::stat;
 const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Pages of the admin port.
-const PAGES: [&str; 3] = ["/healthz", "/ready", "/wait-for-drain"];
+const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
 
 /// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever
 /// reaches the pod could take it out of service.
@@ -57,7 +57,7 @@ impl Service for PodAdminPages {
         Ok(match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
             (&Method::GET, "/ready") => self.ready(),
-            (_, "/wait-for-drain") => self.wait_for_drain().await,
+            (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
             _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
     }

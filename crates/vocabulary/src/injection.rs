@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 /// The label of a pod that asks for a queue-proxy, with the value `true`.
 pub const INJECT_LABEL: &str = "ebb.dev/inject";
+/// Where the queue-proxy answers an app's preStop hook, once its last request has ended.
+pub const DRAIN_HOOK_PATH: &str = "/wait-for-drain";
 /// The container that we know by this name is the queue-proxy.
 pub const QUEUE_PROXY: &str = "queue-proxy";
 /// Says that the container of that name is ours.

@@ -40,8 +40,8 @@ pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
 pub use injection::{
-    DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS, PLAIN_PORTS_ANNOTATION,
-    PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
+    DRAIN_HOOK_PATH, DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS,
+    PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
 };
 pub use intern::Interner;
 pub use likeness::{LikelyName, likeness, nearest};

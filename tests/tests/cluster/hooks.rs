@@ -9,12 +9,16 @@ use tests::eventually;
 /// Deletes the only pod of an app that takes a second for each request, under load.
 async fn is_ended_without_loss(namespace: TestNamespace, name: &str, hook: Option<Value>, args: &[&str]) {
     let plan = WorkloadPlan::new(name).annotated("autoscaling.knative.dev/min-scale", "1").app_args(args);
+    let is_kept = hook.as_ref().is_some_and(|hook| hook.get("sleep").is_none());
     let plan = match hook {
         Some(hook) => plan.app_field("lifecycle", json!({"preStop": hook})),
         None => plan,
     };
     let app = plan.create(&namespace).await;
     app.has_pods(1).await;
+    if is_kept {
+        app.has_event("KeptHook").await;
+    }
     let load = app.load().path("/?sleep=1000");
     let traffic = tokio::spawn(async move { load.steady(10, Duration::from_secs(20)).await });
     // As many as there will be at once are under way.

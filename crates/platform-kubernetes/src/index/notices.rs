@@ -1,13 +1,15 @@
 //! What should people know of each object? Told as problems to whoever asks the API, and, once, as Events of
 //! the object.
 
+use std::collections::BTreeSet;
+
 use orchestration::Subject;
 use vocabulary::RevisionName;
 
 use super::{Index, Topic, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
-use crate::notice::{Notice, SESSION_AFFINITY};
+use crate::notice::{KEPT_HOOK, Notice, SESSION_AFFINITY};
 use crate::resources::ObjectKey;
 
 /// Announcements that wait for somebody who may write them; the oldest go first. State stays in the problems.
@@ -116,8 +118,18 @@ impl Index {
             return self.put_notices(Subject::Revision(revision.clone()), Vec::new());
         };
         let restraint = self.restraint(revision, workload);
-        let notices = workload.problems.iter().cloned().chain(restraint.notices).collect();
+        let own = workload.problems.iter().cloned().chain(own_hooks_notice(&workload.own_hooks));
+        let notices = own.chain(restraint.notices).collect();
         self.put_notices(Subject::Revision(revision.clone()), notices);
+    }
+
+    /// Looks which containers of a workload's pods end by a hook of their own.
+    pub(super) fn review_hooks(&mut self, revision: &RevisionName) {
+        let hooks = self.pods_of(revision).flat_map(|pod| &pod.record.own_hooks).cloned().collect();
+        let Some(workload) = self.workloads.get_mut(revision) else { return };
+        if std::mem::replace(&mut workload.own_hooks, hooks) != workload.own_hooks {
+            self.notice_workload(revision);
+        }
     }
 
     pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
@@ -144,6 +156,16 @@ impl Index {
         }
         self.put_notices(subject, notices);
     }
+}
+
+fn own_hooks_notice(containers: &BTreeSet<String>) -> Option<Notice> {
+    let names = containers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    (!containers.is_empty()).then(|| {
+        let text = format!(
+            "containers with a preStop hook of their own: {names}; each is told to stop when its hook ends, whatever requests are under way. Take the hook out of the template, or let it only sleep, and ebb's own lets them end first"
+        );
+        Notice::new(KEPT_HOOK, text)
+    })
 }
 
 /// By which a Service is known among problems.

@@ -86,6 +86,36 @@ fn put_activator(index: &mut Index) {
     ));
 }
 
+#[test]
+fn a_container_that_ends_by_a_hook_of_its_own_is_told_of_until_no_pod_has_one() {
+    let problems = |index: &mut Index| {
+        let told = facts(index).into_iter().filter_map(|fact| match fact {
+            PlatformFact::ProblemsChanged { about: Subject::Revision(about), problems }
+                if about == name() =>
+            {
+                Some(problems.join("; "))
+            }
+            _ => None,
+        });
+        told.last()
+    };
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    problems(&mut index);
+    let mut pod = index.pods[&PodName::new("default/a")].record.clone();
+    pod.own_hooks = vec!["app".to_owned(), "cache".to_owned()];
+    index.put_pod(pod.clone(), NOW);
+    let told = problems(&mut index).expect("it is told");
+    assert!(told.contains("preStop hook of their own: app, cache;"), "{told}");
+    pod.is_ready = false;
+    index.put_pod(pod, NOW);
+    assert_eq!(problems(&mut index), None, "once");
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    assert_eq!(problems(&mut index).as_deref(), Some(""));
+}
+
 fn facts(index: &mut Index) -> Vec<PlatformFact> {
     std::iter::from_fn(|| index.next_fact(NOW)).collect()
 }

@@ -1,6 +1,8 @@
 //! Which workloads are there, and what do they say of themselves? Kinds other than Deployments are watched
 //! once somebody names one.
 
+use std::collections::BTreeSet;
+
 use scaling::RevisionOrigin;
 use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
@@ -44,13 +46,14 @@ impl Index {
         let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
         let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
         let is_there_anew = former.is_none();
-        let (settings, problems, origin) = match former {
-            Some(former) => (former.settings, former.problems, former.origin),
-            None if record.has_ready_pod => (None, Vec::new(), RevisionOrigin::Found),
-            None => (None, Vec::new(), origin),
+        let (settings, problems, own_hooks, origin) = match former {
+            Some(former) => (former.settings, former.problems, former.own_hooks, former.origin),
+            None if record.has_ready_pod => (None, Vec::new(), BTreeSet::new(), RevisionOrigin::Found),
+            None => (None, Vec::new(), BTreeSet::new(), origin),
         };
-        self.workloads.insert(revision.clone(), Workload { record, settings, problems, origin });
+        self.workloads.insert(revision.clone(), Workload { record, settings, problems, own_hooks, origin });
         if is_there_anew {
+            self.review_hooks(&revision);
             self.notice_services_of(&revision);
         }
         if is_known {

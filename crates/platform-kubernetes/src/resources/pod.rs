@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use orchestration::PodFacts;
 use scaling::PodPhase;
-use vocabulary::{INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName, QUEUE_PROXY, Timestamp};
+use vocabulary::{
+    DRAIN_HOOK_PATH, INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName, QUEUE_PROXY, Timestamp,
+};
 
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
@@ -39,6 +41,8 @@ pub(crate) struct PodObject {
     pub(crate) ports: ContainerPorts,
     /// `None` for a pod that nobody gave a queue-proxy.
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
+    /// Containers whose preStop hook is not ours: they end without waiting for the queue-proxy.
+    pub(crate) own_hooks: Vec<String>,
     pub(crate) life: PodLife,
     pub(crate) trouble: Option<String>,
     pub(crate) deletion_cost: DeletionCost,
@@ -115,6 +119,7 @@ pub(crate) fn read(pod: &Pod) -> PodObject {
         is_ready: has_condition(status, "Ready"),
         ports: ContainerPorts::read(spec, metadata.annotations.as_ref()),
         queue_proxy: queue_proxy.map(read_queue_proxy),
+        own_hooks: queue_proxy.map(|_| read_own_hooks(containers)).unwrap_or_default(),
         life: read_life(pod, status),
         trouble: read_trouble(status),
         deletion_cost: DeletionCost::read(metadata),
@@ -154,6 +159,15 @@ fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
         served: pairs.chain(first).collect(),
         link_port: port("EBB_LINK_PORT", LINK_PORT),
     }
+}
+
+fn read_own_hooks(containers: &[Container]) -> Vec<String> {
+    let is_own = |container: &&Container| {
+        let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let path = hook.map(|hook| hook.http_get.as_ref().and_then(|get| get.path.as_deref()));
+        container.name != QUEUE_PROXY && path.is_some_and(|path| path != Some(DRAIN_HOOK_PATH))
+    };
+    containers.iter().filter(is_own).map(|container| container.name.clone()).collect()
 }
 
 fn read_life(pod: &Pod, status: &PodStatus) -> PodLife {
@@ -276,6 +290,23 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn hooks_that_are_not_ours_are_named() {
+        let container = |name: &str, hook: Value| {
+            serde_json::from_value(json!({"name": name, "lifecycle": {"preStop": hook}}))
+                .expect("a container")
+        };
+        let ours = json!({"httpGet": {"path": DRAIN_HOOK_PATH, "port": 8022}});
+        let containers = [
+            container("app", ours),
+            container("http", json!({"httpGet": {"path": "/bye", "port": 8080}})),
+            container("exec", json!({"exec": {"command": ["save"]}})),
+            container(QUEUE_PROXY, json!({"exec": {"command": ["save"]}})),
+            serde_json::from_value(json!({"name": "none"})).expect("a container"),
+        ];
+        assert_eq!(read_own_hooks(&containers), ["http", "exec"]);
+    }
 
     /// A pod of `app: hello` with a queue-proxy, changed by `status` and `metadata`.
     pub(crate) fn pod(name: &str, metadata: Value, status: &Value) -> PodObject {
