@@ -1,11 +1,12 @@
 //! About which buckets of revisions do we decide?
 //!
-//! Each bucket is a Lease ([`LeaseKeeper`]). Replicas share them by waiting: one that nobody holds is taken at
-//! once by who has none, and half a second later by who has some already. So two replicas that start together
-//! get one of two each, and when one of them leaves in order a newcomer comes before the one that stays.
+//! Each bucket is a Lease ([`LeaseKeeper`]). Replicas share them by waiting: one that nobody holds is taken
+//! at once by who has none, and half a second later by who has some already. So two replicas that start
+//! together get one of two each, and when one of them leaves in order a newcomer comes before the one that
+//! stays.
 //!
-//! How many there are is the same for all, and every Lease says it: beside somebody who goes by another number
-//! nobody takes anything, or a revision would be in a bucket of each.
+//! How many there are is the same for all, and every Lease says it: beside somebody who goes by another
+//! number nobody takes anything, or a revision would be in a bucket of each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +51,13 @@ impl Buckets {
         buckets
     }
 
-    fn count(&self) -> u16 {
+    /// Whose view it is.
+    pub(crate) fn name(&self) -> &ReplicaName {
+        &self.name
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u16 {
         u16::try_from(self.keepers.len()).expect("made of one")
     }
 

@@ -239,10 +239,13 @@ impl Index {
         if !record.is_ours() {
             let former = self.plain_pods.get(&name).cloned();
             self.remove_pod(&name);
-            if former.as_ref() != Some(&record) {
-                self.touch_owners(&record);
-            }
+            let is_news = former.as_ref() != Some(&record);
+            let owners = if is_news { self.owners_of(&record) } else { Vec::new() };
             self.plain_pods.insert(name, record);
+            // Once it is there: what people are told of a workload's pods follows from all of them.
+            for revision in owners {
+                self.pods_changed(&revision);
+            }
             return;
         }
         self.plain_pods.remove(&name);
@@ -255,8 +258,11 @@ impl Index {
         let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
         let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
         let said = former.and_then(|former| former.said);
-        self.touch_owners(&record);
+        let owners = self.owners_of(&record);
         self.pods.insert(name, Pod { record, said, seen_ending });
+        for revision in owners {
+            self.pods_changed(&revision);
+        }
     }
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {

@@ -200,7 +200,8 @@ impl LeaseKeeper {
         self.known_since.is_some()
     }
 
-    /// Since when it has been there for whoever wants it, as far as we know: nobody's time has to run out first.
+    /// Since when it has been there for whoever wants it, as far as we know: nobody's time has to run out
+    /// first.
     pub(crate) fn vacant_since(&self) -> Option<Timestamp> {
         let since = match &self.seen {
             Some((lease, seen_at)) => {

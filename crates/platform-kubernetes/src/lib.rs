@@ -50,6 +50,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
+use crate::buckets::Buckets;
 use crate::desk::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
@@ -133,7 +134,8 @@ impl KubernetesPlatform {
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
         let (rights, hint_rights) = (Arc::default(), Arc::default());
         let requests = Requests { client, namespace, clock, rights, hint_rights };
-        let task = ClusterTask::new(name, buckets, requests, watches, secrets, Arc::clone(&desk));
+        let task =
+            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));
         Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }

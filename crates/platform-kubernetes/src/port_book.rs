@@ -247,8 +247,8 @@ impl PortBook {
         }
     }
 
-    /// The next one that nobody has, neither here nor `elsewhere`: from a time when there was another number of
-    /// buckets.
+    /// The next one that nobody has, neither here nor `elsewhere`: from a time when there was another number
+    /// of buckets.
     fn give(&mut self, elsewhere: &BTreeSet<u16>, wall: WallSeconds) -> Option<u16> {
         self.resting.retain(|_, until| *until > wall);
         // The notes are text on a Lease that others may write: where they make no sense the round begins

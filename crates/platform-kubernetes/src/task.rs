@@ -86,8 +86,7 @@ pub(crate) struct ClusterTask {
 
 impl ClusterTask {
     pub(crate) fn new(
-        name: ReplicaName,
-        buckets: u16,
+        buckets: Buckets,
         requests: Requests,
         watches: Watches,
         secrets: Secrets,
@@ -111,9 +110,9 @@ impl ClusterTask {
             desk,
             requests,
             watches,
-            index: Index::new(secrets.hop_keys, buckets),
-            buckets: Buckets::new(&name, buckets),
-            name,
+            index: Index::new(secrets.hop_keys, buckets.count()),
+            name: buckets.name().clone(),
+            buckets,
             listener: None,
             unlisted: kinds.into(),
             known: BTreeMap::new(),

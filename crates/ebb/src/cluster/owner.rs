@@ -68,13 +68,11 @@ impl Cluster {
         let (mut named, mut missing) = (BTreeSet::new(), Vec::new());
         for (number, lease) in [first].into_iter().chain(others).enumerate() {
             let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);
-            match holder.filter(|holder| !holder.is_empty()) {
-                Some(holder) => {
-                    named.insert(holder);
-                }
-                None => {
-                    missing.push(ReplicaName::new(&format!("the owner of bucket {number} (there is none)")))
-                }
+            if let Some(holder) = holder.filter(|holder| !holder.is_empty()) {
+                named.insert(holder);
+            } else {
+                let nobody = format!("the owner of bucket {number} (there is none)");
+                missing.push(ReplicaName::new(&nobody));
             }
         }
         if named.is_empty() {

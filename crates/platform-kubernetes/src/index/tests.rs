@@ -89,13 +89,9 @@ fn put_activator(index: &mut Index) {
 #[test]
 fn a_container_that_ends_by_a_hook_of_its_own_is_told_of_until_no_pod_has_one() {
     let problems = |index: &mut Index| {
-        let told = facts(index).into_iter().filter_map(|fact| match fact {
-            PlatformFact::ProblemsChanged { about: Subject::Revision(about), problems }
-                if about == name() =>
-            {
-                Some(problems.join("; "))
-            }
-            _ => None,
+        let told = facts(index).into_iter().filter_map(|fact| {
+            let PlatformFact::ProblemsChanged { about, problems } = fact else { return None };
+            (about == Subject::Revision(name())).then(|| problems.join("; "))
         });
         told.last()
     };
@@ -262,7 +258,7 @@ fn each_port_of_a_service_is_an_entrance_and_leads_to_its_own_port_in_a_pod() {
     let mut index = index();
     put_service(&mut index, several_ports("http"));
     put_workload(&mut index, 1, &json!({}));
-    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    put_pod(&mut index, "a", json!({"annotations": {"ebb.dev/plain-ports": "metrics"}}), "10.0.0.1", "True");
     let facts = facts(&mut index);
     assert_eq!(entrances(&facts), [Entrance::Port(10_000), Entrance::Port(10_001)]);
     let PlatformFact::RevisionChanged(revision) = &facts[0] else { panic!("{facts:?}") };

@@ -234,7 +234,7 @@ mod tests {
             given: [10_001, 10_003].into(),
             resting: [(10_000, WALL.later(std::time::Duration::from_secs(60)))].into(),
         };
-        books.take_over(Bucket(1), &PortNotes::default(), &[only.clone()], WALL);
+        books.take_over(Bucket(1), &PortNotes::default(), std::slice::from_ref(&only), WALL);
         settle(&mut books, "b", &revision(1));
         books.take_over(Bucket(0), &only, &[], WALL);
         settle(&mut books, "a", &revision(0));
