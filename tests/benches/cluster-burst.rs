@@ -36,7 +36,7 @@ struct Seen {
 }
 
 fn main() {
-    let options = Options::read();
+    let options = Options::read_whole();
     in_namespace("burst", async move |namespace| {
         measure(&options, &namespace).await.expect("everything can be measured");
     });
@@ -46,7 +46,7 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     let rounds = options.rounds(8, 1);
     let mut report = Report::new("cluster-burst", options.quick, rounds);
     let ours = WorkloadPlan::new("ebb").annotated("autoscaling.knative.dev/target", "10");
-    let ours = ours.annotated("ebb.dev/response-start-timeout", "60s").create(namespace).await;
+    let ours = ours.template_annotated("ebb.dev/response-start-timeout", "60s").create(namespace).await;
     let plain = PlainWorkload::create(namespace, "bare", &[], KubeletProbe::None).await?;
     let (mut ordered, mut ready, mut bare) = (Samples::new(), Samples::new(), Samples::new());
     let (mut smaller_orders, mut errors) = (0, 0);

@@ -20,7 +20,7 @@ const MEMORY_MB: f64 = 60.0;
 const CPU_MS_A_MINUTE: f64 = 100.0;
 
 fn main() {
-    let options = Options::read();
+    let options = Options::read_whole();
     in_namespace("idle", async move |namespace| {
         measure(&options, &namespace).await.expect("everything can be measured");
     });

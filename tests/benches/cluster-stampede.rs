@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MOST: f64 = 1.2;
 
 fn main() {
-    let options = Options::read();
+    let options = Options::read_whole();
     in_namespace("stampede", async move |namespace| {
         measure(&options, &namespace).await.expect("everything can be measured");
     });
@@ -57,7 +57,9 @@ async fn make(namespace: &TestNamespace) -> anyhow::Result<(Vec<Workload>, Vec<P
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for number in 0..WORKLOADS {
         let sleeper = WorkloadPlan::new(&format!("ebb-{number}"));
-        ours.push(sleeper.annotated("ebb.dev/response-start-timeout", "120s").create(namespace).await);
+        ours.push(
+            sleeper.template_annotated("ebb.dev/response-start-timeout", "120s").create(namespace).await,
+        );
         let name = format!("bare-{number}");
         plain.push(PlainWorkload::create(namespace, &name, &[], KubeletProbe::None).await?);
         if ours.len() % AT_ONCE == 0 {

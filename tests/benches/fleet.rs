@@ -9,6 +9,7 @@ mod fleet {
     pub(super) mod autoscaler;
     pub(super) mod pods;
     pub(super) mod shape;
+    pub(super) mod trust;
 }
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +26,8 @@ use tests::bench::process::{Process, cpu_time, memory};
 use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
-use fleet::shape::{FleetClass, Shape};
+use fleet::shape::{FleetClass, FleetLinks, Shape};
+use fleet::trust::TrustFolder;
 use fleet::{autoscaler, pods};
 
 /// Says which part a process plays, and for which shape.
@@ -34,18 +36,20 @@ const SHAPE: &str = "FLEET_SHAPE";
 const PODS_PORT: &str = "FLEET_PODS_PORT";
 const ACTIVATOR_PORT: &str = "FLEET_ACTIVATOR_PORT";
 const EPOCH: &str = "FLEET_EPOCH";
+const TRUST: &str = "FLEET_TRUST";
 
 /// How long linking may take before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 fn main() -> anyhow::Result<()> {
     match std::env::var(ROLE).as_deref() {
-        Ok("pods") => pods::play(setting(SHAPE)?.parse()?),
+        Ok("pods") => pods::play(setting(SHAPE)?.parse()?, &trust()?),
         Ok("autoscaler") => autoscaler::play(&autoscaler::Settings {
             shape: setting(SHAPE)?.parse()?,
             pods: setting(PODS_PORT)?.parse()?,
             activator: setting(ACTIVATOR_PORT)?.parse()?,
             epoch: setting(EPOCH)?.parse()?,
+            trust: trust()?,
         }),
         Ok(other) => bail!("{ROLE} is {other:?}"),
         Err(_) => measure(),
@@ -56,21 +60,34 @@ fn setting(name: &str) -> anyhow::Result<String> {
     std::env::var(name).with_context(|| format!("reading {name}"))
 }
 
+fn trust() -> anyhow::Result<TrustFolder> {
+    Ok(TrustFolder::at(Path::new(&setting(TRUST)?)))
+}
+
 fn measure() -> anyhow::Result<()> {
     let options = Options::read();
     let files = machine::raise_open_files()?;
     let rounds = options.rounds(10, 2);
     let mut report = Report::new("fleet", options.quick, rounds);
+    let fleet = |revisions, pods_each, busy_each, class, links| Shape {
+        revisions,
+        pods_each,
+        busy_each,
+        class,
+        links,
+    };
     let shapes = options.choose(
         [
-            Shape { revisions: 10_000, pods_each: 1, busy_each: 10, class: FleetClass::Kpa },
-            Shape { revisions: 1000, pods_each: 10, busy_each: 1, class: FleetClass::Kpa },
-            Shape { revisions: 1000, pods_each: 1, busy_each: 1, class: FleetClass::Hpa },
+            fleet(10_000, 1, 10, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(10_000, 1, 10, FleetClass::Kpa, FleetLinks::Tls),
+            fleet(1000, 10, 1, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(1000, 1, 1, FleetClass::Hpa, FleetLinks::Plain),
         ],
         [
-            Shape { revisions: 300, pods_each: 1, busy_each: 10, class: FleetClass::Kpa },
-            Shape { revisions: 30, pods_each: 10, busy_each: 1, class: FleetClass::Kpa },
-            Shape { revisions: 100, pods_each: 1, busy_each: 1, class: FleetClass::Hpa },
+            fleet(300, 1, 10, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(300, 1, 10, FleetClass::Kpa, FleetLinks::Tls),
+            fleet(30, 10, 1, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(100, 1, 1, FleetClass::Hpa, FleetLinks::Plain),
         ],
     );
     let mut lines = Vec::new();
@@ -118,8 +135,9 @@ impl Stage {
     fn set(shape: Shape) -> anyhow::Result<Self> {
         let cores = Cores::divide()?;
         let folder = tempfile::tempdir()?;
+        TrustFolder::make(folder.path())?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.env(ROLE, "pods").env(SHAPE, shape.to_string());
+        command.env(ROLE, "pods").env(SHAPE, shape.to_string()).env(TRUST, folder.path());
         let mut pods = Process::start(command, "pods", folder.path(), &cores.load)?;
         let ports = serde_json::from_str(&pods.first_line()?)?;
         Ok(Self { shape, cores, folder, _pods: pods, ports })
@@ -174,7 +192,8 @@ impl Stage {
             .env(SHAPE, self.shape.to_string())
             .env(PODS_PORT, self.ports["pods"].to_string())
             .env(ACTIVATOR_PORT, self.ports["activator"].to_string())
-            .env(EPOCH, epoch.to_string());
+            .env(EPOCH, epoch.to_string())
+            .env(TRUST, self.folder.path());
         let started = clock::now();
         let folder: &Path = self.folder.path();
         let mut process =
@@ -258,13 +277,15 @@ impl Seen {
         report.measured(&name, "autoscaler", "RSS MB", &Samples(vec![self.rss]));
         let seconds = self.relinked_after.as_secs_f64();
         report.measured(&name, "autoscaler", "links up after a restart, s", &Samples(vec![seconds]));
-        let cores = match shape.class {
-            FleetClass::Kpa => 0.5,
-            FleetClass::Hpa => 0.1,
+        let (cores, megabytes, relinked_within) = match (shape.class, shape.links) {
+            (FleetClass::Hpa, _) => (0.1, 300.0, 25.0),
+            (FleetClass::Kpa, FleetLinks::Plain) => (0.5, 300.0, 25.0),
+            (FleetClass::Kpa, FleetLinks::Tls) => (0.6, 450.0, 40.0),
         };
         report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), cores));
-        report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, 300.0));
-        report.goal(Goal::at_most(&format!("{name}: seconds to all links after a restart"), seconds, 25.0));
+        report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, megabytes));
+        let goal = format!("{name}: seconds to all links after a restart");
+        report.goal(Goal::at_most(&goal, seconds, relinked_within));
         let right = "every count right and unchanged";
         report.goal(Goal::holds(&format!("{name}: {right}"), self.found[0].clone(), self.met[0]));
         report.goal(Goal::holds(

@@ -22,7 +22,7 @@ const GOAL_PERCENT: f64 = 0.2;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::read();
+    let options = Options::read_whole();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(measure(&options))
 }

@@ -62,7 +62,7 @@ struct Results {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::read();
+    let options = Options::read_whole();
     let rounds = options.rounds(5, 1);
     let mut report = Report::new("slots", options.quick, rounds);
     let mut results: Vec<[Results; 2]> = CLIENTS.iter().map(|_| Default::default()).collect();

@@ -44,7 +44,7 @@ struct Watched {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::read();
+    let options = Options::read_whole();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(soak(&options))
 }

@@ -26,7 +26,7 @@ struct Bench {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::read();
+    let options = Options::read_whole();
     let folder = tempfile::tempdir()?;
     let [ebb, app] = executables()?;
     let (executions, copies) = Executions::watch(&[&ebb, &app], folder.path())?;

@@ -38,3 +38,19 @@ within() {
 }
 
 kubectl() { nsenter --net="/run/netns/$network" "$bin/kubectl" --kubeconfig "$run/pki/admin.conf" "$@"; }
+
+# Waits until ebb's programs are there, all of the version that was installed last.
+await_ebb() {
+    local deployment
+    for deployment in autoscaler activator injector; do
+        kubectl -n ebb-system rollout status "deployment/$deployment" --timeout 120s
+    done
+}
+
+# owned: from here on the cluster goes with this script, however that ends. One that is killed runs no trap, but the kernel closes its end of the pipe on
+# which the owner waits. At an end of its own the script waits for `down`, which would else meet the `up` of whatever comes next.
+owned() {
+    coproc owner { trap '' HUP INT TERM; cat >/dev/null; exec "$here/down" >&2; }
+    owner_process=$owner_PID owner_pipe=${owner[1]}
+    trap 'eval "exec $owner_pipe>&-"; wait "$owner_process"' EXIT
+}

@@ -12,19 +12,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bench::clock;
 
 /// A request without an answer after this long is lost, unless the test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How many requests of one load may be written in the very instant in which their idle connection is closed:
+/// programs say before they close one, so that this takes a server that does not (an app that ends).
+const CLOSED_AT_MOST: usize = 3;
 
 /// How one request ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +41,9 @@ pub enum Outcome {
     BrokenAfterStart,
     /// Exception: written on an idle connection that closed in that instant, or on one not yet accepted.
     ClosedWhileIdle,
+    /// Nobody listened, so nothing was sent. A program that has ended is not to blame for that; a Service is,
+    /// for a node refuses so what it has nobody for.
+    ConnectionRefused,
     /// Anything else, with what was seen.
     Lost(String),
 }
@@ -82,7 +89,13 @@ impl Tally {
 
     /// Requests that ended in one of the stated exceptions.
     pub fn excepted(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle))
+        let is_excepted = |outcome: &Outcome| {
+            matches!(
+                outcome,
+                Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle | Outcome::ConnectionRefused
+            )
+        };
+        self.count(is_excepted)
     }
 
     /// Requests that have no excuse.
@@ -105,6 +118,18 @@ impl Tally {
             self.outcomes
         );
         assert_eq!(self.lost(), 0, "lost requests: {:?}", self.outcomes);
+    }
+
+    /// Panics unless every request to a Service was answered, but for a few on idle connections that closed
+    /// in that instant, which are printed.
+    pub fn assert_nothing_missing(&self) {
+        assert!(self.sent > 0, "no request was sent");
+        let closed = self.count(|outcome| *outcome == Outcome::ClosedWhileIdle);
+        assert_eq!(self.answered() + closed, self.sent, "{:?}; {:?}", self.outcomes, self.unanswered);
+        assert!(closed <= CLOSED_AT_MOST, "{:?}; {:?}", self.outcomes, self.unanswered);
+        if closed > 0 {
+            println!("{closed} of {} were written as an idle connection closed", self.sent);
+        }
     }
 
     /// Panics unless every request was answered with 200.
@@ -150,8 +175,19 @@ pub struct Load {
     path: String,
     body: Bytes,
     method: Method,
+    headers: HeaderMap,
     patience: Duration,
+    connections: Connections,
     pool: Arc<Pool>,
+}
+
+/// How long a connection is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connections {
+    /// As long as both ends like it.
+    Kept,
+    /// For one request.
+    OneEach,
 }
 
 /// One request, and everything that was answered to it as it came over the wire.
@@ -174,7 +210,9 @@ impl Load {
             path: "/".to_owned(),
             body: Bytes::new(),
             method: Method::GET,
+            headers: HeaderMap::new(),
             patience: PATIENCE,
+            connections: Connections::Kept,
             pool: Arc::default(),
         }
     }
@@ -204,6 +242,20 @@ impl Load {
         self
     }
 
+    /// Sends one more header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+
+    /// Each request has a connection of its own: for servers that close kept ones without a word.
+    #[must_use]
+    pub fn one_connection_each(mut self) -> Self {
+        self.connections = Connections::OneEach;
+        self
+    }
+
     /// Gives up on a request after this long.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
@@ -228,24 +280,33 @@ impl Load {
         self.paced(count, gap).await
     }
 
-    /// The same until `is_over` is set, looked at once a second.
-    pub async fn steady_until(&self, per_second: u32, is_over: &AtomicBool) -> Tally {
-        let mut tally = Tally::default();
-        while !is_over.load(Ordering::Relaxed) {
-            tally.merge(self.steady(per_second, Duration::from_secs(1)).await);
-        }
-        tally
+    /// The same beside the test, over connections of its own, until the test ends it.
+    pub fn in_background(&self, per_second: u32) -> BackgroundLoad {
+        let load = self.clone().with_own_connections();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let gap = Duration::from_secs(1) / per_second;
+        // Whoever ends it notices a panic of it.
+        let running =
+            tokio::spawn(async move { load.paced_while(gap, |_| !asked.load(Ordering::Relaxed)).await });
+        BackgroundLoad { is_over, running }
     }
 
     /// `count` requests, one each `gap`.
     pub async fn paced(&self, count: usize, gap: Duration) -> Tally {
+        self.paced_while(gap, |sent| sent < count).await
+    }
+
+    /// One request each `gap` while more are wanted than these.
+    async fn paced_while(&self, gap: Duration, is_more_wanted: impl Fn(usize) -> bool) -> Tally {
         let mut running = JoinSet::new();
-        let mut tally = Tally { sent: count, ..Tally::default() };
+        let mut tally = Tally::default();
         let mut ticks = (!gap.is_zero()).then(|| tokio::time::interval(gap));
-        for _ in 0..count {
+        while is_more_wanted(tally.sent) {
             if let Some(ticks) = &mut ticks {
                 ticks.tick().await;
             }
+            tally.sent += 1;
             let load = self.clone();
             running.spawn(async move { load.request().await });
             while let Some(done) = running.try_join_next() {
@@ -293,16 +354,15 @@ impl Load {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.parse().expect("tests use well-formed paths");
+        request.headers_mut().extend(self.headers.clone());
         request
             .headers_mut()
             .insert(http::header::HOST, self.host.parse().expect("tests use well-formed hosts"));
         loop {
             let (mut sender, reused) = match self.pool.sender(self.target).await {
                 Ok(sender) => sender,
-                // Nothing was sent: the server does not listen (any more), which is not ours to count as
-                // lost.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    return RequestResult::from(Outcome::ClosedWhileIdle);
+                    return RequestResult::from(Outcome::ConnectionRefused);
                 }
                 Err(error) => return RequestResult::from(Outcome::Lost(format!("connecting: {error}"))),
             };
@@ -338,7 +398,8 @@ impl Load {
             return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process };
         };
         let body = body.to_bytes();
-        if head.headers.get(http::header::CONNECTION).is_none_or(|value| value != "close") {
+        let is_kept = self.connections == Connections::Kept;
+        if is_kept && head.headers.get(http::header::CONNECTION).is_none_or(|value| value != "close") {
             self.pool.give_back(sender).await;
         }
         let outcome = match (head.status, head.headers.get("ebb-error")) {
@@ -355,6 +416,21 @@ impl Load {
             }
         };
         RequestResult { outcome, in_flight, process }
+    }
+}
+
+/// Requests that go on until they are ended.
+#[derive(Debug)]
+pub struct BackgroundLoad {
+    is_over: Arc<AtomicBool>,
+    running: JoinHandle<Tally>,
+}
+
+impl BackgroundLoad {
+    /// Sends no more, and waits for what is under way.
+    pub async fn end(self) -> Tally {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.running.await.expect("the client does not panic")
     }
 }
 

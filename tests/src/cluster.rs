@@ -6,8 +6,12 @@
 
 mod autoscalers;
 mod breakage;
+mod buckets;
+mod counts;
 mod fleet;
 mod plain;
+mod process_end;
+mod request_path;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -29,10 +33,14 @@ use tokio::task::JoinError;
 
 pub use autoscalers::{DecidingAutoscaler, FrozenContainer};
 pub use breakage::{PodProcess, audit_log, component, kubectl, process_of};
-pub use fleet::{bring_fleets, look_after_fleet};
+pub use counts::CountWatch;
+pub use fleet::{bring, bring_fleets, look_after_fleet};
 pub use plain::{KubeletProbe, PlainWorkload};
+pub use process_end::{ProcessEnd, RequestSender};
+pub use request_path::RequestPath;
 pub use workload::{PlanKind, Workload, WorkloadPlan};
 
+use crate::client::{Load, Tally};
 use crate::wait::eventually;
 
 /// Where ebb's own programs are.
@@ -62,7 +70,7 @@ where
     run(prefix, test);
 }
 
-/// The same, while no other test runs, for what it does to autoscalers.
+/// The same, while no other test runs: for what it does to autoscalers, or for the time that it measures.
 pub fn in_namespace_alone<Test>(prefix: &str, test: impl FnOnce(TestNamespace) -> Test)
 where
     Test: Future<Output = ()> + Send + 'static,
@@ -113,6 +121,25 @@ fn enter() -> PathBuf {
     );
     setns(network, CloneFlags::CLONE_NEWNET).expect("entering another network needs root");
     kubeconfig
+}
+
+/// The network of the only node of the cluster of tests.
+pub fn network_of_node() -> PathBuf {
+    PathBuf::from("/run/netns/ebb-n1")
+}
+
+/// What a client in another network is answered: a node's, or a pod's.
+pub async fn load_from(network: &Path, load: Load) -> Tally {
+    let network = std::fs::File::open(network).expect("there is such a network");
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    // A thread of its own, for it stays in that network. If it panics, nobody answers.
+    std::thread::spawn(move || {
+        setns(network, CloneFlags::CLONE_NEWNET).expect("root may enter it");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime starts");
+        let _ = answer.send(runtime.block_on(load.with_own_connections().burst(5)));
+    });
+    answered.await.expect("the client does not panic")
 }
 
 impl TestNamespace {

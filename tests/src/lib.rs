@@ -20,4 +20,4 @@ pub mod world;
 pub use client::{Load, Tally};
 pub use ebb::{Ebb, Revision};
 pub use manifest::{ConfigMap, Service};
-pub use wait::eventually;
+pub use wait::{asked_until, eventually};

@@ -53,8 +53,14 @@ impl Routing {
 /// Starts one service for each routing, made by `shape`, and waits until each has its one pod and its
 /// routing.
 pub async fn warm(shape: impl Fn(Service) -> Service) -> Ebb {
+    warm_with(&[], shape).await
+}
+
+/// The same with further arguments of `ebb up`.
+pub async fn warm_with(arguments: &[&str], shape: impl Fn(Service) -> Service) -> Ebb {
     let services = ROUTINGS.map(|routing| shape(service(routing)).scaling("min-scale", "1"));
-    let ebb = Ebb::up(&services, &ConfigMap::short().set("routing-dwell", "0s")).await;
+    let config = ConfigMap::short().set("routing-dwell", "0s");
+    let ebb = Ebb::up_with(&services, &config, arguments).await;
     for routing in ROUTINGS {
         let is_settled =
             |revision: &crate::Revision| revision.ready() == 1 && revision.0["routing"] == routing.name();

@@ -69,13 +69,30 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tests", EVERYTHING),
 ];
 
+/// What a crate may not need, however indirectly, that the table of ours does not say already.
+const NEVER: &[(&str, &[&str])] = &[
+    ("link", &["kube"]),
+    ("runtime", &["kube"]),
+    ("dataplane", &["scaling", "platform", "hyper", "h2", "axum", "tower"]),
+    ("platform", &["kube", "hyper"]),
+    ("platform-kubernetes", &["dataplane", "platform-local"]),
+    ("platform-local", &["dataplane", "platform-kubernetes"]),
+    ("queue-proxy", &["scaling", "platform", "kube"]),
+    ("activator", &["scaling", "platform", "kube"]),
+    ("autoscaler", &["kube", "throttling", "dataplane"]),
+    ("injector", &["platform", "kube"]),
+    ("control-plane", &["platform-local"]),
+    ("ebb", &["platform-kubernetes", "control-plane"]),
+];
+
 /// Crates that answer questions about numbers and time, and may do nothing else.
 const PURE: &[&str] = &["vocabulary", "scaling", "throttling", "protocol", "orchestration"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];
 
-/// Modules of `std` that pure crates do without.
+/// What pure crates do without. `std` is not imported in groups, where its modules would hide; maps have an
+/// order.
 const IMPURE_STD: &[&str] = &[
     "std::fs",
     "std::env",
@@ -83,6 +100,12 @@ const IMPURE_STD: &[&str] = &[
     "std::thread",
     "std::net::Tcp",
     "std::net::Udp",
+    "ToSocketAddrs",
+    "std::{",
+    "HashMap",
+    "HashSet",
+    "async fn",
+    "async move",
     "Instant::now",
     "SystemTime",
 ];
@@ -143,6 +166,25 @@ fn each_crate_uses_only_what_the_table_allows() {
             assert!(allowed.contains(&used.as_str()), "{} must not use {used}", package.name);
         }
     }
+}
+
+#[test]
+fn no_crate_needs_what_it_must_never_know() {
+    let metadata = metadata();
+    let packages = metadata.workspace_packages();
+    for (name, never) in NEVER {
+        let package = packages.iter().find(|package| package.name.as_str() == *name).expect("it is a crate");
+        let found = forbidden(never, &needs(&metadata, &package.id));
+        assert!(found.is_empty(), "{name} must not know {found:?}; see `cargo tree -p {name}`");
+    }
+    // What the executable of a cluster links is forbidden to others.
+    let cluster = packages.iter().find(|package| package.name.as_str() == "control-plane");
+    let linked = needs(&metadata, &cluster.expect("it is a crate").id);
+    assert_eq!(forbidden(&["kube", "hyper", "platform-local"], &linked), ["kube", "hyper"]);
+}
+
+fn forbidden<'n>(never: &[&'n str], needed: &BTreeSet<String>) -> Vec<&'n str> {
+    never.iter().copied().filter(|name| needed.contains(*name)).collect()
 }
 
 /// Dependencies that one crate of ours asks for, because there is one answer to the question that they help
@@ -276,10 +318,40 @@ fn modules_use_one_another_in_one_direction() {
 fn modules_used(text: &str) -> BTreeSet<String> {
     let code = text.lines().take_while(|line| *line != "mod tests {");
     let code = code.filter(|line| !line.trim_start().starts_with("//"));
-    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    code.flat_map(|line| line.split("crate::").skip(1))
-        .map(|rest| rest.chars().take_while(|letter| is_of_name(*letter)).collect::<String>())
-        .collect()
+    let code: Vec<&str> = code.collect();
+    let code = code.join("\n");
+    let named = code.split("crate::").skip(1).flat_map(|rest| match rest.strip_prefix('{') {
+        Some(group) => names_of_group(group),
+        None => vec![first_name(rest)],
+    });
+    named.collect()
+}
+
+/// The first name of each path of a group that begins before this text.
+fn names_of_group(text: &str) -> Vec<String> {
+    let (mut depth, mut outer) = (0, String::new());
+    for letter in text.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            _ if depth == 0 => outer.push(letter),
+            _ => {}
+        }
+    }
+    outer.split(',').map(|path| first_name(path.trim())).filter(|name| !name.is_empty()).collect()
+}
+
+fn first_name(path: &str) -> String {
+    path.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect()
+}
+
+#[test]
+fn modules_are_found_in_groups_too() {
+    let text =
+        "use crate::{\n    body::{Body, Piece},\n    drain, pool::Pool,\n};\nlet a = crate::time::now();";
+    assert_eq!(modules_used(text), ["body", "drain", "pool", "time"].map(str::to_owned).into());
+    assert_eq!(modules_used("// crate::no\nmod tests {\nuse crate::no;"), BTreeSet::new());
 }
 
 #[test]

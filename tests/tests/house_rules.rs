@@ -109,6 +109,65 @@ fn seeds_of_failed_properties_are_kept() {
     assert!(!ignored.contains("proptest"), "seeds that are ignored are kept by nobody");
 }
 
+/// The files below these folders whose names end so.
+fn files_ending(folders: &[&str], ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of the workspace").flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.ends_with("target") {
+                open.push(path);
+            } else if path.display().to_string().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// A property finds its seeds by where its source file lies: below a folder with a `lib.rs` or `main.rs`, by
+/// the same path below `proptest-regressions` beside that folder. Who moves the one has to move the other.
+#[test]
+fn seeds_lie_where_their_property_looks_for_them() {
+    const FOLDER: &str = "/proptest-regressions/";
+    let (mut seen, mut orphans) = (0, Vec::new());
+    for seeds in files_ending(&["crates", "tests"], ".txt") {
+        let path = seeds.display().to_string();
+        let Some((beside, name)) = path.split_once(FOLDER) else { continue };
+        seen += 1;
+        let source = Path::new(name).with_extension("rs");
+        let is_tried = std::fs::read_dir(beside).expect("it holds the seeds").flatten().any(|entry| {
+            let folder = entry.path();
+            ["lib.rs", "main.rs"].iter().any(|root| folder.join(root).exists())
+                && std::fs::read_to_string(folder.join(&source))
+                    .is_ok_and(|text| text.contains("proptest! {"))
+        });
+        if !is_tried {
+            orphans.push(path);
+        }
+    }
+    assert!(seen > 2, "{seen} files of seeds are hardly all");
+    assert!(orphans.is_empty(), "no property tries these seeds:\n{}", orphans.join("\n"));
+}
+
+/// Somebody who asks for a part, and measures the whole without a word, takes the numbers for that part's.
+#[test]
+fn every_benchmark_measures_a_part_or_says_that_it_has_none() {
+    let benches = sources(&["tests/benches"]);
+    let programs = benches.iter().filter(|(name, _)| name.matches('/').count() == 2);
+    let (has_parts, whole): (Vec<_>, Vec<_>) =
+        programs.partition(|(_, text)| text.contains("Options::read()") && text.contains("includes("));
+    assert!(has_parts.len() > 7, "{} are hardly all", has_parts.len());
+    for (name, text) in whole {
+        let parts = format!("{}/", name.trim_end_matches(".rs"));
+        let is_elsewhere =
+            benches.iter().any(|(other, text)| other.starts_with(&parts) && text.contains("includes("));
+        let is_refused = text.contains("Options::read_whole()") && !text.contains("Options::read()");
+        assert!(is_elsewhere || is_refused, "{name} neither looks at --only nor refuses it");
+    }
+}
+
 fn all_sources() -> Vec<(String, String)> {
     sources(&["crates", "tests/src", "tests/tests", "tests/benches"])
 }
@@ -139,22 +198,59 @@ fn comments_keep_the_right_margin() {
 }
 
 /// Words that look like participles and are nouns of the field, or of English.
-const NOUNS: [&str; 9] =
-    ["Embed", "Greeting", "Need", "Nothing", "Reading", "Ring", "Routing", "Spelling", "Standing"];
+const NOUNS: [&str; 8] = ["Embed", "Greeting", "Need", "Reading", "Ring", "Routing", "Spelling", "Standing"];
 
 /// A type is a thing. A bare participle or verb (`Held`, `Said`, `Asking`) tells a mood:
 /// whose, and of what?
 #[test]
 fn no_type_is_a_bare_participle() {
-    const IRREGULAR: [&str; 12] =
-        ["Begun", "Bound", "Found", "Gone", "Held", "Kept", "Known", "Left", "Said", "Seen", "Sent", "Taken"];
+    const IRREGULAR: [&str; 16] = [
+        "Begun",
+        "Bound",
+        "Broken",
+        "Found",
+        "Gone",
+        "Held",
+        "Kept",
+        "Known",
+        "Left",
+        "Overdrawn",
+        "Said",
+        "Seen",
+        "Sent",
+        "Spent",
+        "Taken",
+        "Woken",
+    ];
+    const VERBS_AND_ADVERBS: [&str; 17] = [
+        "After",
+        "Afterwards",
+        "Announce",
+        "Direct",
+        "Hold",
+        "How",
+        "Lossy",
+        "Next",
+        "Now",
+        "Reach",
+        "Remains",
+        "CountChange",
+        "Start",
+        "Stop",
+        "Unhealthy",
+        "Wake",
+        "Wish",
+    ];
+    const WITHOUT_MEANING: [&str; 3] = ["Helper", "Manager", "Util"];
     let mut moods = Vec::new();
     for (name, text) in all_sources() {
         for type_name in text.lines().filter_map(|line| type_in(line, &["struct", "enum", "trait"])) {
             let is_one_word = type_name.chars().filter(char::is_ascii_uppercase).count() == 1;
             let is_participle = type_name.ends_with("ed") || type_name.ends_with("ing");
-            if is_one_word
-                && (is_participle || IRREGULAR.contains(&type_name))
+            let is_mood = is_participle
+                || [&IRREGULAR[..], &VERBS_AND_ADVERBS[..]].iter().any(|words| words.contains(&type_name));
+            let is_empty = WITHOUT_MEANING.iter().any(|word| type_name.ends_with(word));
+            if (is_one_word && is_mood || is_empty)
                 && !NOUNS.contains(&type_name)
                 && !name.contains("/tests")
                 && !name.starts_with("tests/")
@@ -164,6 +260,43 @@ fn no_type_is_a_bare_participle() {
         }
     }
     assert!(moods.is_empty(), "what things are these?\n{}", moods.join("\n"));
+}
+
+/// A line of documentation that only asks what its field's name says already is noise.
+#[test]
+fn no_documentation_is_a_bare_question() {
+    const QUESTIONS: [&str; 18] = [
+        "How.",
+        "How many.",
+        "How much.",
+        "Its name.",
+        "Of which revision.",
+        "On which link.",
+        "Ours.",
+        "What.",
+        "When.",
+        "Where.",
+        "Which.",
+        "Which buckets.",
+        "Which pod.",
+        "Which revision.",
+        "Which round.",
+        "Who.",
+        "Whose.",
+        "Why.",
+    ];
+    let mut found = Vec::new();
+    for (name, text) in sources(&["crates"]) {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_whole = |at: usize| lines.get(at).is_none_or(|line| !line.starts_with("///"));
+            let is_question = line.strip_prefix("/// ").is_some_and(|words| QUESTIONS.contains(&words));
+            if is_question && is_whole(at + 1) && at.checked_sub(1).is_none_or(is_whole) {
+                found.push(format!("{name}:{}: {line}", at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "say what a reader would answer:\n{}", found.join("\n"));
 }
 
 /// The name of the type that a line declares with one of these keywords.

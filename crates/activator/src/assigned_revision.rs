@@ -27,10 +27,10 @@ use crate::context::{Context, random_number};
 use crate::held::HeldRequests;
 use crate::metrics::RevisionMetrics;
 
-pub(crate) use grant::{Direct, Grant, LoadPart, QueuePlace, QueueTurn};
+pub(crate) use grant::{DirectRequest, Grant, LoadPart, QueuePlace, QueueTurn};
 use handover::{Waiter, hand_out};
-pub(crate) use retiring::Remains;
 use retiring::Retirement;
+pub(crate) use retiring::RevisionRemainder;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
 
 /// The least time between two early reports of one revision.
@@ -52,7 +52,7 @@ pub(crate) enum QueueRefusal {
 /// What there is for a request that nobody measures.
 pub(crate) enum UnmeasuredPick {
     /// This pod takes it.
-    Pod(Direct),
+    Pod(DirectRequest),
     /// Each ready pod has just failed to start a request, and may be tried again then.
     AllRest { until: Timestamp },
     /// None is ready.
@@ -266,7 +266,7 @@ impl AssignedRevision {
     }
 
     /// Picks a ready pod past queue and slots, if there is one.
-    pub(crate) fn pick_direct(self: &Arc<Self>) -> Option<Direct> {
+    pub(crate) fn pick_direct(self: &Arc<Self>) -> Option<DirectRequest> {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
         if state.is_gone {
@@ -275,7 +275,7 @@ impl AssignedRevision {
         let pick = state.throttler.pick_direct(now)?;
         drop(state);
         self.metrics.direct_requests.inc();
-        Some(Direct::new(self, pick))
+        Some(DirectRequest::new(self, pick))
     }
 
     /// Where a request goes now that nobody measures: past queue and slots, as long as a pod is ready. It
@@ -289,7 +289,7 @@ impl AssignedRevision {
         if let Some(pick) = state.throttler.pick_direct(now) {
             drop(state);
             self.metrics.direct_requests.inc();
-            return Ok(UnmeasuredPick::Pod(Direct::new(self, pick)));
+            return Ok(UnmeasuredPick::Pod(DirectRequest::new(self, pick)));
         }
         Ok(match state.throttler.next_trial(now) {
             Some(until) => UnmeasuredPick::AllRest { until },

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, ExceededLimit, GuardedBody, Hop, HopFailure, NextHop,
-    PeerStart, Refusal, RefusalReason, RequestKind, Span, Timers, Upstreams, limit_reached, names,
+    AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, ExceededLimit, GuardedBody, Hop, HopFailure,
+    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Span, Timers, Upstreams, limit_reached, names,
     text_of_refusals,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -18,7 +18,7 @@ use http::{Response, StatusCode};
 use vocabulary::{Routing, Slice, Timestamp};
 
 use crate::assigned_revision::{
-    AssignedRevision, Direct, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
+    AssignedRevision, DirectRequest, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
 };
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
 use crate::stack::{ActivatorStack, AnswerBody};
@@ -26,6 +26,8 @@ use crate::stack::{ActivatorStack, AnswerBody};
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
     pub(crate) stack: &'a ActivatorStack,
+    /// The one that it came on.
+    pub(crate) connection: &'a Connection,
     pub(crate) revision: Arc<AssignedRevision>,
     pub(crate) outgoing: RepeatableRequest,
     pub(crate) upgrade: Option<ClientUpgrade>,
@@ -50,7 +52,7 @@ pub(crate) enum RequestMeasure {
 /// A pod that takes the next attempt.
 enum PodSeat {
     Queue(Grant, LoadPart),
-    Direct(Direct),
+    Direct(DirectRequest),
 }
 
 /// What became of one attempt.
@@ -147,6 +149,12 @@ impl RequestForwarder<'_> {
         if self.revision.settings().routing == Routing::Direct
             && let Some(direct) = self.revision.pick_direct()
         {
+            // At a revision's own port nobody asks us but for want of pods, or while the path moves: who
+            // keeps this connection would stay on a path that is not its own any more. By a host we are the
+            // only way.
+            if self.stack.port.is_some() {
+                self.connection.retire();
+            }
             return Ok(RequestPlace::Seated(PodSeat::Direct(direct)));
         }
         let (counted, turn) = self.revision.enter().map_err(|refused| self.refusal(refused))?;
@@ -229,7 +237,7 @@ impl RequestForwarder<'_> {
     }
 
     /// A pod for a request that nobody measures; `None` if none is ready.
-    async fn find_pod_that_takes_it(&mut self) -> Result<Option<Direct>, Refusal> {
+    async fn find_pod_that_takes_it(&mut self) -> Result<Option<DirectRequest>, Refusal> {
         let clock = self.stack.context.clock;
         loop {
             let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {

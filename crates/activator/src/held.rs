@@ -12,7 +12,7 @@ use crate::assignments::Assignments;
 pub struct HeldRequests {
     /// The revision.
     pub revision: RevisionName,
-    /// How many.
+    /// Requests in flight or waiting.
     pub requests: u32,
     /// How long one may take from its arrival; `None` means without limit.
     pub limit: Option<Duration>,

@@ -26,7 +26,7 @@ use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, LinkVersion, Ownership, ReplicaName, RevisionName, Version,
 };
 
-use crate::assigned_revision::{AssignedRevision, Remains};
+use crate::assigned_revision::{AssignedRevision, RevisionRemainder};
 use crate::assignments::{AssignmentOutcome, Assignments, ForgetOutcome};
 use crate::backends::Backends;
 use crate::context::Context;
@@ -253,11 +253,11 @@ impl LinkContext {
     /// A retired revision that holds nothing is told of, or forgotten.
     fn see_what_remains(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
         match revision.remains() {
-            Remains::Something => {}
-            Remains::Nothing => {
+            RevisionRemainder::Something => {}
+            RevisionRemainder::Nothing => {
                 self.tell(&revision.name, |mailbox| mailbox.emptied(&revision.name));
             }
-            Remains::NoMemory(version) => {
+            RevisionRemainder::NoMemory(version) => {
                 self.assignments.forgotten(revision);
                 self.let_go(Arc::clone(revision), version);
             }

@@ -191,7 +191,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         // Who was never told everything is in nobody's route.
         if is_ready.get() {
             activator.leave();
-            unknown_to_clients(&activator).await;
+            leave_routes(&is_ready, activator.released()).await;
         }
         is_ready.set(false);
         activator.drained(DRAIN_PATIENCE).await;
@@ -203,15 +203,17 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     }
 }
 
-/// Returns once nobody is sent here any more, as far as anybody can tell.
-async fn unknown_to_clients(activator: &Activator) {
+/// Returns once nobody is sent here any more, as far as anybody can tell. Until then it is ready: a load
+/// balancer that asks itself must not be faster than the routes, and one that sends to nobody loses requests.
+async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>) {
     // Whoever is cancelled only waited.
     tokio::select! {
-        () = activator.released() => tokio::time::sleep(RELEASED_LINGER).await,
+        () = released => tokio::time::sleep(RELEASED_LINGER).await,
         () = tokio::time::sleep(RELEASE_MAX) => {
             tracing::warn!("not every owner has said in time that no route names this activator; it accepts nothing more");
         }
     }
+    is_ready.set(false);
 }
 
 /// Ends with the process, after everything else.
@@ -250,6 +252,30 @@ mod tests {
                 "ACTIVATOR_WORKERS is \"none\"; write a number from 1 to 1024",
             ]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_ready_for_5_s_after_the_word_that_no_route_names_it_and_for_30_s_without_that() {
+        let seconds = |count| tokio::time::sleep(Duration::from_secs(count));
+        for (word_after, expected) in [(Some(0), 5), (Some(12), 17), (None, 30)] {
+            let is_ready = Cell::new(true);
+            let released = async {
+                match word_after {
+                    Some(after) => seconds(after).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let clock = Clock::start();
+            let begun = clock.now();
+            let looking = async {
+                seconds(expected - 1).await;
+                assert!(is_ready.get(), "{word_after:?}");
+            };
+            tokio::join!(leave_routes(&is_ready, released), looking);
+            let took = clock.now().saturating_since(begun);
+            assert_eq!(took, Duration::from_secs(expected), "{word_after:?}");
+            assert!(!is_ready.get());
+        }
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl ActivatorStack {
         &'s self,
         request: Request<Body>,
         revision: Arc<AssignedRevision>,
-        connection: &Connection,
+        connection: &'s Connection,
         arrival: RequestArrival<'s>,
     ) -> RequestForwarder<'s> {
         let RequestArrival { at: arrived, kind, span } = arrival;
@@ -144,6 +144,7 @@ impl ActivatorStack {
         let outgoing = RepeatableRequest::new(forwarded, connection.peer().ip(), &self.context);
         RequestForwarder {
             stack: self,
+            connection,
             revision,
             outgoing,
             upgrade,

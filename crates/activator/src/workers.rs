@@ -14,15 +14,16 @@ use tokio::runtime::{Builder as RuntimeBuilder, LocalOptions, RuntimeMetrics};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// How often a thread shows that it moves.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often a thread shows that it moves: seldom, since it wakes a process for it that may sleep.
+const BEAT: Duration = Duration::from_secs(2);
 
 /// Shows whether threads move: how often each has, and a thread that hangs does no more. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Pulse(Vec<Arc<AtomicU64>>);
 
 impl Pulse {
-    /// How often each thread has shown that it moves: once a second, or more rarely if it has much to do.
+    /// How often each thread has shown that it moves: every other second, or more rarely if it has much to
+    /// do.
     pub fn beats(&self) -> Vec<u64> {
         self.0.iter().map(|beats| beats.load(Ordering::Relaxed)).collect()
     }

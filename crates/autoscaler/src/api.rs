@@ -37,6 +37,8 @@ pub(crate) enum Query {
     Problems(oneshot::Sender<ProblemList>),
     /// Whether the loop turns.
     Health(oneshot::Sender<()>),
+    /// Whether it knows everything that is there.
+    Readiness(oneshot::Sender<bool>),
 }
 
 /// The asking end of one autoscaler.
@@ -100,6 +102,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
+        .route("/ready", get(readiness))
         .with_state(Panel(handles))
 }
 
@@ -135,6 +138,17 @@ async fn health(State(panel): State<Panel>) -> Response {
         return answer(None::<()>);
     }
     "ok".into_response()
+}
+
+/// Whoever knows what is there can decide, or take over from whoever does.
+async fn readiness(State(panel): State<Panel>) -> Response {
+    match panel.ask(Query::Readiness).await.given.into_iter().max() {
+        Some(true) => "ready\n".into_response(),
+        Some(false) => {
+            failure(StatusCode::SERVICE_UNAVAILABLE, "it has not heard everything that is there".to_owned())
+        }
+        None => answer(None::<()>),
+    }
 }
 
 fn answer(body: Option<impl Serialize>) -> Response {

@@ -7,6 +7,7 @@
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
+//! | `GET /ready` | 200 `ready` once it knows everything that is there, else 503 |
 //!
 //! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every
 //! machine.
@@ -63,7 +64,7 @@ pub struct RevisionList {
 /// The links of an autoscaler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinksView {
-    /// Its name.
+    /// The replica that keeps these links, as its pod is called.
     pub autoscaler: String,
     /// To activators that are not on their way out.
     pub to_activators: LinkTallyView,
@@ -147,7 +148,7 @@ pub struct RevisionSummary {
 /// The autoscaler that decides about a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerView {
-    /// Its name.
+    /// The replica that decides, as its pod is called.
     pub name: String,
     /// The bucket of the revision, from 0.
     pub bucket: u16,
@@ -160,7 +161,7 @@ pub struct OwnerView {
 /// An autoscaler of somebody else's, as it shows itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherAutoscalerView {
-    /// Its name.
+    /// Of the `HorizontalPodAutoscaler`, in the namespace of the revision.
     pub name: String,
     /// How many pods it wants.
     pub desired: PodCount,
@@ -216,6 +217,9 @@ pub struct RevisionDetail {
     pub min_scale: PodCount,
     /// The upper bound; absent when there is none.
     pub max_scale: Option<PodCount>,
+    /// Class hpa: what a `HorizontalPodAutoscaler` has in its status; absent for class kpa.
+    #[serde(default)]
+    pub hpa: Option<HpaView>,
     /// Class hpa: the metrics that others than pods were asked for at the last sync.
     #[serde(default)]
     pub asked: Vec<AskedMetricView>,
@@ -230,10 +234,55 @@ pub struct RevisionDetail {
     pub problems: Vec<String>,
 }
 
+/// What the last sync of class hpa says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HpaView {
+    /// The count that it found.
+    pub current: PodCount,
+    /// The answer of the last one that had one; absent before it.
+    pub desired: Option<PodCount>,
+    /// How long ago the count was last changed; absent if it never was.
+    pub last_scale_ms: Option<u64>,
+    /// The conditions of which there is something to say.
+    pub conditions: Vec<HpaConditionView>,
+    /// In the order of the document.
+    pub metrics: Vec<HpaMetricView>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HpaConditionView {
+    /// `AbleToScale`, `ScalingActive`, `ScalingLimited` or `ScaledToZero`.
+    pub kind: String,
+    /// Whether it says yes.
+    pub status: bool,
+    /// Why, in Kubernetes' words.
+    pub reason: String,
+    /// For how long it has said so.
+    pub age_ms: u64,
+}
+
+/// One metric; what the last sync did not ask has a name and a target only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HpaMetricView {
+    /// As `ebb get` calls it: the resource, or the name in the document.
+    pub metric: String,
+    /// What was measured, in the form of the target.
+    pub value: Option<String>,
+    /// What is aimed at.
+    pub target: String,
+    /// What was measured, divided by the target.
+    pub ratio: Option<f64>,
+    /// How many pods it asks for.
+    pub count: Option<PodCount>,
+    /// Why it says nothing.
+    pub failure: Option<String>,
+}
+
 /// A metric that somebody else than pods was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedMetricView {
-    /// Its name.
+    /// As `ebb get` calls it: the resource, or the name in the document.
     pub metric: String,
     /// How it was asked for, in `PromQL` or as a path of the API server; absent if there was no way to ask.
     pub query: Option<String>,
@@ -244,7 +293,7 @@ pub struct AskedMetricView {
 /// One pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodView {
-    /// Its name.
+    /// Unique among the pods of its revision.
     pub name: PodName,
     /// `pending`, `running` or `terminating`.
     pub phase: String,

@@ -11,7 +11,7 @@ use orchestration::{
     ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
     PlatformFact, PlatformOrder, ReleaseProof,
 };
-use platform::{Platform, Subscription};
+use platform::{MetricQuestion, Platform, Subscription};
 use runtime::Clock;
 use scaling::Decision;
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 use crate::AutoscalerConfig;
 use crate::api::Query;
 use crate::links::{LinkHandle, Links, OrderOutbox};
-use crate::metric_sources::MetricSources;
+use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
 use crate::views;
 
@@ -44,11 +44,13 @@ pub(crate) struct EventLoop {
     handles: BTreeMap<LinkId, LinkHandle>,
     stop: CancellationToken,
     orchestrator: Orchestrator,
+    /// Whether the platform has told everything that is there.
+    is_synced: bool,
     show_at: Timestamp,
 }
 
 /// What woke the loop.
-enum Wake {
+enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
     Word(ControlEvent),
@@ -77,6 +79,7 @@ impl EventLoop {
                 choice,
                 ..OrchestratorSettings::default()
             }),
+            is_synced: false,
             show_at: Timestamp::ZERO,
         }
     }
@@ -85,11 +88,11 @@ impl EventLoop {
     pub(crate) async fn run(mut self, mut queries: mpsc::Receiver<Query>) {
         loop {
             match self.wake(&mut queries).await {
-                Wake::Stop => break,
-                Wake::Query(query) => self.answer(query),
-                Wake::Fact(fact) => self.take_facts(fact),
-                Wake::Word(word) => self.take_words(word),
-                Wake::Deadline => {}
+                LoopWakeup::Stop => break,
+                LoopWakeup::Query(query) => self.answer(query),
+                LoopWakeup::Fact(fact) => self.take_facts(fact),
+                LoopWakeup::Word(word) => self.take_words(word),
+                LoopWakeup::Deadline => {}
             }
             self.settle();
         }
@@ -104,18 +107,18 @@ impl EventLoop {
     }
 
     /// The next thing that has to be done.
-    async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> Wake {
+    async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> LoopWakeup {
         // Metrics are shown in steps: a thousand loads in a second change the same numbers a thousand times.
         let shown = self.orchestrator.has_changed().then_some(self.show_at);
         let deadline = [self.orchestrator.next_deadline(), shown, self.renew_at].into_iter().flatten().min();
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
-            () = self.stop.cancelled() => Wake::Stop,
-            Some(fact) = self.subscription.facts.recv() => Wake::Fact(fact),
-            Some(word) = self.words.recv() => Wake::Word(word),
-            Some(answers) = self.sources.answered() => Wake::Word(answers),
-            Some(query) = queries.recv() => Wake::Query(query),
-            () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => Wake::Deadline,
+            () = self.stop.cancelled() => LoopWakeup::Stop,
+            Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
+            Some(word) = self.words.recv() => LoopWakeup::Word(word),
+            Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
+            Some(query) = queries.recv() => LoopWakeup::Query(query),
+            () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => LoopWakeup::Deadline,
         }
     }
 
@@ -145,14 +148,14 @@ impl EventLoop {
                 tracing::info!(owner = %self.name, order = order.0, "an order came too late: its bucket is another owner's");
                 self.metrics.late_order();
             }
+            PlatformFact::Synced => self.is_synced = true,
             PlatformFact::ConfigChanged(_)
             | PlatformFact::RevisionChanged(_)
             | PlatformFact::PodsChanged { .. }
             | PlatformFact::PodFailed { .. }
             | PlatformFact::ActivatorsChanged(_)
             | PlatformFact::RouteFound { .. }
-            | PlatformFact::OrderEnded { .. }
-            | PlatformFact::Synced => {}
+            | PlatformFact::OrderEnded { .. } => {}
         }
         self.tell(ControlEvent::Platform(fact));
     }
@@ -201,6 +204,9 @@ impl EventLoop {
             self.show_at = now + METRICS_EVERY;
             for (name, status) in self.orchestrator.take_changed(now) {
                 self.metrics.show(&name, &status);
+                if let Some(report) = self.orchestrator.view(&name, now).and_then(|view| view.hpa_report()) {
+                    self.metrics.show_hpa(&name, &report);
+                }
             }
         }
     }
@@ -233,8 +239,9 @@ impl EventLoop {
                         link.tell(settings);
                     }
                 }
-                ControlCommand::AskMetrics { revision, round, settings } => {
-                    self.sources.ask(revision, round, settings, self.orchestrator.config());
+                ControlCommand::AskMetrics { revision, round, settings, metrics } => {
+                    let question = MetricQuestion { revision, settings, metrics, within: ANSWERS_WITHIN };
+                    self.sources.ask(question, round, self.orchestrator.config());
                 }
                 ControlCommand::Order(order) => self.order(order),
                 ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision, now),
@@ -267,6 +274,7 @@ impl EventLoop {
             Order::NotePodState { pod, state, detail } => {
                 tracing::debug!(%pod, ?state, detail, "pod state");
             }
+            Order::NoteDrained { pod, .. } => tracing::debug!(%pod, "drained"),
             Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}
         }
         self.subscription.seat.execute(order);
@@ -297,6 +305,9 @@ impl EventLoop {
             }
             Query::Health(reply) => {
                 let _ = reply.send(());
+            }
+            Query::Readiness(reply) => {
+                let _ = reply.send(self.is_synced);
             }
         }
     }

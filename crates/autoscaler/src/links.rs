@@ -36,6 +36,8 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 const GOOD_LINK: Duration = Duration::from_secs(5);
 /// Two refused attempts within this time mean that nobody listens any more.
 const REFUSALS_WITHIN: Duration = Duration::from_millis(200);
+/// The wait between these two, at most.
+const SECOND_LOOK_AFTER: Duration = Duration::from_millis(50);
 /// Without a link for this long, people are told.
 const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 
@@ -70,6 +72,7 @@ impl LinkToPod {
     /// What the queue-proxy must know from now on; sent if it is news.
     pub(crate) fn tell(&self, settings: Arc<PodSettings>) {
         self.settings.send_if_modified(|current| {
+            // Most decisions change nothing for a pod, and each wake-up here would be a frame on its link.
             let is_news = *current != settings;
             *current = settings;
             is_news
@@ -129,6 +132,7 @@ impl Links {
 
     /// Ends all links and joins their tasks.
     pub(crate) async fn close(self) {
+        // First: a link ends only with its peer otherwise, which may live for months.
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -212,6 +216,7 @@ impl LinkPeer {
         loop {
             let turn = self.pacer.turn(self.target.priority).await;
             let dialled = link::dial_with(&*self.dialler, self.target.address).await;
+            // A turn is for dialling. What follows may wait for a second, and would keep others from it.
             drop(turn);
             match dialled {
                 Ok(ends) => return ends,
@@ -241,6 +246,7 @@ impl LinkPeer {
         let now = self.clock.now();
         self.refusing = match self.refusing {
             RefusalSpell::NeverLinked | RefusalSpell::Told => return,
+            // Silence may be the network's. A refusal is the host's own word that nobody listens.
             RefusalSpell::No | RefusalSpell::Once { .. } if !is_refusal => RefusalSpell::No,
             RefusalSpell::Once { at } if now.saturating_since(at) <= REFUSALS_WITHIN => {
                 self.tell_news(LinkNews::Refused).await;
@@ -272,6 +278,7 @@ impl LinkPeer {
             Err(error) => in_one_line(error),
         };
         let Some(mut up) = up else { return self.failed(reason).await };
+        // Whoever takes a link and drops it at once, again and again, would be dialled without a pause.
         if self.clock.now().saturating_since(up.since) >= GOOD_LINK {
             self.backoff.reset();
         }
@@ -281,6 +288,7 @@ impl LinkPeer {
         } else {
             tracing::debug!(peer = %self.target.name, "link closed by the peer");
         }
+        // Before the event loop hears of it: who asks for metrics then sees the link down as well.
         drop(up);
         self.tell_news(LinkNews::Lost).await;
         self.failed(reason).await;
@@ -295,7 +303,14 @@ impl LinkPeer {
             tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link for a minute; its load and state are unknown");
             self.tell_news(LinkNews::Blocked(reason)).await;
         }
-        tokio::time::sleep(self.backoff.next_wait()).await;
+        let wait = self.backoff.next_wait();
+        let wait = match self.refusing {
+            // Waits have grown to more than the two may lie apart where many attempts came before a link that
+            // soon broke: nobody would ever hear that its peer has ended.
+            RefusalSpell::Once { .. } => wait.min(SECOND_LOOK_AFTER),
+            RefusalSpell::NeverLinked | RefusalSpell::No | RefusalSpell::Told => wait,
+        };
+        tokio::time::sleep(wait).await;
     }
 }
 
@@ -330,18 +345,4 @@ fn breach(problem: impl Into<String>) -> LinkError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_links_task_is_kept_once() {
-        let task = async {
-            let room = [0_u8; 4096];
-            std::future::pending::<()>().await;
-            std::hint::black_box(&room);
-        };
-        assert!(size_of_val(&task) >= 4096);
-        let around = size_of_val(&until(CancellationToken::new(), task));
-        assert!(around < 1024, "{around} bytes around a task that lies elsewhere");
-    }
-}
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! A Prometheus server, if one is configured, for numbers of objects and from outside; the platform for
 //! everything else, if it can be asked. Each round of questions is a task of its own, so that nothing else
-//! waits for a slow server; the round's deadline (in the multiscaler) makes good what is lost. What was asked
+//! waits for a slow server, and each metric of it fails alone: all are asked at once, and what is late is
+//! left out. The round's deadline (in the multiscaler) makes good what is lost with its task. What was asked
 //! and answered last is kept for people.
 
 mod prometheus;
@@ -11,13 +12,16 @@ mod tls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use orchestration::ControlEvent;
 use platform::{MetricAnswer, MetricQuestion, MetricReply, MetricSource};
 use scaling::ClusterConfig;
-use scaling::hpa::{HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec};
+use scaling::hpa::{HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec, NoProposal};
 use tokio::sync::{Semaphore, mpsc};
-use vocabulary::RevisionName;
+use tokio::time::timeout;
+use vocabulary::{RevisionName, format_duration};
 
 use self::prometheus::PrometheusServer;
 use self::query::query_of;
@@ -26,6 +30,12 @@ use self::query::query_of;
 const ROUNDS_WAITING_MAX: usize = 128;
 /// Questions that are under way at once; others wait their turn.
 const QUESTIONS_MAX: usize = 32;
+
+/// A sync waits 10 s for its round, and would then take every metric of it for failed: so none may keep the
+/// others waiting so long.
+pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(9);
+/// What a platform that keeps to this time needs to say so.
+const PLATFORM_SLACK: Duration = Duration::from_millis(500);
 
 /// Asks, and collects the answers.
 pub(crate) struct MetricSources {
@@ -46,7 +56,6 @@ struct QueryRound {
 /// One metric that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AskedMetric {
-    /// Its name.
     pub(crate) metric: String,
     /// How it was asked for; `None` if there was no way to ask.
     pub(crate) query: Option<String>,
@@ -62,16 +71,10 @@ impl MetricSources {
     }
 
     /// Begins a round of questions; what comes of it is an event.
-    pub(crate) fn ask(
-        &self,
-        revision: RevisionName,
-        round: u64,
-        settings: Arc<HpaScaling>,
-        config: &ClusterConfig,
-    ) {
+    pub(crate) fn ask(&self, question: MetricQuestion, round: u64, config: &ClusterConfig) {
         let source = RevisionSource {
             server: PrometheusServer::of(config),
-            namespace: revision.namespace().to_owned(),
+            namespace: question.revision.namespace().to_owned(),
             namespace_label: config.prometheus_namespace_label.clone(),
             questions: Arc::clone(&self.questions),
             platform: self.platform.clone(),
@@ -80,7 +83,8 @@ impl MetricSources {
         // At most one for each revision: the next round begins when this one was answered or its time was up.
         // A panic is such an end too: nobody answers, and its time is up.
         tokio::spawn(async move {
-            let reply = source.ask_all(&revision, &settings).await;
+            let reply = source.ask_all(&question).await;
+            let MetricQuestion { revision, settings, .. } = question;
             let asked = reply.answers.iter().map(|answer| AskedMetric::of(answer, &settings)).collect();
             let samples = reply.answers.into_iter().map(|answer| (answer.metric, answer.samples)).collect();
             let answers = MetricAnswers { samples, target: reply.target };
@@ -124,28 +128,21 @@ struct RevisionSource {
 }
 
 impl RevisionSource {
-    /// Asks each metric at its place, both sides at once.
-    async fn ask_all(&self, revision: &RevisionName, settings: &Arc<HpaScaling>) -> MetricReply {
-        let metrics = settings.spec.metrics.iter().enumerate();
-        let wanted = metrics.filter(|(_, metric)| settings.is_asked_for(metric));
+    /// Asks for each metric at its place, for all of them at once.
+    async fn ask_all(&self, question: &MetricQuestion) -> MetricReply {
+        let all = &question.settings.spec.metrics;
+        let wanted = question.metrics.iter().filter_map(|&index| Some((index, all.get(index)?)));
         let (of_platform, of_server): (Vec<_>, Vec<_>) =
             wanted.partition(|(_, metric)| self.platform_is_asked_for(metric));
         let from_platform = async {
             let Some(platform) = &self.platform else { return MetricReply::default() };
-            let question = MetricQuestion {
-                revision: revision.clone(),
-                settings: Arc::clone(settings),
-                metrics: of_platform.iter().map(|(index, _)| *index).collect(),
-            };
-            platform.ask(question).await
+            let metrics = of_platform.iter().map(|(index, _)| *index).collect();
+            let asking = platform.ask(MetricQuestion { metrics, ..question.clone() });
+            // Late as a whole, it says nothing of its metrics, which the sync takes for failed.
+            timeout(question.within + PLATFORM_SLACK, asking).await.unwrap_or_default()
         };
-        let from_server = async {
-            let mut answers = Vec::new();
-            for (index, metric) in of_server {
-                answers.push(self.ask(index, metric).await);
-            }
-            answers
-        };
+        let from_server =
+            join_all(of_server.iter().map(|(index, metric)| self.ask(*index, metric, question.within)));
         let (mut reply, from_server) = tokio::join!(from_platform, from_server);
         reply.answers.extend(from_server);
         reply.answers.sort_by_key(|answer| answer.metric);
@@ -165,7 +162,7 @@ impl RevisionSource {
         }
     }
 
-    async fn ask(&self, index: usize, metric: &MetricSpec) -> MetricAnswer {
+    async fn ask(&self, index: usize, metric: &MetricSpec, within: Duration) -> MetricAnswer {
         let query = query_of(metric, &self.namespace, &self.namespace_label);
         let answer = match (&self.server, &query) {
             (_, Err(why)) => Err(why.clone()),
@@ -173,21 +170,21 @@ impl RevisionSource {
                 Err("nobody is asked: set prometheus-url in ConfigMap config-autoscaler".to_owned())
             }
             (Some(server), Ok(query)) => {
-                let _turn = self.questions.acquire().await.expect("it is never closed");
-                server.ask(query).await
+                let asking = async {
+                    let _turn = self.questions.acquire().await.expect("it is never closed");
+                    server.ask(query).await
+                };
+                let late = |_| Err(format!("no answer within {}", format_duration(within)));
+                timeout(within, asking).await.unwrap_or_else(late)
             }
         };
         let shown = match &answer {
             Ok(value) => value.to_string(),
             Err(why) => why.clone(),
         };
-        let samples = match answer {
-            Ok(value) => MetricSamples::Series(vec![value]),
-            Err(why) => {
-                let reason = metric.failure_reason();
-                MetricSamples::Failed(MetricFailure { reason, words: why.into() })
-            }
-        };
+        let reason = metric.failure_reason();
+        let refused = MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused });
+        let samples = answer.map_or(refused, |value| MetricSamples::Series(vec![value]));
         MetricAnswer { metric: index, samples, query: query.ok(), shown }
     }
 }

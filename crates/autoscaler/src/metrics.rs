@@ -9,8 +9,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use runtime::{MetricsRegistry, RevisionLabels};
+use scaling::hpa::HpaReport;
 use scaling::{Decision, RevisionStatus, Trigger};
-use vocabulary::{ReplicaName, RevisionName, Routing};
+use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 
 type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
 
@@ -50,6 +51,9 @@ pub struct AutoscalerMetrics {
     excess_burst_capacity: PerRevision,
     through_activator: PerRevision,
     waiting_requests: PerRevision,
+    asked_pods: PerRevision,
+    metric_ratio: PerRevision,
+    failing_metrics: PerRevision,
     links: Family<PeerLabels, Gauge>,
     links_lost: Family<PeerLabels, Counter>,
     decisions: Family<TriggerLabels, Counter>,
@@ -94,6 +98,9 @@ impl AutoscalerMetrics {
             excess_burst_capacity: Family::default(),
             through_activator: Family::default(),
             waiting_requests: Family::default(),
+            asked_pods: Family::default(),
+            metric_ratio: Family::default(),
+            failing_metrics: Family::default(),
             links: Family::default(),
             links_lost: Family::default(),
             decisions: Family::default(),
@@ -141,7 +148,7 @@ impl AutoscalerMetrics {
         metrics
     }
 
-    fn per_revision(&self) -> [(&'static str, &'static str, &PerRevision); 13] {
+    fn per_revision(&self) -> [(&'static str, &'static str, &PerRevision); 16] {
         [
             ("wanted_pods", "Pods that the platform is asked for", &self.wanted_pods),
             ("desired_pods", "Pods that the load calls for, before bounds", &self.desired_pods),
@@ -164,6 +171,17 @@ impl AutoscalerMetrics {
                 &self.through_activator,
             ),
             ("waiting_requests", "Requests that wait for a slot or a pod", &self.waiting_requests),
+            (
+                "hpa_asked_pods",
+                "Pods that the metrics of class hpa ask for, before windows and limits",
+                &self.asked_pods,
+            ),
+            (
+                "hpa_metric_ratio",
+                "The metric of class hpa that is furthest above its target, divided by that",
+                &self.metric_ratio,
+            ),
+            ("hpa_failing_metrics", "Metrics of class hpa that say nothing", &self.failing_metrics),
         ]
     }
 
@@ -191,6 +209,20 @@ impl AutoscalerMetrics {
         set(&self.target_per_pod, status.target_per_pod);
         set(&self.through_activator, f64::from(u8::from(status.routing == Routing::ThroughActivator)));
         set(&self.waiting_requests, f64::from(status.waiting));
+    }
+
+    /// Shows what the metrics of class hpa said last. What is unknown keeps its last value.
+    pub(crate) fn show_hpa(&self, revision: &RevisionName, report: &HpaReport) {
+        let labels = RevisionLabels::from(revision);
+        if let Some(asked) = report.metrics.iter().filter_map(|metric| metric.count).max() {
+            self.asked_pods.get_or_create(&labels).set(asked.as_f64());
+        }
+        let ratios = report.metrics.iter().filter_map(|metric| metric.ratio);
+        if let Some(ratio) = ratios.filter(|ratio| ratio.is_finite()).reduce(f64::max) {
+            self.metric_ratio.get_or_create(&labels).set(ratio);
+        }
+        let failing = report.metrics.iter().filter(|metric| metric.failure.is_some()).count();
+        self.failing_metrics.get_or_create(&labels).set(PodCount::of(failing).as_f64());
     }
 
     /// A decision changed something.

@@ -712,6 +712,19 @@ async fn three_steady_pods() -> Vec<SteadyPod> {
     pods
 }
 
+/// The standby too: it is told everything but that anything is its own.
+#[tokio::test]
+async fn it_is_ready_once_it_knows_what_is_there() {
+    let world = World::start(1);
+    world.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+    let (status, why) = world.get("/ready").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{why:?}");
+    assert_eq!(world.get("/healthz").await.0, StatusCode::OK);
+    world.say(PlatformFact::Synced).await;
+    // The fact and the question come by channels of their own.
+    while world.get("/ready").await.0 != StatusCode::OK {}
+}
+
 impl World {
     /// Lets that much time pass; returns the counts asked for meanwhile.
     async fn pass(&mut self, time: Duration) -> Vec<PodCount> {

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use orchestration::{LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodSnapshot, RevisionView};
+use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, DecisionView, FailureView, InputsView, LinkTallyView, LinksView,
-    OtherAutoscalerView, OwnerView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList,
-    RevisionSummary, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
+    InputsView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView, ProblemList, ReasonView,
+    RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -53,6 +54,7 @@ pub(crate) fn detail(
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
         max_scale: view.spec().max_scale,
+        hpa: view.hpa_report().map(|report| hpa_view(report, now)),
         asked: sources.asked(name).iter().map(asked_view).collect(),
         pods: view.pods().iter().map(|pod| pod_view(pod, now)).collect(),
         decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
@@ -154,6 +156,31 @@ fn shadow_view(shadow: &ShadowStatus, now: Timestamp) -> ShadowView {
 fn other_autoscaler_view(other: &OtherAutoscaler) -> OtherAutoscalerView {
     let OtherAutoscaler { name, desired, current, metrics, why } = other.clone();
     OtherAutoscalerView { name, desired, current, metrics, why }
+}
+
+fn hpa_view(report: HpaReport, now: Timestamp) -> HpaView {
+    let conditions = report.conditions.iter().map(|(kind, condition)| HpaConditionView {
+        kind: kind.to_owned(),
+        status: condition.reason.is_true(),
+        reason: condition.reason.word().to_owned(),
+        age_ms: age_ms(condition.since, now),
+    });
+    let metrics = report.metrics.into_iter().map(|metric| HpaMetricView {
+        metric: metric.name,
+        value: metric.current,
+        target: metric.target,
+        // No number stands for what is divided by nothing.
+        ratio: metric.ratio.filter(|ratio| ratio.is_finite()),
+        count: metric.count,
+        failure: metric.failure.map(|why| why.to_string()),
+    });
+    HpaView {
+        current: report.current,
+        desired: report.desired,
+        last_scale_ms: report.last_scale.map(|at| age_ms(at, now)),
+        conditions: conditions.collect(),
+        metrics: metrics.collect(),
+    }
 }
 
 fn asked_view(asked: &AskedMetric) -> AskedMetricView {

@@ -79,25 +79,33 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         patience: REVIEW_TIME_MAX,
     });
     let pages = listen(config.metrics)?;
-    tokio::spawn(vital("a page of the injector", serve_pages(pages, metrics_router(registry))));
+    let beside = metrics_router(registry).merge(probe_router(&state));
+    tokio::spawn(vital("a page of the injector", serve_pages(pages, beside)));
     let listener = WebhookListener::new(listen(config.address)?, certificates, places)?;
     let stopped = async move {
         stop_requests.next().await;
         // The API server may be told a moment later that nobody is here any more; until then it is answered.
         tokio::time::sleep(doors::LINGER).await;
     };
-    axum::serve(listener, router(state)).with_graceful_shutdown(stopped).await.context("serving")
+    axum::serve(listener, router(&state)).with_graceful_shutdown(stopped).await.context("serving")
 }
 
-fn router(state: Arc<WebhookState>) -> Router {
+fn router(state: &Arc<WebhookState>) -> Router {
     Router::new()
         .route("/inject", post(inject_pod))
         .route("/validate", post(validate))
-        .route_layer(from_fn_with_state(Arc::clone(&state), in_turn))
+        .route_layer(from_fn_with_state(Arc::clone(state), in_turn))
+        .layer(DefaultBodyLimit::max(REVIEW_BYTES_MAX))
+        .with_state(Arc::clone(state))
+        .merge(probe_router(state))
+}
+
+/// What kubelet asks, at the webhook's own port and beside it, where it needs no TLS for that.
+fn probe_router(state: &Arc<WebhookState>) -> Router {
+    Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
-        .layer(DefaultBodyLimit::max(REVIEW_BYTES_MAX))
-        .with_state(state)
+        .with_state(Arc::clone(state))
 }
 
 /// What answers stand on.
@@ -122,6 +130,8 @@ async fn in_turn(state: State<Arc<WebhookState>>, request: Request, next: Next) 
         let _turn = state.turns.acquire().await;
         next.run(request).await
     };
+    // The wait for a turn is in it: an API server that has given up makes its own answer, and work for it is
+    // work for nobody.
     if let Ok(response) = tokio::time::timeout(state.patience, answering).await {
         return response;
     }
@@ -164,5 +174,7 @@ fn reviewed(
     answered.map(|answered| Json(answered.review)).ok_or(StatusCode::BAD_REQUEST)
 }
 
+#[cfg(test)]
+mod manifests;
 #[cfg(test)]
 mod tests;

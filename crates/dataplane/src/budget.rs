@@ -7,14 +7,13 @@
 //! kernel.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+
+use crate::sync::{AtomicUsize, Notified, Notify, Ordering};
 
 /// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes, the link
 /// with the strangers at its port (33), the small pages ([`PAGE_CONNECTIONS_MAX`]).

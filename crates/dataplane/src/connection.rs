@@ -6,6 +6,9 @@ use std::task::{Context, Waker};
 
 use http::header::HeaderValue;
 use protocol::ClientAddress;
+use tokio::net::TcpStream;
+
+use crate::silence::ConnectionEnds;
 
 /// Where a connection is kept among others.
 pub(crate) type Slot = usize;
@@ -14,10 +17,13 @@ pub(crate) type Slot = usize;
 #[derive(Debug)]
 pub struct Connection {
     peer: SocketAddr,
+    /// What the kernel knows it by; `None` where it has ended already.
+    ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
+    is_lost: Cell<bool>,
     occupation: Cell<Occupation>,
     slot: Cell<Slot>,
     waker: RefCell<Option<Waker>>,
@@ -41,14 +47,21 @@ impl Connection {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         Self {
             peer,
+            ends: None,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
             is_encrypted: Cell::default(),
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
+            is_lost: Cell::default(),
             occupation: Cell::default(),
             slot: Cell::default(),
             waker: RefCell::default(),
         }
+    }
+
+    /// One that was accepted.
+    pub(crate) fn accepted(stream: &TcpStream, peer: SocketAddr) -> Self {
+        Self { ends: ConnectionEnds::with(stream, peer).ok(), ..Self::new(peer) }
     }
 
     /// The other end.
@@ -94,6 +107,22 @@ impl Connection {
     /// Whether [`Connection::mark_as_hop`] was called.
     pub fn is_from_hop(&self) -> bool {
         self.is_from_hop.get()
+    }
+
+    /// What the kernel knows it by, if it was open when it was accepted.
+    pub(crate) fn ends(&self) -> Option<ConnectionEnds> {
+        self.ends
+    }
+
+    /// The peer is gone, and will not say so: what the connection does is broken off.
+    pub(crate) fn lose(&self) {
+        self.is_lost.set(true);
+        self.wake();
+    }
+
+    /// Whether [`Connection::lose`] was called.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.get()
     }
 
     /// What it does.

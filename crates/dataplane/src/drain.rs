@@ -13,21 +13,28 @@
 mod connections;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::Clock;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
 use crate::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
+use crate::silence::{ConnectionEnds, SilenceLog, SocketDiagnosis};
 use connections::OpenConnections;
 
 /// How long a connection must have held nothing to be closed for want of room. Who has just connected or been
 /// answered is about to write: that is on its way for half a round trip.
 const SETTLING_TIME: Duration = Duration::from_millis(250);
+
+/// How many questions about connections are asked in one turn: each takes a few microseconds, in which no
+/// request is served.
+const QUESTIONS_PER_TURN: usize = 32;
 
 /// The life of one server and its connections. Clones share it; it stays on its thread.
 #[derive(Clone, Debug)]
@@ -56,6 +63,9 @@ struct DrainState {
     #[cfg(test)]
     accepted: Cell<usize>,
     upgraded: Cell<usize>,
+    /// Both connections of each upgraded stream, and how it hears that one of them is gone.
+    upgraded_streams: RefCell<BTreeMap<ConnectionEnds, Rc<Notify>>>,
+    silence: RefCell<SilenceLog>,
     ended: Notify,
 }
 
@@ -93,6 +103,8 @@ impl Drain {
             #[cfg(test)]
             accepted: Cell::default(),
             upgraded: Cell::default(),
+            upgraded_streams: RefCell::default(),
+            silence: RefCell::default(),
             ended: Notify::new(),
         }))
     }
@@ -104,6 +116,7 @@ impl Drain {
 
     /// No further connection is accepted, except those that are already established.
     pub fn stop_accepting(&self) {
+        // In this order: who is woken looks at it, and who comes after the wake-up finds it.
         self.0.is_accepting_stopped.set(true);
         self.0.stop_accepting.notify_waiters();
     }
@@ -169,6 +182,8 @@ impl Drain {
     /// Waits until no connection and no upgraded stream is left, nor, after [`Drain::stop_accepting`], one
     /// that waits to be accepted.
     pub async fn finished(&self) {
+        // A listener first takes what the kernel has accepted for it, so while one is left connections may
+        // still come.
         let is_door_closed = |drain: &Self| !drain.is_accepting_stopped() || drain.0.listeners.get() == 0;
         self.until(|drain| is_door_closed(drain) && drain.connections() == 0 && drain.upgraded() == 0).await;
     }
@@ -182,6 +197,8 @@ impl Drain {
     }
 
     pub(crate) async fn accepting_stopped(&self) {
+        // Made before the look: from then on it hears the word, which would be missed between a look and a
+        // wait.
         let stopped = self.0.stop_accepting.notified();
         if !self.is_accepting_stopped() {
             stopped.await;
@@ -213,6 +230,8 @@ impl Drain {
     pub(crate) fn rest(&self, connection: &Connection) {
         if connection.occupation() == Occupation::Working && !connection.is_from_hop() {
             connection.occupy(Occupation::Resting);
+            // Only now is the exact time worth a look at the clock, which each request would pay for; and
+            // whoever makes room may have waited for just such a connection.
             if self.0.budget.surplus().is_some() {
                 self.0.looked_at.set(self.0.clock.now());
                 self.0.budget.call();
@@ -252,12 +271,15 @@ impl Drain {
         let surplus = self.0.budget.surplus()?;
         let now = self.0.clock.now();
         self.0.looked_at.set(now);
+        // Those that were asked and have not gone yet still count as open: asking others in their place would
+        // close more than are too many.
         let share = surplus.share(self.connections()).saturating_sub(self.0.dismissed.get());
         let dismissed =
             (0..share).take_while(|_| self.dismiss_oldest(now - SETTLING_TIME, IdleClosing::Crowding));
         if dismissed.count() == share {
             return None;
         }
+        // All that are left were in use a moment ago. The oldest of them is the first that may go.
         let oldest = self.0.connections.borrow().oldest_rests_since();
         oldest.map(|since| since + SETTLING_TIME)
     }
@@ -280,7 +302,57 @@ impl Drain {
         UpgradedConnection(DrainCount::new(self, |shared| &shared.upgraded))
     }
 
+    /// Has an upgraded stream told when one of its ends is gone, for as long as the returned value lives.
+    pub(crate) fn watch(&self, streams: [&TcpStream; 2]) -> WatchedStreams {
+        // One that has ended already needs nobody to say so.
+        let ends: Vec<_> = streams.into_iter().filter_map(|stream| ConnectionEnds::of(stream).ok()).collect();
+        let lost = Rc::<Notify>::default();
+        let watched = ends.iter().map(|ends| (*ends, Rc::clone(&lost)));
+        self.0.upgraded_streams.borrow_mut().extend(watched);
+        WatchedStreams { drain: self.clone(), ends, lost }
+    }
+
+    /// Those whose silence is noticed by [`Drain::end_silent`] alone: our own hops speak HTTP/2, which has
+    /// pings.
+    fn watched(&self) -> Vec<ConnectionEnds> {
+        let connections = self.0.connections.borrow();
+        let clients = connections.iter().filter(|connection| !connection.is_from_hop());
+        let clients = clients.filter_map(|connection| connection.ends());
+        clients.chain(self.0.upgraded_streams.borrow().keys().copied()).collect()
+    }
+
+    /// Ends every connection whose peer has left unanswered for so long what is sent to it.
+    pub(crate) async fn end_silent(&self, silence: Duration) {
+        let watched = self.watched();
+        if watched.is_empty() {
+            return;
+        }
+        // A sandbox may not know of it: there the kernel's own patience is all there is.
+        let Ok(diagnosis) = SocketDiagnosis::open() else { return };
+        let mut attempts = Vec::new();
+        for some in watched.chunks(QUESTIONS_PER_TURN) {
+            // One that has ended meanwhile has nothing under way.
+            attempts.extend(some.iter().filter_map(|ends| Some((*ends, diagnosis.attempts(ends).ok()?))));
+            tokio::task::yield_now().await;
+        }
+        let now = self.0.clock.now();
+        self.0.silence.borrow_mut().note(now, attempts);
+        let silent = self.0.silence.borrow().silent_since(now - silence);
+        if silent.is_empty() {
+            return;
+        }
+        for connection in self.0.connections.borrow().iter() {
+            if connection.ends().is_some_and(|ends| silent.contains(&ends)) {
+                connection.lose();
+            }
+        }
+        let upgraded = self.0.upgraded_streams.borrow();
+        silent.iter().filter_map(|ends| upgraded.get(ends)).for_each(|lost| lost.notify_one());
+    }
+
     fn advance(&self, phase: Phase) {
+        // Never back: `begin` after `close_idle` must not keep open what was to close. And each is woken,
+        // because one that waits for its peer would only hear of it with the next request.
         if self.0.phase.get() < phase {
             self.0.phase.set(phase);
             for connection in self.0.connections.borrow().iter() {
@@ -298,6 +370,8 @@ pub(crate) struct OpenConnection {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
+        // Before its slot goes to another: neither the list of those that rest nor the count of those that
+        // were asked to go may know it any longer.
         self.drain.work(&self.connection);
         self.drain.0.connections.borrow_mut().remove(self.connection.slot());
         self.drain.0.budget.leave();
@@ -311,6 +385,27 @@ pub(crate) struct UpgradedConnection(DrainCount);
 impl Drop for UpgradedConnection {
     fn drop(&mut self) {
         self.0.drain.0.budget.leave();
+    }
+}
+
+/// Both connections of one upgraded stream.
+pub(crate) struct WatchedStreams {
+    drain: Drain,
+    ends: Vec<ConnectionEnds>,
+    lost: Rc<Notify>,
+}
+
+impl WatchedStreams {
+    /// Waits until one of them is gone.
+    pub(crate) async fn lost(&self) {
+        self.lost.notified().await;
+    }
+}
+
+impl Drop for WatchedStreams {
+    fn drop(&mut self) {
+        let mut watched = self.drain.0.upgraded_streams.borrow_mut();
+        self.ends.iter().for_each(|ends| drop(watched.remove(ends)));
     }
 }
 

@@ -62,9 +62,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Woken(AtomicBool);
+    struct WakeFlag(AtomicBool);
 
-    impl ArcWake for Woken {
+    impl ArcWake for WakeFlag {
         fn wake_by_ref(woken: &Arc<Self>) {
             woken.0.store(true, Ordering::SeqCst);
         }
@@ -74,7 +74,7 @@ mod tests {
     fn a_gate_wakes_who_waits_and_stays_open() {
         let mut request = Request::new(());
         let gate = Gate::opened_by_continue(&mut request);
-        let woken = Arc::new(Woken::default());
+        let woken = Arc::new(WakeFlag::default());
         let waker = waker(Arc::clone(&woken));
         let context = Context::from_waker(&waker);
         assert_eq!(gate.poll_open(&context), Poll::Pending);

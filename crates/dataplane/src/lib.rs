@@ -23,6 +23,7 @@ mod metrics_page;
 mod proxy;
 mod refusal;
 mod server;
+mod silence;
 mod small_writes;
 mod socket;
 mod socket_options;
@@ -64,7 +65,7 @@ pub use protocol::{
     strip_shadowing,
 };
 pub use proxy::{ForwardedRequest, Hop};
-pub use refusal::{NeverStarted, Refusal, RefusalReason, RequestKind};
+pub use refusal::{NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
 pub use server::{Abort, ServerLimits, Service, UnservedRequest, serve};

@@ -160,12 +160,12 @@ pub struct Refusal {
     /// When trying again may help.
     pub retry_after: Option<Duration>,
     /// Whether this program is sure that no app saw the request.
-    pub never_started: NeverStarted,
+    pub never_started: NotStartedMark,
 }
 
 /// Whether a refusal says `ebb-not-started: 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NeverStarted {
+pub enum NotStartedMark {
     /// It says nothing.
     #[default]
     Unsaid,
@@ -182,7 +182,7 @@ impl Refusal {
             detail: detail.into(),
             body: None,
             retry_after: reason.retry_after(),
-            never_started: NeverStarted::Unsaid,
+            never_started: NotStartedMark::Unsaid,
         }
     }
 
@@ -203,7 +203,7 @@ impl Refusal {
     /// With `ebb-not-started: 1`.
     #[must_use]
     pub fn never_started(mut self) -> Self {
-        self.never_started = NeverStarted::Said;
+        self.never_started = NotStartedMark::Said;
         self
     }
 
@@ -218,7 +218,7 @@ impl Refusal {
         if let Some(wait) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
-        if self.never_started == NeverStarted::Said {
+        if self.never_started == NotStartedMark::Said {
             headers.insert(names::EBB_NOT_STARTED, HeaderValue::from_static("1"));
         }
         response

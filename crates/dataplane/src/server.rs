@@ -11,9 +11,12 @@ mod service;
 mod unserved;
 
 use std::fmt;
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use runtime::Backoff;
@@ -27,6 +30,7 @@ pub use service::{Abort, Service, UnservedRequest};
 use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
 use crate::drain::Drain;
+use crate::silence::LOOKS_PER_SILENCE;
 use crate::socket::Socket;
 use crate::socket_options::keep_alive;
 #[cfg(feature = "tls")]
@@ -82,6 +86,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
     let _entered = drain.enter_listener();
     let mut sweeps = tokio::time::interval(limits.idle_time / SWEEPS_PER_IDLE_TIME);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looks = tokio::time::interval(limits.silence / LOOKS_PER_SILENCE);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
         // Asked for before the look, so that nobody comes between the two unnoticed.
@@ -96,6 +102,12 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
             () = crowd => continue,
             _ = sweeps.tick(), if drain.connections() > 0 => {
                 drain.dismiss_old(limits.idle_time);
+                continue;
+            }
+            _ = looks.tick(), if drain.connections() + drain.upgraded() > 0 => {
+                let drain = drain.clone();
+                // A panic in a look is reported and costs that look; the next one comes.
+                tokio::task::spawn_local(async move { drain.end_silent(limits.silence).await });
                 continue;
             }
         };
@@ -155,7 +167,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) {
-    let connection = Rc::new(Connection::new(peer));
+    let connection = Rc::new(Connection::accepted(&stream, peer));
     let entered = door.drain.enter(&connection);
     let (service, drain, limits) = (Rc::clone(&door.service), door.drain.clone(), door.limits);
     let channel = door.channel.clone();
@@ -171,8 +183,15 @@ fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) 
                 Err(error) => return debug!(error = %Chain(&error), %peer, "a connection never began"),
             },
         };
-        if let Err(error) = protocols::run(socket, connection, service, &drain, limits).await {
-            debug!(error = %Chain(&*error), "a connection ended early");
+        let mut served = pin!(protocols::run(socket, Rc::clone(&connection), service, &drain, limits));
+        let end = poll_fn(|context| {
+            connection.register(context);
+            if connection.is_lost() { Poll::Ready(None) } else { served.as_mut().poll(context).map(Some) }
+        });
+        match end.await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => debug!(error = %Chain(&*error), "a connection ended early"),
+            None => debug!(%peer, "a client is silent, and acknowledges nothing that is sent"),
         }
     });
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 use crate::small_writes::poll_write_pieces;
 use crate::socket::Socket;
@@ -21,6 +22,11 @@ pub(crate) struct ReadAheadStream {
 impl ReadAheadStream {
     pub(crate) fn new(stream: impl Into<Socket>, unread: Bytes) -> Self {
         Self { stream: stream.into(), unread }
+    }
+
+    /// What carries it.
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        self.stream.tcp()
     }
 
     /// The stream, and what was read of it.

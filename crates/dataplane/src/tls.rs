@@ -66,17 +66,19 @@ impl Tls {
         drain: &Drain,
     ) -> Result<Socket, HandshakeError> {
         let shaking = async {
-            first_word(&stream, connection, drain).await?;
+            first_word(&stream, connection, drain).await.map_err(|error| (error, None))?;
             drain.work(connection);
-            Ok(self.acceptor.accept(stream).await?)
+            let shaken = self.acceptor.accept(stream).into_fallible().await;
+            shaken.map_err(|(error, stream)| (HandshakeError::from(error), Some(stream)))
         };
         let shaken = tokio::time::timeout(HANDSHAKE_LIMIT, shaking).await;
-        match shaken.unwrap_or(Err(HandshakeError::TooSlow)) {
+        match shaken.unwrap_or(Err((HandshakeError::TooSlow, None))) {
             Ok(stream) => {
                 connection.mark_as_encrypted();
                 Ok(Socket::from(stream))
             }
-            Err(error) => {
+            // Its connection is open until it is counted: who was turned away finds that in the numbers.
+            Err((error, _stream)) => {
                 self.failed.count(&error);
                 Err(error)
             }

@@ -62,6 +62,7 @@ pub(crate) fn relay<Guard: 'static>(
     drain: &Drain,
 ) {
     let entered = drain.enter_upgraded();
+    let drain = drain.clone();
     // A panic drops both sides, which closes them, and with them what is held.
     tokio::task::spawn_local(async move {
         // The slot of the request and the drain's count last as long as the stream: a WebSocket is a request
@@ -69,7 +70,7 @@ pub(crate) fn relay<Guard: 'static>(
         let _held = (guard, entered);
         let mut timers = timers;
         let activity = timers.activity();
-        match timers.limit(carry(sides, activity)).await {
+        match timers.limit(carry(sides, activity, &drain)).await {
             Ok(Ok((inward, outward))) => tracing::trace!(inward, outward, "an upgraded stream ended"),
             Ok(Err(error)) => tracing::debug!(%error, "an upgraded stream failed"),
             Err(expired) => tracing::debug!(%expired, "an upgraded stream was closed"),
@@ -80,12 +81,18 @@ pub(crate) fn relay<Guard: 'static>(
 async fn carry(
     (client, mut app): (ClientUpgrade, ReadAheadStream),
     activity: Option<Activity>,
+    drain: &Drain,
 ) -> io::Result<(u64, u64)> {
     // The client's side comes once the server has written the 101; until then what the app says waits in the
     // kernel. If the client has gone instead, the sender is dropped, and this is the error.
     let client = client.stream.await.map_err(io::Error::other)?;
+    let ends = drain.watch([client.tcp(), app.tcp()]);
     let mut client = ActiveStream { stream: client, activity };
-    copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES).await
+    // Cancel-safe: whichever ends first, nothing is carried any further.
+    tokio::select! {
+        carried = copy_bidirectional_with_sizes(&mut client, &mut app, BUFFER_BYTES, BUFFER_BYTES) => carried,
+        () = ends.lost() => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 /// A stream whose bytes count as activity, in both directions.

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::cli::AutoscalerArguments;
 use crate::cluster::Cluster;
+use crate::cluster::problem::ProblemSubject;
 use crate::{client, output};
 
 /// Where `ebb up` has its API, unless it was told otherwise.
@@ -55,12 +56,16 @@ impl AutoscalerApi {
         }
     }
 
-    /// All revisions, of a cluster those of the namespace that was named.
+    /// All revisions, and what there is to say of anything; of a cluster in the namespace that was named.
     pub(crate) async fn revisions(&self) -> anyhow::Result<RevisionList> {
         let mut list: RevisionList = self.get("/v1/revisions").await?;
         match self {
             Self::Of(view) if !view.is_whole => {
-                list.revisions.retain(|one| one.name.namespace() == view.cluster.namespace);
+                let named = &view.cluster.namespace;
+                list.revisions.retain(|one| one.name.namespace() == named);
+                list.problems.retain(|problem| {
+                    ProblemSubject::of(problem).is_none_or(|subject| subject.namespace == named)
+                });
             }
             Self::At(_) | Self::Of(_) => {}
         }

@@ -7,6 +7,8 @@ mod adopted;
 mod certificates;
 mod findings;
 mod installation;
+mod permissions;
+mod settings;
 
 use std::process::ExitCode;
 
@@ -24,7 +26,9 @@ use crate::output;
 /// Older API servers lack what ebb stands on.
 const MINOR_MIN: u32 = 29;
 /// What commands of ebb do with a person's rights: group, resource, verb, and whether in ebb's own namespace.
-const RIGHTS: [(&str, &str, &str, RightPlace); 6] = [
+const RIGHTS: [(&str, &str, &str, RightPlace); 8] = [
+    ("", "services", "get", RightPlace::Workloads),
+    ("", "services", "list", RightPlace::Workloads),
     ("", "services", "patch", RightPlace::Workloads),
     ("discovery.k8s.io", "endpointslices", "list", RightPlace::Workloads),
     ("apps", "deployments", "list", RightPlace::Workloads),
@@ -51,6 +55,8 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
             rights(&cluster, &mut findings).await;
             findings.begin("ebb itself");
             installation::check(&cluster, &mut findings).await;
+            findings.begin("settings");
+            settings::check(&cluster, &mut findings).await;
             findings.begin("what is adopted");
             adopted::check(&cluster, options.cluster.namespace.as_deref(), &mut findings).await;
         }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod cluster;
+mod values;
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -11,9 +12,9 @@ use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
-use vocabulary::parse_duration;
 
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
+use values::{activators, autoscalers, domain, duration, pod_limit, socket_address, user_name, whose_place};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -220,49 +221,6 @@ pub(crate) enum TlsMode {
     Dev,
 }
 
-/// More than this on one machine only take each other's cores.
-const ACTIVATORS_MAX: usize = 16;
-
-/// Each holds every revision and pod, and all share one thread: more than a few only cost memory.
-const AUTOSCALERS_MAX: usize = 8;
-
-fn activators(text: &str) -> Result<usize, String> {
-    number_up_to(ACTIVATORS_MAX, text)
-}
-
-fn autoscalers(text: &str) -> Result<usize, String> {
-    number_up_to(AUTOSCALERS_MAX, text)
-}
-
-fn number_up_to(max: usize, text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
-    number.ok_or_else(|| format!("it must be a number from 1 to {max}"))
-}
-
-/// Reads a name of the DNS; a host in any other form could never match.
-fn domain(text: &str) -> Result<String, String> {
-    let is_label = |label: &str| {
-        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
-    };
-    if text.split('.').all(is_label) {
-        Ok(text.to_ascii_lowercase())
-    } else {
-        Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
-            .to_owned())
-    }
-}
-
-fn pod_limit(text: &str) -> Result<usize, String> {
-    let limit = text.parse().ok().filter(|limit| *limit > 0);
-    limit.ok_or_else(|| "write a whole number, at least 1".to_owned())
-}
-
-/// Reads a span of time.
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
-}
-
 /// Whose place another `ebb up` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhosePlace {
@@ -270,19 +228,6 @@ pub(crate) enum WhosePlace {
     SameApi,
     /// Of the one whose API is there.
     ApiAt(SocketAddr),
-}
-
-fn whose_place(text: &str) -> Result<WhosePlace, String> {
-    if text.is_empty() { Ok(WhosePlace::SameApi) } else { socket_address(text).map(WhosePlace::ApiAt) }
-}
-
-/// Reads an address with its port.
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080; 0.0.0.0:8080 listens on every address of this \
-         machine"
-            .to_owned()
-    })
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -418,7 +363,7 @@ pub(crate) struct LintOptions {
 #[derive(Debug, Args)]
 pub(crate) struct InstallOptions {
     #[command(flatten)]
-    pub(crate) whose: WhoseManager,
+    pub(crate) whose: ScopeOptions,
     /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with
     /// --uninstall.
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]
@@ -438,6 +383,9 @@ pub(crate) struct InstallOptions {
     /// Where units are written, instead of where systemd looks for those that a person writes.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) unit_directory: Option<PathBuf>,
+    /// Below which manual pages and shells' completions are written, instead of where these are looked for.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) manual_directory: Option<PathBuf>,
     /// Show what would be written or removed, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -453,7 +401,7 @@ pub(crate) struct InstallOptions {
 /// Whose systemd is meant.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct WhoseManager {
+pub(crate) struct ScopeOptions {
     /// For this user: apps run as this user does.
     #[arg(long)]
     pub(crate) user: bool,
@@ -473,16 +421,6 @@ pub(crate) struct ManOptions {
     /// Write the pages of all commands there.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
-}
-
-/// A name that a unit can hold as it is.
-fn user_name(text: &str) -> Result<String, String> {
-    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_legal) && !text.starts_with('-') {
-        Ok(text.to_owned())
-    } else {
-        Err("write a user's name, of letters, digits, \"_\", \"-\" and \".\"".to_owned())
-    }
 }
 
 #[derive(Debug, Args)]
@@ -531,22 +469,5 @@ mod tests {
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));
         assert!(is_given(&["/usr/bin/kubectl-ebb", "get"]));
-    }
-
-    #[test]
-    fn an_address_has_a_port() {
-        assert_eq!(socket_address("[::1]:80").map(|address| address.port()), Ok(80));
-        for text in ["8080", ":8080", "localhost:8080", "::1:8080:", ""] {
-            assert!(socket_address(text).is_err_and(|advice| advice.contains("127.0.0.1:8080")), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_domain_is_a_name_of_the_dns() {
-        assert_eq!(domain("Example.COM").as_deref(), Ok("example.com"));
-        assert_eq!(domain("localhost").as_deref(), Ok("localhost"));
-        for text in ["", "a b/", "a..b", ".a", "a.", "-a", "a-.b", "a:80"] {
-            assert!(domain(text).is_err(), "{text}");
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! Nothing is watched here and nothing decided: objects that a person names are read, and changed as told.
 
 mod owner;
+pub(crate) mod problem;
 pub(crate) mod service;
 
 use anyhow::Context as _;

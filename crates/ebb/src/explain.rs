@@ -4,12 +4,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, PodView, ReasonView, RevisionDetail, RevisionSummary,
+    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, PodView, ReasonView,
+    RevisionDetail, RevisionSummary,
 };
 use vocabulary::PodCount;
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
+use crate::cluster::problem::ProblemSubject;
 use crate::get::{choose, number, serves};
 use crate::output;
 
@@ -60,9 +62,10 @@ fn text(detail: &RevisionDetail) -> String {
             owner.epoch
         )
     }));
+    lines.extend(detail.hpa.iter().flat_map(status));
     lines.extend(detail.asked.iter().map(asked));
     lines.extend(detail.last_failure.iter().flat_map(failure));
-    lines.extend(detail.problems.iter().map(|problem| format!("  problem    {problem}")));
+    lines.extend(problems(detail).map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());
     let pods = if detail.pods.is_empty() { "no pods".to_owned() } else { pods(&detail.pods) };
     lines.push(pods);
@@ -72,6 +75,29 @@ fn text(detail: &RevisionDetail) -> String {
         lines.push("no decision yet".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// What `kubectl describe hpa` shows of one of Kubernetes' own.
+fn status(hpa: &HpaView) -> Vec<String> {
+    let conditions = hpa.conditions.iter().map(|condition| {
+        let HpaConditionView { kind, status, reason, age_ms } = condition;
+        format!("  condition  {kind} {status} ({reason}), for {}", age(*age_ms))
+    });
+    let metrics = hpa.metrics.iter().filter_map(|metric| {
+        let why = metric.failure.as_ref()?;
+        Some(format!("  unknown    {}: {why}", metric.metric))
+    });
+    let scaled = hpa.last_scale_ms.map(|ago| format!("  scaled     {} ago", age(ago)));
+    conditions.chain(metrics).chain(scaled).collect()
+}
+
+/// What is wrong with it, with the Services around it, and with the settings of all.
+fn problems(detail: &RevisionDetail) -> impl Iterator<Item = &String> {
+    let name = &detail.summary.name;
+    detail.problems.iter().filter(move |problem| {
+        ProblemSubject::of(problem)
+            .is_none_or(|one| one.is(name) || (one.kind == "Service" && one.namespace == name.namespace()))
+    })
 }
 
 /// What somebody else than the pods was asked, and said.

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use autoscaler::api_types::{RevisionList, RevisionSummary};
+use runtime::EXIT_PART_FAILED;
 use vocabulary::Routing;
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
+use crate::cluster::problem::ProblemSubject;
 use crate::output;
 
 /// How often `--watch` asks.
@@ -96,9 +98,19 @@ fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
         ));
     }
     for problem in &list.problems {
-        output::print_warning(&format!("{problem} (the last good configuration stays in force)"));
+        output::print_warning(&explained(problem));
     }
     Ok(())
+}
+
+/// What is wrong with an object says itself what follows from it, and so does a part of ebb that failed.
+fn explained(problem: &str) -> String {
+    let is_part_failed = problem.contains(&format!("exit code {EXIT_PART_FAILED}"));
+    match ProblemSubject::of(problem) {
+        Some(_) => problem.to_owned(),
+        None if is_part_failed => problem.to_owned(),
+        None => format!("{problem} (the last good configuration stays in force)"),
+    }
 }
 
 /// Who takes requests first.
@@ -123,6 +135,16 @@ pub(crate) use columns::tests::summary as summary_for_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_wrong_with_the_configuration_leaves_the_last_one_in_force() {
+        let paused = "deployment shop/hello: annotation ebb.dev/paused is \"true\"";
+        assert_eq!(explained(paused), paused);
+        let failed = "the `ebb up` before this one ended with exit code 70: no more";
+        assert_eq!(explained(failed), failed);
+        let window = "key stable-window of ConfigMap config-autoscaler is \"soon\"";
+        assert!(explained(window).ends_with("(the last good configuration stays in force)"));
+    }
 
     #[test]
     fn numbers_lose_what_nobody_reads() {

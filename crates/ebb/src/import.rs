@@ -2,6 +2,7 @@
 //! has no equivalent is named.
 
 mod http_add_on;
+mod knative;
 mod scaled_object;
 
 use std::fmt::Write as _;
@@ -10,9 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use scaling::Problem;
 use scaling::hpa::reading::{self, DocumentNode, HpaDocument};
 use scaling::hpa::{spec_of, yaml_of};
+use scaling::{ClusterConfig, Problem, RevisionSettings};
 
 use crate::cli::ImportOptions;
 use crate::output;
@@ -67,13 +68,19 @@ pub(crate) fn read_text(file: &Path) -> anyhow::Result<String> {
 }
 
 fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
+    let mut imported = import_unchecked(document)?;
+    imported.check();
+    Ok(imported)
+}
+
+fn import_unchecked(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     match text_at(document, &["kind"]) {
         Some("HorizontalPodAutoscaler") => autoscaler(document),
         Some("ScaledObject") => scaled_object::import(document),
         Some("HTTPScaledObject") => http_add_on::scaled_object(document),
         Some("InterceptorRoute") => http_add_on::route(document),
         Some("Service") if text_at(document, &["apiVersion"]) == Some("serving.knative.dev/v1") => {
-            Ok(knative_service(document))
+            Ok(knative::service(document))
         }
         Some(kind) => Err(vec![format!(
             "kind is {kind}; what can be imported is HorizontalPodAutoscaler, ScaledObject, HTTPScaledObject, InterceptorRoute and Service of serving.knative.dev/v1"
@@ -99,26 +106,6 @@ fn document_annotations(document: &HpaDocument) -> Vec<(String, String)> {
         (CLASS.to_owned(), HPA.to_owned()),
         (reading::DOCUMENT_ANNOTATION.to_owned(), yaml_of(&spec_of(document))),
     ]
-}
-
-/// Its annotations mean here what they mean in Knative.
-fn knative_service(document: &DocumentNode) -> ImportResult {
-    let name = text_at(document, &["metadata", "name"]).unwrap_or_default();
-    let annotations = at(document, &["spec", "template", "metadata", "annotations"]);
-    let mut imported = ImportResult { target: format!("Service {name}"), ..ImportResult::default() };
-    for (key, value) in fields(annotations) {
-        let DocumentNode::Text(value) = value else { continue };
-        if key.starts_with("autoscaling.knative.dev/") {
-            imported.annotations.push((key.clone(), value.clone()));
-        }
-    }
-    if imported.annotations.is_empty() {
-        imported
-            .notes
-            .push("it has no autoscaling annotation: the defaults apply, which are Knative's".to_owned());
-    }
-    imported.notes.push("the manifest can be used as it is: `ebb up -f FILE`".to_owned());
-    imported
 }
 
 fn messages(problems: Vec<Problem>) -> Vec<String> {
@@ -163,6 +150,20 @@ fn map(entries: &[(&str, DocumentNode)]) -> DocumentNode {
 }
 
 impl ImportResult {
+    /// Says what of it an autoscaler would not take, or would take otherwise than it looks.
+    fn check(&mut self) {
+        let annotations = self.annotations.iter().cloned().collect();
+        let cluster = ClusterConfig::default();
+        let said = match RevisionSettings::parse(&annotations, &cluster) {
+            Ok(checked) => {
+                let class = checked.value.require_class_of_ours(&cluster).err();
+                checked.warnings.into_iter().chain(class).collect()
+            }
+            Err(problems) => problems,
+        };
+        self.notes.extend(messages(said));
+    }
+
     fn text(&self) -> String {
         let mut text = format!(
             "# {}: these annotations, on one machine in spec.template.metadata.annotations of the Service, on a\n\
@@ -207,8 +208,31 @@ spec:
   targetCPUUtilizationPercentage: 50
 ";
 
+    /// What is printed is what the autoscaler takes.
+    pub(super) fn assert_valid(imported: &ImportResult) {
+        let annotations = imported.annotations.iter().cloned().collect();
+        RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("valid annotations");
+    }
+
     #[test]
-    fn an_autoscaler_of_any_version_becomes_a_document_of_the_present_one() {
+    fn an_autoscaler_of_any_version_becomes_the_same() {
+        let first = imported(AUTOSCALER).expect("sound");
+        assert_valid(&first);
+        for (version, metric) in [
+            ("v2beta1", "resource: {name: cpu, targetAverageUtilization: 50}"),
+            ("v2beta2", "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}"),
+            ("v2", "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}"),
+        ] {
+            let metrics = format!("metrics: [{{type: Resource, {metric}}}]");
+            let document = AUTOSCALER
+                .replace("autoscaling/v1", &format!("autoscaling/{version}"))
+                .replace("targetCPUUtilizationPercentage: 50", &metrics);
+            assert_eq!(imported(&document), Ok(first.clone()), "{version}");
+        }
+    }
+
+    #[test]
+    fn an_autoscaler_becomes_a_document_of_the_present_version() {
         let imported = imported(AUTOSCALER).expect("sound");
         let text = imported.text();
         let expected = "\
@@ -233,17 +257,5 @@ ebb.dev/hpa: |
         assert!(problems[0].starts_with("spec.maxReplicas is 0"), "{problems:?}");
         let problems = imported("kind: Deployment\n").expect_err("nothing to import");
         assert!(problems[0].contains("kind is Deployment"), "{problems:?}");
-    }
-
-    #[test]
-    fn a_knative_manifest_keeps_its_annotations() {
-        let manifest = "\
-apiVersion: serving.knative.dev/v1
-kind: Service
-metadata: {name: hello}
-spec: {template: {metadata: {annotations: {autoscaling.knative.dev/target: '7', other: x}}}}
-";
-        let imported = imported(manifest).expect("sound");
-        assert_eq!(imported.annotations, [("autoscaling.knative.dev/target".to_owned(), "7".to_owned())]);
     }
 }

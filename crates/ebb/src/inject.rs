@@ -9,6 +9,7 @@ use injector::{Injection, InjectorSettings, Outcome, inject};
 use platform_local::{ForeignKinds, LoadedManifest, ManifestSource};
 use scaling::ClusterConfig;
 use serde_json::Value;
+use vocabulary::INJECT_LABEL;
 
 use crate::cli::InjectOptions;
 use crate::import::read_text;
@@ -88,6 +89,11 @@ fn inject_all(text: &str, settings: &InjectorSettings) -> Result<(String, Vec<St
         let title = title_of(&document);
         let named =
             |lines: Vec<String>| lines.into_iter().map(|line| format!("{title}: {line}")).collect::<Vec<_>>();
+        if asks_in_vain(&document) {
+            problems.extend(named(vec![format!(
+                "its pods are not scaled, and the webhook would refuse each of them; remove the label {INJECT_LABEL}"
+            )]));
+        }
         if let Some(pod) = pod_of(&mut document) {
             match inject(pod, settings) {
                 Outcome::NotAsked => {}
@@ -115,6 +121,16 @@ fn pod_of(document: &mut Value) -> Option<&mut Value> {
         }
         _ => None,
     }
+}
+
+/// Whether pods of a kind that has no place in what we do ask for a queue-proxy.
+fn asks_in_vain(document: &Value) -> bool {
+    let template = match document["kind"].as_str() {
+        Some("DaemonSet" | "Job") => &document["spec"]["template"],
+        Some("CronJob") => &document["spec"]["jobTemplate"]["spec"]["template"],
+        Some(_) | None => return false,
+    };
+    template["metadata"]["labels"][INJECT_LABEL] == "true"
 }
 
 fn title_of(document: &Value) -> String {
@@ -178,5 +194,22 @@ spec:
         let problems = problems.expect_err("no TCP port").join("\n");
         assert!(problems.starts_with("Deployment hello: no container declares a TCP port"), "{problems}");
         assert!(inject_all("a: [", &settings()).expect_err("broken")[0].starts_with("it is not YAML"));
+    }
+
+    #[test]
+    fn kinds_that_are_not_scaled_and_ask_for_a_queue_proxy_are_refused_by_name() {
+        let template =
+            "template:\n    metadata: {labels: {ebb.dev/inject: \"true\"}}\n    spec: {containers: []}\n";
+        for (kind, spec) in [
+            ("DaemonSet", format!("spec:\n  {template}")),
+            ("Job", format!("spec:\n  {template}")),
+            ("CronJob", format!("spec:\n jobTemplate:\n  spec:\n   {}", template.replace('\n', "\n   "))),
+        ] {
+            let manifest = format!("kind: {kind}\nmetadata: {{name: x}}\n{spec}");
+            let problems = inject_all(&manifest, &settings()).expect_err(kind).join("\n");
+            assert!(problems.starts_with(&format!("{kind} x: its pods are not scaled")), "{problems}");
+            let quiet = manifest.replace("\"true\"", "\"false\"");
+            assert_eq!(inject_all(&quiet, &settings()).expect("it does not ask").1.len(), 0);
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! `ebb install`: systemd runs `ebb up` from now on, with its sockets, so that connections wait while it
 //! restarts.
 //!
-//! Only unit files are written, and which commands come next is said: whoever runs this may not be who may
-//! start services, and wants to look first.
+//! Only files are written (units, manual pages, what shells complete), and which commands come next is said:
+//! whoever runs this may not be who may start services, and wants to look first.
 
 mod certificates;
+mod manuals;
 mod units;
 
 use std::fs;
@@ -18,6 +19,7 @@ use platform_local::{ForeignKinds, ManifestSource};
 
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
+use manuals::ManualsTask;
 use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
@@ -29,12 +31,12 @@ const PACKAGED_MANIFESTS: &str = "/etc/ebb";
 
 /// Whose services these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manager {
+enum ServiceScope {
     User,
     System,
 }
 
-impl Manager {
+impl ServiceScope {
     /// What a person types.
     fn command(self) -> &'static str {
         match self {
@@ -46,13 +48,20 @@ impl Manager {
 
 /// Writes or removes the units, and says what to run next.
 pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
-    let manager = if options.whose.system { Manager::System } else { Manager::User };
+    let manager = if options.whose.system { ServiceScope::System } else { ServiceScope::User };
     let directory = match &options.unit_directory {
         Some(directory) => std::path::absolute(directory)?,
         None => unit_directory(manager)?,
     };
+    let manuals = match &options.manual_directory {
+        Some(directory) => std::path::absolute(directory),
+        None => Ok(manuals::directory(manager)?),
+    }?;
     if options.uninstall {
-        return uninstall(options, manager, &directory);
+        let exit = uninstall(options, manager, &directory)?;
+        let task = if options.dry_run { ManualsTask::ShowRemoval } else { ManualsTask::Remove };
+        manuals::attend_to(&manuals, task)?;
+        return Ok(exit);
     }
     if options.for_package {
         let units = units::all(&facts_of_package(options));
@@ -81,6 +90,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
             output::print_line(&format!("written: {}", path.display()))?;
         }
     }
+    manuals::attend_to(&manuals, if options.dry_run { ManualsTask::Show } else { ManualsTask::Write })?;
     let verb = if options.dry_run { "then" } else { "now" };
     output::print_line(&format!("{verb} run:\n{}", next(manager)))?;
     Ok(ExitCode::SUCCESS)
@@ -99,17 +109,21 @@ fn refuse_chosen_ports(options: &InstallOptions) -> Result<(), Vec<anyhow::Error
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn next(manager: Manager) -> String {
+fn next(manager: ServiceScope) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
     let mut lines = vec![format!("  {command} daemon-reload"), format!("  {command} enable --now {names}")];
-    if manager == Manager::User {
+    if manager == ServiceScope::User {
         lines.push("  loginctl enable-linger    # to run while you are not logged in, too".to_owned());
     }
     lines.join("\n")
 }
 
-fn facts(options: &InstallOptions, manager: Manager, tls: Option<TlsFacts>) -> anyhow::Result<UnitFacts> {
+fn facts(
+    options: &InstallOptions,
+    manager: ServiceScope,
+    tls: Option<TlsFacts>,
+) -> anyhow::Result<UnitFacts> {
     let executable = std::env::current_exe().context("finding this executable")?;
     let absolute = |file: &PathBuf| {
         fs::canonicalize(file).with_context(|| format!("{} cannot be read by a service", file.display()))
@@ -129,7 +143,7 @@ fn facts(options: &InstallOptions, manager: Manager, tls: Option<TlsFacts>) -> a
 /// Of units that stand in a package, on machines of which nothing is known.
 fn facts_of_package(options: &InstallOptions) -> UnitFacts {
     UnitFacts {
-        manager: Manager::System,
+        manager: ServiceScope::System,
         executable: PACKAGED_EXECUTABLE.into(),
         files: vec![PACKAGED_MANIFESTS.into()],
         listen: options.listen,
@@ -140,16 +154,20 @@ fn facts_of_package(options: &InstallOptions) -> UnitFacts {
     }
 }
 
-fn unit_directory(manager: Manager) -> anyhow::Result<PathBuf> {
-    if manager == Manager::System {
+fn unit_directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
+    if manager == ServiceScope::System {
         return Ok(SYSTEM_UNITS.into());
     }
+    Ok(own_folder("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
+}
+
+/// A folder of this user: as a variable says, or at its usual place at home.
+fn own_folder(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    let config = config.context(
-        "neither XDG_CONFIG_HOME nor HOME says where this user's units are; say it with --unit-directory",
-    )?;
-    Ok(config.join("systemd/user"))
+    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)));
+    folder.with_context(|| {
+        format!("neither {variable} nor HOME says where this user's files are; say it with {option}")
+    })
 }
 
 /// Whether a file is what an earlier `ebb install` wrote; `None` if there is no file.
@@ -174,7 +192,7 @@ fn write(path: &Path, unit: &UnitFile) -> anyhow::Result<()> {
     written.with_context(|| format!("writing {}", path.display()))
 }
 
-fn uninstall(options: &InstallOptions, manager: Manager, directory: &Path) -> anyhow::Result<ExitCode> {
+fn uninstall(options: &InstallOptions, manager: ServiceScope, directory: &Path) -> anyhow::Result<ExitCode> {
     let paths: Vec<PathBuf> = units::NAMES.iter().map(|name| directory.join(name)).collect();
     for path in &paths {
         refuse_foreign(path)?;

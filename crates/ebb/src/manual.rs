@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory as _;
+use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionOptions, ManOptions};
 
@@ -13,9 +14,14 @@ const NAME: &str = "ebb";
 
 /// Prints a shell's script.
 pub(crate) fn complete(options: &CompletionOptions) -> anyhow::Result<ExitCode> {
+    print(script(options.shell).as_bytes())
+}
+
+/// A shell's script.
+pub(crate) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Cli::command(), NAME, &mut script);
-    print(&script)
+    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// Prints `ebb(1)`, or writes that and a page for each command.
@@ -25,10 +31,28 @@ pub(crate) fn run(options: &ManOptions) -> anyhow::Result<ExitCode> {
         clap_mangen::Man::new(Cli::command()).render(&mut page)?;
         return print(&page);
     };
-    std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
-        .with_context(|| format!("writing manual pages to {}", directory.display()))?;
+    let mut written = std::fs::create_dir_all(directory);
+    for (name, page) in pages()? {
+        written = written.and_then(|()| std::fs::write(directory.join(name), page));
+    }
+    written.with_context(|| format!("writing manual pages to {}", directory.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of each command that people give, with the name of its file.
+pub(crate) fn pages() -> anyhow::Result<Vec<(String, String)>> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+        let page = clap_mangen::Man::new(command);
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        pages.push((page.get_filename(), String::from_utf8_lossy(&text).into_owned()));
+    }
+    Ok(pages)
 }
 
 fn print(text: &[u8]) -> anyhow::Result<ExitCode> {

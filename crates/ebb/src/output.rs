@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table};
+use runtime::LogFormat;
 use serde::Serialize;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -16,12 +17,18 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 
 /// Prints one problem.
 pub(crate) fn print_problem(problem: &str) {
-    complain(&format!("{ERROR}error:{ERROR:#} {problem}"));
+    match runtime::error_format() {
+        LogFormat::Text => complain(&format!("{ERROR}error:{ERROR:#} {problem}")),
+        LogFormat::Json => runtime::print_error(problem),
+    }
 }
 
 /// Prints one warning.
 pub(crate) fn print_warning(warning: &str) {
-    complain(&format!("{WARNING}warning:{WARNING:#} {warning}"));
+    match runtime::error_format() {
+        LogFormat::Text => complain(&format!("{WARNING}warning:{WARNING:#} {warning}")),
+        LogFormat::Json => runtime::print_warning(warning),
+    }
 }
 
 /// `eprintln!` would panic if nobody reads it.

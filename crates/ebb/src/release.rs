@@ -6,13 +6,20 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use autoscaler::api_types::RevisionList;
 use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::Service;
+use vocabulary::PodCount;
 
 use crate::adopt::{appended, ask, problems};
 use crate::cli::ReleaseOptions;
 use crate::cluster::Cluster;
+use crate::cluster::problem::ProblemSubject;
 use crate::cluster::service::{self, ServiceName, SliceWriters};
 use crate::output;
+
+/// In what the autoscaler says of a workload whose count it writes in no case, and of no other.
+const LEFT_ALONE: &str = "ebb leaves its count alone";
 
 pub(crate) fn run(options: &ReleaseOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
@@ -48,6 +55,11 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
         [] => cluster.former_selector(name, &present).await?,
         given => given.iter().cloned().collect(),
     };
+    if let Ok(list) = ask(cluster).await
+        && let Some(why) = nobody_brings_a_pod(&list, name, &present)
+    {
+        bail!("{name} is as it was: {why}");
+    }
     cluster.change_service(name, |_| service::given_back(&selector)).await?;
     if cluster.is_written_by(name, SliceWriters::KUBERNETES_ALONE, options.timeout).await? {
         return Ok(());
@@ -58,4 +70,54 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
         options.timeout,
         appended(&why)
     )
+}
+
+/// Why a Service that is given back would stay without endpoints of Kubernetes' own, if it would: at zero
+/// somebody must bring a pod, and whoever told ebb to leave the count alone is meant in earnest.
+fn nobody_brings_a_pod(list: &RevisionList, name: &ServiceName, present: &Service) -> Option<String> {
+    let workload = service::annotation(present, vocabulary::REVISION_ANNOTATION)?;
+    let (kind, workload) = workload.split_once('/').unwrap_or(("deployment", workload));
+    let revision = list.revisions.iter().find(|one| {
+        (one.name.namespace(), one.name.kind(), one.name.name()) == (&name.namespace, kind, workload)
+    })?;
+    let mut problems = list.problems.iter().filter_map(|problem| ProblemSubject::of(problem));
+    let hold = problems.find(|one| one.is(&revision.name) && one.text.contains(LEFT_ALONE))?;
+    (revision.wanted == PodCount::ZERO).then(|| {
+        format!(
+            "{}; it has no pod, so Kubernetes would have nobody to serve: scale it first (`kubectl -n {} scale {kind}/{workload} --replicas=1`)",
+            hold.text, name.namespace
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_rests_at_zero_and_is_left_alone_is_not_given_back() {
+        let present = json!({"metadata": {"annotations": {"ebb.dev/revision": "hello"}}});
+        let present: Service = serde_json::from_value(present).expect("a Service");
+        let name = ServiceName { namespace: "default".to_owned(), name: "web".to_owned() };
+        let refused = |wanted: u32, problem: &str| {
+            let mut summary = crate::get::summary_for_tests("default/deployment/hello");
+            summary.wanted = PodCount::new(wanted);
+            let list = RevisionList {
+                version: autoscaler::api_types::API_VERSION,
+                revisions: vec![summary],
+                problems: vec![problem.to_owned()],
+                unanswered: Vec::new(),
+                links: Vec::new(),
+            };
+            nobody_brings_a_pod(&list, &name, &present)
+        };
+        let paused =
+            "deployment default/hello: annotation ebb.dev/paused is \"true\", so ebb leaves its count alone";
+        let why = refused(0, paused).expect("nobody would bring one");
+        assert!(why.contains("kubectl -n default scale deployment/hello --replicas=1"), "{why}");
+        assert_eq!(refused(1, paused), None);
+        assert_eq!(refused(0, "deployment default/other: ebb leaves its count alone"), None);
+    }
 }

@@ -14,18 +14,19 @@ mod take_over;
 mod tls;
 mod watchdog;
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use platform_local::{FrontDoor, FrontTlsDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
-use runtime::{Colours, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
+use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, TlsOptions, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
@@ -44,6 +45,8 @@ const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
+    // Before anything can go wrong: whoever collects what is said here reads every line as JSON.
+    runtime::print_errors_as(format_of(options.log_format));
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
     let source = if options.shadow { source.in_shadow() } else { source };
@@ -51,13 +54,12 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         Ok(loaded) => loaded,
         Err(findings) => return Ok(lint::refuse(&findings)),
     };
-    // Before anything is said that a collector of logs may read.
     if let Err(error) = start_logs(&options) {
         output::print_problem(&format!("--log: {error}"));
         return Ok(ExitCode::from(2));
     }
     for warning in loaded.warnings.iter().chain(&loaded.absences) {
-        tell_warning(options.log_format, &warning.to_string());
+        output::print_warning(&warning.to_string());
     }
     let tls = match FrontTls::prepare(&options, &loaded) {
         Ok(tls) => tls,
@@ -74,16 +76,24 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         },
     };
     let manifests = Manifests { source, loaded };
-    let foundations = Foundations { manifests, descriptors, start_autoscaler, inheritance };
+    let former_failure = former_failure(sockets.api.local_addr()?);
+    let foundations = Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure };
     runtime.block_on(serve(options, foundations, sockets, tls))
 }
 
-/// For a person as `ebb lint` says it; where every line is JSON, as a line of the log.
-fn tell_warning(style: LogStyle, warning: &str) {
-    match style {
-        LogStyle::Text => output::print_warning(warning),
-        LogStyle::Json => warn!(warning, "accepted with a warning"),
-    }
+/// Why the one before this one ended, if a part of it failed. Whoever starts `ebb up` again sees an exit
+/// code, and who asks it later nothing. This one leaves its own last words there.
+fn former_failure(api: SocketAddr) -> Option<String> {
+    let file = take_over::last_words(api)?;
+    let said = std::fs::read_to_string(&file).ok();
+    // Said once: the next one that ends well leaves nothing.
+    let _ = std::fs::remove_file(&file);
+    runtime::leave_last_words_in(file);
+    let said = said.filter(|said| !said.is_empty())?;
+    tracing::warn!(reason = said, "the `ebb up` before this one ended because a part of it failed");
+    Some(format!(
+        "the `ebb up` before this one ended with exit code {EXIT_PART_FAILED}: {said}; this is a bug of ebb, which goes on since"
+    ))
 }
 
 fn refuse(errors: &[anyhow::Error]) -> ExitCode {
@@ -213,6 +223,9 @@ async fn serve(
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
+    // Pods start before everything is ready. What they print waits for this lock: whoever has started us
+    // reads first where everything is reached.
+    let mut first_words = std::io::stdout().lock();
     let parts = Parts::start(&options, foundations, entrances).await?;
     if let Some(tls) = tls {
         tokio::spawn(runtime::vital("the watch over certificates", tls.watch()));
@@ -224,7 +237,8 @@ async fn serve(
     let watchdog = ServiceWatchdog::start(parts.vitals());
     let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place, watchdog };
     // Whether anybody reads it is not our concern.
-    let _ = output::print_line(&welcome);
+    let _ = writeln!(first_words, "{welcome}").and_then(|()| first_words.flush());
+    drop(first_words);
     service_manager::tell_ready();
     let kill = parts.killer();
     let platform = parts.platform();
@@ -288,6 +302,8 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
                     // Whoever has taken over says from now on that it lives.
                     drop(front.watchdog);
                     front.place.into_iter().for_each(TakeOverSocket::leave);
+                    // The listening socket is the same in both processes, so as long as this task accepts,
+                    // some calls come here.
                     front.api.task.abort();
                     drop(front.api.socket);
                     return parts.finish().await;

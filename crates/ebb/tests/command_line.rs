@@ -152,3 +152,57 @@ fn inject_gives_pods_the_settings_of_the_cluster() {
     assert!(!output.status.success() && output.stdout.is_empty(), "{errors}");
     assert!(errors.contains("other.yaml holds no ConfigMap config-autoscaler"), "{errors}");
 }
+
+/// The annotations in a document, wherever they stand, as an autoscaler takes them.
+fn assert_annotations_are_taken(yaml: &str, place: &[&str]) {
+    let document: serde_json::Value = serde_saphyr::from_str(yaml).expect("it is YAML");
+    let annotations = place.iter().fold(&document, |node, name| &node[*name]);
+    let annotations: std::collections::BTreeMap<String, String> =
+        serde_json::from_value(annotations.clone()).expect("texts by their names");
+    assert!(!annotations.is_empty(), "{yaml}");
+    scaling::RevisionSettings::parse(&annotations, &scaling::ClusterConfig::default())
+        .expect("an autoscaler takes them");
+}
+
+#[test]
+fn autoscale_prints_annotations_that_are_taken() {
+    let output = ebb(&["autoscale", "web", "--min", "2", "--max", "10", "--cpu-percent", "50"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_annotations_are_taken(&printed, &["spec", "template", "metadata", "annotations"]);
+    assert_annotations_are_taken(&printed, &["metadata", "annotations"]);
+    assert!(printed.contains("autoscaling.knative.dev/max-scale: \"10\""), "{printed}");
+    let output = ebb(&["autoscale", "web", "--min", "3", "--max", "2"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--max is 2, which is below --min 3"));
+}
+
+#[test]
+fn import_reads_files_and_standard_input_and_prints_what_is_taken() {
+    use std::io::Write as _;
+    const AUTOSCALER: &str = "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+        scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  maxReplicas: 10\n";
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("web.yaml");
+    std::fs::write(&file, AUTOSCALER).expect("it can be written");
+    let of_file = ebb(&["import", "-f", &file.display().to_string()]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .args(["import", "-f", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the executable starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(AUTOSCALER.as_bytes()).expect("it is read");
+    drop(input);
+    let of_input = child.wait_with_output().expect("it ends");
+    assert_eq!((of_file.status.code(), &of_file.stdout), (Some(0), &of_input.stdout));
+    assert_annotations_are_taken(&String::from_utf8_lossy(&of_file.stdout), &[]);
+
+    let broken = AUTOSCALER.replace("maxReplicas: 10", "maxReplicas: 0");
+    std::fs::write(&file, format!("{broken}---\n{AUTOSCALER}")).expect("it can be written");
+    let output = ebb(&["import", "-f", &file.display().to_string()]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), false), "{errors}");
+    assert!(errors.contains("web.yaml: spec.maxReplicas is 0"), "{errors}");
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vocabulary::QUEUE_PROXY;
 
-use crate::inject::InjectorSettings;
+use crate::inject::{GRACE_DEFAULT, InjectorSettings};
 use crate::limits::PodLimits;
 use crate::ports::ServedPorts;
 use crate::probes::{ProbeJudge, TakenProbes};
@@ -16,6 +16,9 @@ pub(crate) const ADMIN_PORT: u16 = 8022;
 pub(crate) const LINK_PORT: u16 = 8024;
 pub(crate) const METRICS_PORT: u16 = 19091;
 const ADMIN_VARIABLE: &str = "EBB_ADMIN_PORT";
+const GRACE_VARIABLE: &str = "EBB_APP_GRACE";
+const JUDGE_VARIABLE: &str = "EBB_READINESS_JUDGE";
+const STARTUP_VARIABLE: &str = "EBB_STARTUP_PROBE";
 
 /// Everything that the container follows from.
 pub(crate) struct Sidecar<'a> {
@@ -73,15 +76,15 @@ impl Sidecar<'_> {
             text("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(limits.timeouts.response_start)),
             text("REVISION_IDLE_TIMEOUT_SECONDS", seconds(limits.timeouts.idle)),
             text("EBB_DRAIN_LIMIT", format!("{}s", limits.drain_without_timeout.as_secs())),
-            text("EBB_APP_GRACE", format!("{}s", self.own_grace)),
+            text(GRACE_VARIABLE, format!("{}s", self.own_grace)),
             text("EBB_IGNORE_USER_AGENTS", limits.ignored_user_agents.to_string()),
             text("USER_PORT", ports.first.app.to_string()),
             text("QUEUE_SERVING_PORT", ports.first.requests.to_string()),
             text(ADMIN_VARIABLE, ports.admin.to_string()),
             text("EBB_LINK_PORT", ports.link.to_string()),
             text("EBB_METRICS_PORT", ports.metrics.to_string()),
-            // Any: nobody on a cluster asks for Knative's measurements.
-            text("EBB_STAT_PORT", "0".to_owned()),
+            // Nobody on a cluster asks for Knative's measurements.
+            text("EBB_STAT_PORT", "off".to_owned()),
             text("EBB_LINK_CA", self.settings.link_ca.clone()),
         ];
         if !ports.more.is_empty() {
@@ -89,13 +92,13 @@ impl Sidecar<'_> {
             variables.push(text("EBB_MORE_PORTS", pairs.collect::<Vec<_>>().join(",")));
         }
         let TakenProbes { readiness, startup, judge } = &self.probes;
-        for (name, probe) in [("SERVING_READINESS_PROBE", readiness), ("EBB_STARTUP_PROBE", startup)] {
+        for (name, probe) in [("SERVING_READINESS_PROBE", readiness), (STARTUP_VARIABLE, startup)] {
             let probe = probe.as_ref().map(|probe| serde_json::to_string(probe).expect("it is plain data"));
             variables.extend(probe.map(|probe| text(name, probe)));
         }
         match judge {
             ProbeJudge::QueueProxy => {}
-            ProbeJudge::Platform => variables.push(text("EBB_READINESS_JUDGE", "platform".to_owned())),
+            ProbeJudge::Platform => variables.push(text(JUDGE_VARIABLE, "platform".to_owned())),
         }
         if let Some(observability) = &self.settings.observability {
             // A line of the request log says it.
@@ -112,9 +115,41 @@ fn unexpanded(text: &str) -> String {
     text.replace('$', "$$")
 }
 
-/// The admin port of a queue-proxy that is there already.
-pub(crate) fn admin_port(container: &Value) -> Option<u16> {
-    let mut variables = container["env"].as_array().into_iter().flatten();
-    let variable = variables.find(|variable| variable["name"] == ADMIN_VARIABLE)?;
-    variable["value"].as_str()?.parse().ok()
+/// What a queue-proxy that is there already was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PresentSidecar {
+    pub(crate) admin: u16,
+    pub(crate) own_grace: u64,
+    /// How many of the app's startup probes it asks.
+    pub(crate) startups_asked: usize,
+}
+
+impl Default for PresentSidecar {
+    fn default() -> Self {
+        Self { admin: ADMIN_PORT, own_grace: GRACE_DEFAULT, startups_asked: 0 }
+    }
+}
+
+impl PresentSidecar {
+    pub(crate) fn read(container: &Value) -> Self {
+        let text = |name: &str| {
+            let mut variables = container["env"].as_array().into_iter().flatten();
+            variables.find(|variable| variable["name"] == name)?["value"].as_str()
+        };
+        let grace = text(GRACE_VARIABLE).and_then(|text| text.strip_suffix('s')?.parse().ok());
+        Self {
+            admin: text(ADMIN_VARIABLE).and_then(|text| text.parse().ok()).unwrap_or(ADMIN_PORT),
+            own_grace: grace.unwrap_or(GRACE_DEFAULT),
+            startups_asked: text(STARTUP_VARIABLE).into_iter().count(),
+        }
+    }
+}
+
+/// Makes kubelet the judge of the pod's readiness, if it is not.
+pub(crate) fn leave_judgement(container: &mut Value) {
+    if let Some(variables) = container["env"].as_array_mut()
+        && variables.iter().all(|variable| variable["name"] != JUDGE_VARIABLE)
+    {
+        variables.push(json!({"name": JUDGE_VARIABLE, "value": "platform"}));
+    }
 }

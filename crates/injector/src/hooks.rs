@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use vocabulary::DRAIN_HOOK_PATH;
 
 use crate::inject::app_containers_mut;
+use crate::probes::{self, HookWait};
 
 /// Gives every container of the app the hook, except where there is another one that does something; returns
-/// a warning for each of those.
-pub(crate) fn add(pod: &mut Value, admin_port: u16) -> Vec<String> {
+/// a warning for each of those. What a failed probe leaves a container is put right with it: `own_grace` is
+/// what the pod had before us.
+pub(crate) fn add(pod: &mut Value, admin_port: u16, own_grace: u64) -> Vec<String> {
     // With what the API server would add, so that it is the same before and after.
     let ours = json!({"httpGet": {"path": DRAIN_HOOK_PATH, "port": admin_port, "scheme": "HTTP"}});
     let mut warnings = Vec::new();
@@ -16,11 +18,18 @@ pub(crate) fn add(pod: &mut Value, admin_port: u16) -> Vec<String> {
         let present = container["lifecycle"].get("preStop").cloned();
         match present {
             Some(present) if present == ours => {}
-            Some(present) if !only_sleeps(&present) => warnings.push(format!(
-                "container {} keeps its preStop hook, so it is told to stop when that ends, whatever is under way",
-                container["name"].as_str().unwrap_or_default()
-            )),
-            Some(_) | None => container["lifecycle"]["preStop"] = ours.clone(),
+            Some(present) if !only_sleeps(&present) => {
+                probes::keep_grace(container, own_grace, HookWait::None);
+                warnings.push(format!(
+                    "container {} keeps its preStop hook, so it is told to stop when that ends, whatever is under way",
+                    container["name"].as_str().unwrap_or_default()
+                ));
+            }
+            // Once only, with the hook: a later pass finds that here, and lengthens nothing again.
+            Some(_) | None => {
+                container["lifecycle"]["preStop"] = ours.clone();
+                probes::keep_grace(container, own_grace, HookWait::ForDrain);
+            }
         }
     }
     warnings

@@ -4,15 +4,15 @@ use scaling::ClusterConfig;
 use serde_json::{Value, json};
 use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 
-use crate::container::{self, Sidecar};
+use crate::container::{self, PresentSidecar, Sidecar};
 use crate::hooks;
 use crate::limits::PodLimits;
 use crate::ports::ServedPorts;
-use crate::probes;
+use crate::probes::{self, ProbeJudge};
 use crate::quality::Quality;
 
 /// What Kubernetes gives a pod that does not say.
-const GRACE_DEFAULT: u64 = 30;
+pub(crate) const GRACE_DEFAULT: u64 = 30;
 
 /// What is the same for all pods.
 #[derive(Clone, Debug)]
@@ -61,6 +61,7 @@ pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
     if is_name_taken || (has_sidecar && !is_ours) {
         problems.push(format!("a container is called {QUEUE_PROXY:?} already; give yours another name"));
     }
+    // Webhooks are called again after others have changed the pod, and one queue-proxy is enough.
     if has_sidecar && is_ours && problems.is_empty() {
         return again(pod);
     }
@@ -74,12 +75,16 @@ pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
     }
 }
 
-/// Others may have added containers since: these get the hook.
+/// Others may have added containers since: these get the hook, and kubelet's word counts where it asks them.
 fn again(pod: &Value) -> Outcome {
     let mut pod = pod.clone();
     let sidecar = containers(&pod).iter().find(|container| container["name"] == QUEUE_PROXY);
-    let admin = sidecar.and_then(container::admin_port).unwrap_or(container::ADMIN_PORT);
-    let warnings = hooks::add(&mut pod, admin);
+    let present = sidecar.map(PresentSidecar::read).unwrap_or_default();
+    let warnings = hooks::add(&mut pod, present.admin, present.own_grace);
+    if probes::judge_of(&pod, present.startups_asked) == ProbeJudge::Platform {
+        let sidecar = containers_mut(&mut pod).find(|container| container["name"] == QUEUE_PROXY);
+        sidecar.into_iter().for_each(container::leave_judgement);
+    }
     Outcome::Injected(Injection { pod, warnings })
 }
 
@@ -93,13 +98,13 @@ fn first_time(
     let mut pod = pod.clone();
     let own_grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_DEFAULT);
     let probes = probes::take(&mut pod, ports);
-    // First, for what a probe leaves the pod is by its own period.
-    probes::lengthen_grace(&mut pod, own_grace);
-    let warnings = hooks::add(&mut pod, ports.admin);
+    let warnings = hooks::add(&mut pod, ports.admin, own_grace);
     let sidecar = Sidecar { settings, limits, ports, probes, own_grace, quality };
     if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
         containers.push(sidecar.container());
     }
+    // Both, one after the other: the app is told to end only when its requests are through, and has its own
+    // time then.
     pod["spec"]["terminationGracePeriodSeconds"] =
         json!(limits.drain_limit().as_secs().saturating_add(own_grace));
     pod["metadata"]["annotations"][INJECTED_ANNOTATION] = json!("true");
@@ -112,8 +117,11 @@ fn refused_kinds(pod: &Value) -> Vec<String> {
     if pod["spec"]["hostNetwork"] == true {
         problems.push("spec.hostNetwork is true, so its ports are the node's; remove it".to_owned());
     }
-    if pod["spec"]["os"]["name"] == "windows" {
-        problems.push("spec.os.name is windows, for which there is no queue-proxy".to_owned());
+    let selector = &pod["spec"]["nodeSelector"]["kubernetes.io/os"];
+    for (place, name) in [("os.name", &pod["spec"]["os"]["name"]), ("nodeSelector", selector)] {
+        if name == "windows" {
+            problems.push(format!("spec.{place} is windows, for which there is no queue-proxy"));
+        }
     }
     let owners = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     for owner in
@@ -132,10 +140,13 @@ pub(crate) fn containers(pod: &Value) -> &[Value] {
     pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+fn containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
+    pod["spec"]["containers"].as_array_mut().into_iter().flatten()
+}
+
 /// The app's.
 pub(crate) fn app_containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let containers = pod["spec"]["containers"].as_array_mut().into_iter().flatten();
-    containers.filter(|container| container["name"] != QUEUE_PROXY)
+    containers_mut(pod).filter(|container| container["name"] != QUEUE_PROXY)
 }
 
 #[cfg(test)]

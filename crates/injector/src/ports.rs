@@ -71,7 +71,9 @@ impl ServedPorts {
     }
 
     fn beside(pod: &Value, served: Vec<(String, u16)>) -> Self {
-        let ports = containers(pod).iter().flat_map(declared);
+        // Those that run before the app, or beside it from before, share the pod's network too.
+        let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+        let ports = containers(pod).iter().chain(init).flat_map(declared);
         let apps = served.iter().map(|(_, app)| *app);
         let mut taken: BTreeSet<u16> = ports.filter_map(number).chain(apps).collect();
         let mut free = |wanted: u16| {

@@ -5,7 +5,7 @@
 //! runs a command in the app's container or asks another port.
 
 use serde_json::{Value, json};
-use vocabulary::{ProbeQuestion, ProbeSpec, ProbeTiming};
+use vocabulary::{ProbeQuestion, ProbeSpec, ProbeTiming, QUEUE_PROXY};
 
 use crate::inject::app_containers_mut;
 use crate::ports::{ServedPorts, resolve};
@@ -35,7 +35,6 @@ pub(crate) enum ProbeJudge {
 
 /// The container whose readiness the queue-proxy asks.
 struct AskedContainer {
-    name: String,
     readiness: ProbeSpec,
     startup: Option<ProbeSpec>,
 }
@@ -52,7 +51,8 @@ pub(crate) fn take(pod: &mut Value, ports: &ServedPorts) -> TakenProbes {
     let first = &ports.first.container;
     let asked = names.into_iter().find_map(|name| take_from(container_mut(pod, name)?, ports));
     let asked = asked.or_else(|| connection_to(container_mut(pod, first)?, ports));
-    let judge = if asks_more(pod, asked.as_ref()) { ProbeJudge::Platform } else { ProbeJudge::QueueProxy };
+    let startups_asked = asked.iter().filter(|asked| asked.startup.is_some()).count();
+    let judge = judge_of(pod, startups_asked);
     let (readiness, startup) = asked.map(|asked| (asked.readiness, asked.startup)).unzip();
     TakenProbes { readiness, startup: startup.flatten(), judge }
 }
@@ -65,8 +65,7 @@ fn take_from(container: &mut Value, ports: &ServedPorts) -> Option<AskedContaine
     let startup = startup_of(container, ports).ok()?;
     let readiness = with_number(container.get("readinessProbe")?.clone(), container, ports)?;
     container.as_object_mut()?.remove("readinessProbe");
-    let name = container["name"].as_str().unwrap_or_default().to_owned();
-    Some(AskedContainer { name, readiness, startup })
+    Some(AskedContainer { readiness, startup })
 }
 
 /// For a container that has no readiness probe.
@@ -77,7 +76,7 @@ fn connection_to(container: &Value, ports: &ServedPorts) -> Option<AskedContaine
     let mut readiness = ProbeSpec::of_connection(Some(ports.first.app));
     readiness.timing.period_seconds = Some(1);
     let (readiness, startup) = (with_defaults(readiness), startup_of(container, ports).ok()?);
-    Some(AskedContainer { name: ports.first.container.clone(), readiness, startup })
+    Some(AskedContainer { readiness, startup })
 }
 
 /// An error if there is a startup probe that the queue-proxy cannot ask: readiness waits for it, so it must
@@ -91,16 +90,22 @@ fn startup_of(container: &Value, ports: &ServedPorts) -> Result<Option<ProbeSpec
     Ok(Some(startup))
 }
 
-/// Whether kubelet goes by more than what the queue-proxy asks.
-fn asks_more(pod: &Value, asked: Option<&AskedContainer>) -> bool {
+/// Whether kubelet goes by more than what the queue-proxy asks, which is no readiness probe that still stands
+/// in the pod, and so many of its startup probes.
+fn asks_more(pod: &Value, startups_asked: usize) -> bool {
     let list = |key: &str| pod["spec"][key].as_array().map(Vec::as_slice).unwrap_or_default();
-    let by_app = list("containers").iter().any(|container| {
-        let is_asked = asked.is_some_and(|asked| container["name"] == asked.name.as_str());
-        container.get("readinessProbe").is_some() || (container.get("startupProbe").is_some() && !is_asked)
-    });
-    let by_sidecars =
-        list("initContainers").iter().any(|container| container.get("readinessProbe").is_some());
-    by_app || by_sidecars || !list("readinessGates").is_empty()
+    let apps = || list("containers").iter().filter(|container| container["name"] != QUEUE_PROXY);
+    let is_asked_itself = |container: &Value| container.get("readinessProbe").is_some();
+    let startups = apps().filter(|container| container.get("startupProbe").is_some()).count();
+    apps().any(is_asked_itself)
+        || startups > startups_asked
+        || list("initContainers").iter().any(is_asked_itself)
+        || !list("readinessGates").is_empty()
+}
+
+/// Whose word the readiness of a pod is whose queue-proxy asks so many of its startup probes.
+pub(crate) fn judge_of(pod: &Value, startups_asked: usize) -> ProbeJudge {
+    if asks_more(pod, startups_asked) { ProbeJudge::Platform } else { ProbeJudge::QueueProxy }
 }
 
 /// The probe with its port as a number; `None` if it is not the queue-proxy's to ask. Any host is another one
@@ -146,15 +151,25 @@ fn with_defaults(mut probe: ProbeSpec) -> ProbeSpec {
     probe
 }
 
-/// A container that fails its liveness or startup probe ends by itself: its hook waits for a drain that does
-/// not come, beside the time that it had before.
-pub(crate) fn lengthen_grace(pod: &mut Value, own_grace: u64) {
-    for container in app_containers_mut(pod) {
-        for kind in ["livenessProbe", "startupProbe"] {
-            if let Some(probe) = container.get_mut(kind) {
-                let given = probe["terminationGracePeriodSeconds"].as_u64().unwrap_or(own_grace);
-                probe["terminationGracePeriodSeconds"] = json!(given.saturating_add(HOOK_WAITS));
-            }
+/// Whether a container that fails a probe waits for something before it is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookWait {
+    None,
+    /// Our hook does, for a drain that does not come: the container ends by itself, the pod does not.
+    ForDrain,
+}
+
+/// What a container has that fails its liveness or startup probe: the time that it had before, and that of
+/// its hook. Without a word it would be the pod's, which the drain has lengthened.
+pub(crate) fn keep_grace(container: &mut Value, own_grace: u64, hook: HookWait) {
+    let wait = match hook {
+        HookWait::None => 0,
+        HookWait::ForDrain => HOOK_WAITS,
+    };
+    for kind in ["livenessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(kind) {
+            let given = probe["terminationGracePeriodSeconds"].as_u64().unwrap_or(own_grace);
+            probe["terminationGracePeriodSeconds"] = json!(given.saturating_add(wait));
         }
     }
 }

@@ -13,6 +13,9 @@ pub(crate) enum Quality {
     BestEffort,
     Burstable(AppLimits),
     Guaranteed,
+    /// The pod says as a whole what it may have, and its class follows from that alone. What its containers
+    /// ask for must fit into it, and may use it up: the sidecar asks for nothing, and has its part.
+    OfThePod,
 }
 
 /// Whether every container of the app has limits; then the sidecar has some too, for a quota may ask for
@@ -26,6 +29,9 @@ pub(crate) enum AppLimits {
 impl Quality {
     /// As Kubernetes computes it: over all containers, those that only initialise too.
     pub(crate) fn of(pod: &Value) -> Self {
+        if !asks_for_nothing(&pod["spec"]) {
+            return Self::OfThePod;
+        }
         let init = pod["spec"]["initContainers"].as_array().map(Vec::as_slice).unwrap_or_default();
         let all: Vec<&Value> = containers(pod).iter().chain(init).collect();
         if all.iter().all(|container| asks_for_nothing(container)) {
@@ -54,7 +60,7 @@ impl Quality {
         } = amounts;
         let requests = pair(cpu_request, memory_request);
         match self {
-            Self::BestEffort => json!({}),
+            Self::BestEffort | Self::OfThePod => json!({}),
             Self::Burstable(AppLimits::NotOnAll) => json!({"requests": requests}),
             Self::Burstable(AppLimits::OnAll) => {
                 json!({"requests": requests, "limits": pair(cpu_limit, memory_limit)})
@@ -67,9 +73,10 @@ impl Quality {
     }
 }
 
-/// In thousandths; nothing, for what is not written, is zero, or cannot be read.
-fn amount(container: &Value, part: &str, name: &str) -> Option<vocabulary::MilliValue> {
-    let written = match &container["resources"][part][name] {
+/// Of a container, or of a whole pod, in thousandths; nothing, for what is not written, is zero, or cannot be
+/// read.
+fn amount(holder: &Value, part: &str, name: &str) -> Option<vocabulary::MilliValue> {
+    let written = match &holder["resources"][part][name] {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
@@ -77,9 +84,9 @@ fn amount(container: &Value, part: &str, name: &str) -> Option<vocabulary::Milli
     parse_quantity(&written).ok().filter(|amount| *amount != parse_quantity("0").unwrap_or_default())
 }
 
-fn asks_for_nothing(container: &Value) -> bool {
+fn asks_for_nothing(holder: &Value) -> bool {
     let pairs = [("requests", "cpu"), ("requests", "memory"), ("limits", "cpu"), ("limits", "memory")];
-    pairs.iter().all(|(part, name)| amount(container, part, name).is_none())
+    pairs.iter().all(|(part, name)| amount(holder, part, name).is_none())
 }
 
 /// Limits of both, and requests that are the same or are not written.

@@ -213,12 +213,24 @@ fn remarks(object: &Value) -> Vec<String> {
         .collect();
     let applied = annotations.get("kubectl.kubernetes.io/last-applied-configuration");
     let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
-    if applied.is_some_and(|applied| applied["spec"].get("replicas").is_some()) {
+    let is_in_file = applied.is_some_and(|applied| applied["spec"].get("replicas").is_some());
+    if is_in_file || is_count_applied(&object["metadata"]["managedFields"]) {
         remarks.push(
             "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave it out".to_owned(),
         );
     }
     remarks
+}
+
+/// Whether a server-side apply names the count: whoever does so owns the field.
+fn is_count_applied(managed_fields: &Value) -> bool {
+    let mut entries = managed_fields.as_array().into_iter().flatten();
+    entries.any(|entry| {
+        // What is written through `scale` is a decision, not a manifest.
+        entry["operation"] == "Apply"
+            && entry.get("subresource").is_none_or(|subresource| subresource == "")
+            && entry["fieldsV1"]["f:spec"].get("f:replicas").is_some()
+    })
 }
 
 fn is_of_scaling(key: &str) -> bool {

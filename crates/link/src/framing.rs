@@ -29,9 +29,9 @@ use vocabulary::LinkToken;
 use crate::connection::{IncomingBytes, OutgoingBytes};
 use crate::wire::{self, Message, WireError};
 
-/// Every side sends at least one frame in this time.
-pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
-/// A link without a complete frame for this long is dead: ten heartbeats.
+/// Every side sends at least one frame in this time. Each costs both ends a turn, asleep or not.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
+/// A link without a complete frame for this long is dead: five heartbeats.
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
 pub const WRITE_MAX: Duration = Duration::from_secs(10);

@@ -29,14 +29,14 @@ pub enum ActivatorOrder {
     Assign(Box<Assignment>),
     /// A revision that is gone; what waits for it is refused.
     Remove {
-        /// Which.
+        /// It exists no more.
         revision: RevisionName,
         /// Newer than any assignment it had.
         version: Version,
     },
     /// A retired revision that may be forgotten once nothing of it is held.
     Forget {
-        /// Which.
+        /// It moved to other activators.
         revision: RevisionName,
         /// Newer than any assignment it had.
         version: Version,
@@ -45,7 +45,7 @@ pub enum ActivatorOrder {
     SyncEnd,
     /// No route of these buckets names the activator any more: it need not wait for requests of theirs.
     Released {
-        /// Which buckets.
+        /// Whose owner says so.
         buckets: BTreeSet<Bucket>,
     },
     /// Nothing new; sent once a second when nothing else was.

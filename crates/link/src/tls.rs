@@ -197,8 +197,9 @@ impl TlsDoor {
         Ok(())
     }
 
-    /// The peer has proved that it is an autoscaler.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<ByteStream> {
+    /// Shakes hands: who called has proved that it is an autoscaler, else this is an error. There is no time
+    /// limit; [`crate::Acceptor`] has one.
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<ByteStream> {
         let _ = stream.set_nodelay(true);
         let acceptor = TlsAcceptor::from(self.0.load_full());
         Ok(ByteStream::of(acceptor.accept(stream).await?))

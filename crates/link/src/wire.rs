@@ -33,13 +33,13 @@ pub enum WireError {
     /// A field is missing.
     #[error("{field} is missing")]
     Missing {
-        /// Which.
+        /// As the message type calls it.
         field: &'static str,
     },
     /// A field's value is not acceptable.
     #[error("{field} {problem}")]
     BadValue {
-        /// Which.
+        /// As the message type calls it.
         field: &'static str,
         /// What is wrong with it.
         problem: String,
@@ -130,4 +130,4 @@ impl Fragment {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -25,7 +25,7 @@ pub(crate) struct ActivatorRecord {
     pub(crate) link: LinkId,
     /// Its present life; `None` until it was heard in ours.
     pub(crate) boot: Option<BootId>,
-    pub(crate) reach: Reach,
+    pub(crate) reach: ActivatorReach,
     /// It said that it is on its way out.
     pub(crate) is_draining: bool,
     /// The buckets of which no route names it any more, as far as it was told.
@@ -36,7 +36,7 @@ pub(crate) struct ActivatorRecord {
 
 /// How an activator can be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ActivatorReach {
     /// Its link is down, which says nothing about it.
     #[default]
     Down,
@@ -74,12 +74,12 @@ pub(crate) enum HoldingState {
 impl ActivatorRecord {
     /// Whether it may be chosen to serve.
     fn can_serve(&self) -> bool {
-        self.facts.life == ActivatorLife::Ready && !self.is_draining && self.reach != Reach::Refused
+        self.facts.life == ActivatorLife::Ready && !self.is_draining && self.reach != ActivatorReach::Refused
     }
 
     /// Whether it said hello on the link that stands.
     pub(crate) fn is_told(&self) -> bool {
-        matches!(self.reach, Reach::Unsynced | Reach::Synced)
+        matches!(self.reach, ActivatorReach::Unsynced | ActivatorReach::Synced)
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
@@ -143,7 +143,8 @@ impl Activators {
             Some(record) => {
                 record.facts = facts;
                 record.link = link;
-                record.reach = Reach::Down;
+                // Nothing was said on this link yet. What it acknowledged holds on: that belongs to its boot.
+                record.reach = ActivatorReach::Down;
             }
             None => {
                 self.records.insert(id, ActivatorRecord::new(facts, link));
@@ -155,6 +156,8 @@ impl Activators {
     pub(crate) fn retain(&mut self, names: &[ReplicaName]) -> Vec<(ReplicaId, ActivatorRecord)> {
         let gone = self.ids.iter().filter(|(name, _)| !names.contains(name));
         let gone: Vec<(ReplicaName, ReplicaId)> = gone.map(|(name, id)| (name.clone(), id)).collect();
+        // Others may be given their numbers from now on, so whoever keeps notes by number gets the records,
+        // to strike them out.
         for (name, _) in &gone {
             self.ids.release(name);
         }
@@ -172,7 +175,7 @@ impl Activators {
         }
         // Said again: the word may have been lost with the link.
         record.released.clear();
-        record.reach = Reach::Unsynced;
+        record.reach = ActivatorReach::Unsynced;
         for &revision in known {
             record.holdings.entry(revision).or_default();
         }
@@ -181,6 +184,8 @@ impl Activators {
     /// An activator acts upon a version, or has forgotten the revision by it.
     pub(crate) fn acknowledged(&mut self, id: ReplicaId, revision: RevisionId, version: Version) {
         let Some(holdings) = self.records.get_mut(&id).map(|record| &mut record.holdings) else { return };
+        // It may speak of what it was told by another owner, or of what it has forgotten by now: neither
+        // counts.
         let Some(holding) = holdings.get_mut(&revision) else { return };
         if matches!(holding.standing, HoldingState::Forgetting { version: told } if version >= told) {
             holdings.remove(&revision);
@@ -193,6 +198,8 @@ impl Activators {
     /// know of it they still do.
     pub(crate) fn revision_given_up(&mut self, revision: RevisionId) {
         for holding in self.records.values_mut().filter_map(|record| record.holdings.get_mut(&revision)) {
+            // Whether it holds nothing, and when it may forget, is what the next owner asks anew; that it may
+            // serve is true whoever owns it.
             if holding.standing != HoldingState::Assigned {
                 holding.standing = HoldingState::Retired;
             }
@@ -257,7 +264,7 @@ impl ActivatorRecord {
             facts,
             link,
             boot: None,
-            reach: Reach::Down,
+            reach: ActivatorReach::Down,
             is_draining: false,
             released: BTreeSet::new(),
             holdings: BTreeMap::new(),

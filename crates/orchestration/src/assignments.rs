@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use scaling::ClusterConfig;
 use vocabulary::{
-    Assignment, Epoch, PodAssignment, PodName, PodState, ReplicaId, Routing, Slice, Standing, Version,
+    Assignment, Epoch, PodAssignment, PodCount, PodName, PodState, ReplicaId, Routing, Slice, Standing,
+    Version,
 };
 
 use crate::facts::{PodFacts, RevisionFacts};
@@ -59,8 +60,9 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         hop_keys: facts.hop_keys.clone(),
         waiting_for: waiting_for(record.wanted, pods.iter().copied()),
         standing: Standing::Assigned,
+        // Whoever decides instead of us may have asked for a pod: then one is on its way.
         hold: why_nobody_comes(facts)
-            .filter(|_| !record.has_ready_pod())
+            .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
             .or_else(|| hold(pods.iter().copied())),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
     }

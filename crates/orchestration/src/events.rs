@@ -26,32 +26,32 @@ pub enum ControlEvent {
     Platform(PlatformFact),
     /// A queue-proxy said something. Its hello comes first, and is from the pod that was dialled.
     PodSpoke {
-        /// On which link.
+        /// It leads to the pod; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// What.
+        /// One whole message.
         word: PodWord,
     },
     /// An activator said something. Its hello comes first, and is from the activator that was dialled.
     ActivatorSpoke {
-        /// On which link.
+        /// It leads to the activator; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// What.
+        /// One whole message.
         word: ActivatorWord,
     },
     /// What a round of questions brought ([`ControlCommand::AskMetrics`]).
     MetricsAnswered {
-        /// Of which revision.
+        /// The one that was asked for.
         revision: RevisionName,
-        /// Which round.
+        /// As the question numbered it; a late answer of an older round is ignored.
         round: u64,
         /// What was answered.
         answers: MetricAnswers,
     },
     /// A link went up or down by itself.
     LinkChanged {
-        /// Which.
+        /// One that was ordered by [`ControlCommand::OpenLink`].
         link: LinkId,
-        /// How.
+        /// What became of it.
         news: LinkNews,
     },
 }
@@ -76,19 +76,19 @@ pub enum ControlCommand {
         link: LinkId,
         /// To whom.
         peer: Peer,
-        /// Where.
+        /// Of the peer, with what has to be shown there.
         address: LinkAddress,
         /// Who goes first when many are due.
         priority: Priority,
     },
     /// End a link.
     CloseLink {
-        /// Which.
+        /// One that was opened before.
         link: LinkId,
     },
     /// Tell an activator, which has said hello, everything.
     Sync {
-        /// On which link.
+        /// Its link, which has just said hello.
         activator: LinkId,
         /// The buckets that it is everything of.
         ownership: Ownership,
@@ -97,7 +97,7 @@ pub enum ControlCommand {
     },
     /// Tell an activator of a revision; only the latest counts.
     Assign {
-        /// On which link.
+        /// The link to the activator.
         activator: LinkId,
         /// The revision, whole.
         assignment: Arc<Assignment>,
@@ -106,9 +106,9 @@ pub enum ControlCommand {
     },
     /// Tell an activator that it need not know a revision any more.
     Unassign {
-        /// On which link.
+        /// The link to the activator.
         activator: LinkId,
-        /// Which revision.
+        /// One that it was assigned before.
         revision: RevisionName,
         /// Newer than any assignment it had.
         version: Version,
@@ -117,33 +117,35 @@ pub enum ControlCommand {
     },
     /// Tell a queue-proxy its settings; only the latest count.
     TellPod {
-        /// On which link.
+        /// The link to the pod.
         pod: LinkId,
         /// All of them.
         settings: Arc<PodSettings>,
     },
     /// Tell an activator on its way out that no route of these buckets names it any more.
     ReleaseActivator {
-        /// On which link.
+        /// The link to the activator.
         activator: LinkId,
-        /// Which buckets.
+        /// Of which no route names it any more.
         buckets: BTreeSet<Bucket>,
     },
     /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
     /// [`ControlEvent::MetricsAnswered`].
     AskMetrics {
-        /// Of which revision.
+        /// One of class hpa.
         revision: RevisionName,
         /// By which the answers are known.
         round: u64,
         /// The document with the metrics.
         settings: Arc<HpaScaling>,
+        /// The places of those that are wanted; there may be none, and only the pods matter.
+        metrics: Vec<usize>,
     },
     /// Order something from the platform.
     Order(PlatformOrder),
     /// A decision was made: log it, count it, show it.
     Publish {
-        /// Of which revision.
+        /// The one that was decided about.
         revision: RevisionName,
         /// The decision.
         decision: Arc<Decision>,
@@ -162,7 +164,7 @@ pub enum Peer {
     },
     /// To an activator.
     Activator {
-        /// Which.
+        /// As the platform calls the replica.
         name: ReplicaName,
     },
 }

@@ -414,7 +414,7 @@ impl FactIntake<'_> {
     fn resync_activators(&mut self) {
         let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
         for (id, record) in linked {
-            record.reach = crate::activators::Reach::Unsynced;
+            record.reach = crate::activators::ActivatorReach::Unsynced;
             self.state.unsynced.insert(id);
         }
     }

@@ -38,32 +38,32 @@ pub enum PlatformFact {
     RevisionGivenBack(RevisionName),
     /// The pods of a revision, all of them.
     PodsChanged {
-        /// Whose.
+        /// All pods that are told are its own.
         revision: RevisionName,
         /// In the order of their names.
         pods: Vec<PodFacts>,
     },
     /// How a pod of a revision failed last; said again to every new subscriber, until the revision is gone.
     PodFailed {
-        /// Whose.
+        /// The one whose pod failed.
         revision: RevisionName,
-        /// How.
+        /// When and of what.
         failure: PodFailure,
     },
     /// The activators that exist.
     ActivatorsChanged(Vec<ActivatorFacts>),
     /// The route that an earlier owner left in force, read from what is written.
     RouteFound {
-        /// Whose.
+        /// The one that is served so.
         revision: RevisionName,
         /// What is in force.
         route: RouteInForce,
     },
     /// How an order ended, or why it has not yet.
     OrderEnded {
-        /// Which.
+        /// As the order was numbered.
         order: OrderId,
-        /// How.
+        /// Final, but for [`OrderOutcome::Retrying`].
         outcome: OrderOutcome,
     },
     /// Everything that was there at the subscription has been said.
@@ -86,7 +86,7 @@ pub enum Subject {
 /// A revision as the platform knows it.
 #[derive(Clone, Debug)]
 pub struct RevisionFacts {
-    /// Its name.
+    /// `namespace/kind/name`.
     pub name: RevisionName,
     /// Its own settings (annotations), checked.
     pub settings: RevisionSettings,
@@ -108,8 +108,8 @@ pub struct RevisionFacts {
     /// The least count, whatever the settings say: the platform knows of clients that only pods serve. Zero
     /// for none.
     pub floor: PodCount,
-    /// Why no request should wait for a pod, for people, while none is ready (`"paused"`); `None` while a
-    /// wait may help.
+    /// Why no request should wait for a pod, for people, while none is ready and none is wanted (`"paused"`);
+    /// `None` while a wait may help.
     pub hold: Option<String>,
     /// Whether it had a life before: pods that were ready, or a count that somebody gave it.
     pub origin: RevisionOrigin,
@@ -122,7 +122,7 @@ pub struct RevisionFacts {
 /// What another autoscaler says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherAutoscaler {
-    /// Its name.
+    /// Of the `HorizontalPodAutoscaler`, in the namespace of the revision.
     pub name: String,
     /// How many pods it wants.
     pub desired: PodCount,
@@ -167,7 +167,7 @@ pub enum Entrance {
 /// A pod as the platform knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Its name.
+    /// Unique among the pods of its revision.
     pub name: PodName,
     /// How far its life has come.
     pub phase: PodPhase,
@@ -200,7 +200,7 @@ pub struct PodFacts {
 pub struct PodFailure {
     /// The pod.
     pub pod: PodName,
-    /// When.
+    /// The instant at which its process ended, or was seen to have.
     pub at: Timestamp,
     /// What happened ("the app exited with code 3").
     pub reason: String,
@@ -211,7 +211,7 @@ pub struct PodFailure {
 /// An activator as the platform knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivatorFacts {
-    /// Its name.
+    /// As it names itself on its link.
     pub name: ReplicaName,
     /// Where it takes a link.
     pub link: LinkAddress,
@@ -234,7 +234,7 @@ pub enum ActivatorLife {
 /// Who serves a revision, as the platform has it written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInForce {
-    /// Which side.
+    /// Who serves: pods, or activators.
     pub routing: Routing,
     /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their
     /// names.

@@ -165,7 +165,10 @@ impl Orchestrator {
         self.state.changed.retain(|id: &RevisionId| {
             let Some(record) = registry.revisions.get(id) else { return false };
             let Some(status) = multiscaler.status(*id, now) else { return false };
-            let moves = status.panicking || status.stable_value.is_some_and(|value| value > 0.0);
+            // Metrics of class hpa move without requests.
+            let moves = status.panicking
+                || status.stable_value.is_some_and(|value| value > 0.0)
+                || record.spec.hpa.is_some();
             changed.push((record.facts.name.clone(), status));
             moves
         });

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use scaling::Decision;
+use scaling::hpa::HpaWarning;
 use vocabulary::{Bucket, Epoch, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
 use crate::facts::{Entrance, Subject};
@@ -37,7 +38,7 @@ pub struct PlatformOrder {
 pub enum Order {
     /// Write the replica count.
     ScaleTo {
-        /// Of which revision.
+        /// The one whose count is written.
         revision: RevisionName,
         /// The count that was decided upon.
         from: PodCount,
@@ -50,9 +51,9 @@ pub enum Order {
     },
     /// Write who serves.
     Route {
-        /// Which revision.
+        /// The one whose clients are led.
         revision: RevisionName,
-        /// Which side.
+        /// Who serves from then on: pods, or activators.
         routing: Routing,
         /// The activators: those in the path, or those that stand in while no pod is ready. In the order of
         /// their names.
@@ -60,22 +61,30 @@ pub enum Order {
     },
     /// A leaving pod may be ended.
     ReleasePod {
-        /// Which pod.
+        /// No activator sends to it any more.
         pod: PodName,
         /// How we know.
         proof: ReleaseProof,
+    },
+    /// The queue-proxy of a leaving pod has drained and ended: what is there of the pod is its app, which was
+    /// told to end.
+    NoteDrained {
+        /// Whose pod it is.
+        revision: RevisionName,
+        /// The one whose queue-proxy has ended.
+        pod: PodName,
     },
     /// Nobody listens there any more: it may be given to another revision.
     ReleaseEntrance {
         /// Whose it was.
         revision: RevisionName,
-        /// Which.
+        /// No activator listens there any more.
         entrance: Entrance,
     },
     /// What a pod said on its link. A platform without probes of its own goes by this in rollouts and
     /// back-offs.
     NotePodState {
-        /// Which pod.
+        /// The one that said its state, or was heard to have none.
         pod: PodName,
         /// What it said.
         state: PodState,
@@ -105,6 +114,8 @@ pub enum Errand {
     Scale(RevisionName),
     /// The end of a pod.
     Release(PodName),
+    /// What is left of a pod.
+    Drained(PodName),
     /// Where a revision is asked no more.
     Entrance(RevisionName, Entrance),
     /// What people are told about something.
@@ -118,6 +129,7 @@ impl Order {
             Self::ScaleTo { revision, .. } => Errand::Scale(revision.clone()),
             Self::Route { revision, .. } => Errand::Route(revision.clone()),
             Self::ReleasePod { pod, .. } => Errand::Release(pod.clone()),
+            Self::NoteDrained { pod, .. } => Errand::Drained(pod.clone()),
             Self::ReleaseEntrance { revision, entrance } => {
                 Errand::Entrance(revision.clone(), entrance.clone())
             }
@@ -143,14 +155,24 @@ pub enum ReasonCode {
     LinkBlocked,
     /// A pod was released although not every activator had acknowledged.
     ReleasedUnacknowledged,
+    /// A sync of class hpa complains, in the words of Kubernetes' own autoscaler.
+    Autoscaler(HpaWarning),
+}
+
+impl ReasonCode {
+    /// In one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::LinkBlocked => "LinkBlocked",
+            Self::ReleasedUnacknowledged => "ReleasedUnacknowledged",
+            Self::Autoscaler(warning) => warning.word(),
+        }
+    }
 }
 
 impl fmt::Display for ReasonCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::LinkBlocked => "LinkBlocked",
-            Self::ReleasedUnacknowledged => "ReleasedUnacknowledged",
-        })
+        formatter.write_str(self.word())
     }
 }
 

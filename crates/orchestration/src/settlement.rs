@@ -13,7 +13,7 @@ use vocabulary::{
     Timestamp,
 };
 
-use crate::activators::{HoldingState, Reach};
+use crate::activators::{ActivatorReach, HoldingState};
 use crate::assignments::{self, Urgency};
 use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment};
@@ -177,7 +177,7 @@ impl Settlement<'_> {
             holding.standing = standing;
         }
         // Who has not been told everything yet is told this with it.
-        if record.reach != Reach::Synced {
+        if record.reach != ActivatorReach::Synced {
             return;
         }
         let is_new = known != Some(standing);
@@ -211,7 +211,7 @@ impl Settlement<'_> {
             removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
         });
         forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
-        record.reach = Reach::Synced;
+        record.reach = ActivatorReach::Synced;
         let (activator, ownership) = (record.link, self.state.ownership.clone());
         self.state.commands.push_back(ControlCommand::Sync { activator, ownership, assignments });
         // What a sync does not name is only retired. That it may be dropped has to be said, and the word may
@@ -425,7 +425,7 @@ impl Settlement<'_> {
             let free = owned.iter().map(|&(bucket, _)| bucket).filter(|bucket| !named.contains(bucket));
             let buckets: BTreeSet<Bucket> = free.filter(|bucket| !record.released.contains(bucket)).collect();
             // Only where it can be heard: what counts as told is told again only after the next hello.
-            if record.reach == Reach::Synced && !buckets.is_empty() {
+            if record.reach == ActivatorReach::Synced && !buckets.is_empty() {
                 record.released.extend(buckets.iter().copied());
                 self.state
                     .commands

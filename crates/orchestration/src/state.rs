@@ -133,10 +133,18 @@ impl ControlState {
                         self.tell_pods_their_settings(revision);
                     }
                 }
-                scaling::Command::AskMetrics { revision, round, settings } => {
+                scaling::Command::AskMetrics { revision, round, settings, metrics } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision = record.facts.name.clone();
-                        self.commands.push_back(ControlCommand::AskMetrics { revision, round, settings });
+                        let ask = ControlCommand::AskMetrics { revision, round, settings, metrics };
+                        self.commands.push_back(ask);
+                    }
+                }
+                scaling::Command::Warn { revision, warning, text } => {
+                    if let Some(record) = self.registry.revisions.get(&revision) {
+                        let name = record.facts.name.clone();
+                        let about = Subject::Revision(name.clone());
+                        self.tell_people(&name, about, ReasonCode::Autoscaler(warning), text);
                     }
                 }
                 scaling::Command::Publish { revision, decision } => {

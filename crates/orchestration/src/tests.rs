@@ -226,6 +226,28 @@ fn a_pod_that_refuses_its_link_is_not_ready_until_it_says_so() {
     assert_eq!(state(&world), PodState::Ready);
 }
 
+/// One that crashes is being restarted, and whose drain was cut off says nothing of its app.
+#[test]
+fn a_leaving_pod_whose_queue_proxy_drained_and_ended_has_drained() {
+    for (state, leaves, expected) in [
+        (PodState::Draining, true, vec!["p".to_owned()]),
+        (PodState::Draining, false, Vec::new()),
+        (PodState::Ready, true, Vec::new()),
+    ] {
+        let mut world = World::with_activators(&["a"]);
+        world.pods(&["p"]);
+        world.pod_says("p", PodState::Ready);
+        if leaves {
+            world.leave("p");
+        }
+        world.pod_says("p", state);
+        world.link_of_pod("p", LinkNews::Lost);
+        assert_eq!(world.drained(), Vec::<String>::new(), "a lost link proves nothing");
+        world.link_of_pod("p", LinkNews::Refused);
+        assert_eq!(world.drained(), expected, "{state:?}, {leaves}");
+    }
+}
+
 #[test]
 fn what_somebody_else_wrote_stays_and_the_next_decision_goes_on_from_it() {
     let mut world = World::with_activators(&["a"]);
@@ -261,6 +283,23 @@ fn a_count_of_class_hpa_that_is_refused_is_tried_again_at_the_next_sync() {
     world.answer_scales_with(OrderOutcome::Done);
     world.pass(Duration::from_secs(15));
     assert_eq!((world.counts(), wanted(&world)), (vec![3], 3));
+}
+
+#[test]
+fn what_a_sync_of_class_hpa_complains_of_is_told_once() {
+    let mut world = World::with_activators(&["a"]);
+    world.wanted = 1;
+    let class = ("autoscaling.knative.dev/class", "hpa.autoscaling.knative.dev");
+    world.state_annotated(&[class, ("autoscaling.knative.dev/metric", "cpu")]);
+    world.pass(Duration::from_secs(15));
+    let told: Vec<&str> = world.people().into_iter().map(ReasonCode::word).collect();
+    assert_eq!(
+        told,
+        ["FailedGetResourceMetric", "FailedComputeMetricsReplicas"],
+        "there is no pod to measure"
+    );
+    world.pass(Duration::from_secs(30));
+    assert_eq!(world.people(), []);
 }
 
 #[test]
@@ -446,12 +485,19 @@ fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
 }
 
 #[test]
-fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready() {
+fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready_or_on_its_way() {
     let mut world = World::with_activators(&["a"]);
     world.held = Some("another one decides".to_owned());
     world.state_revision();
     assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("another one decides"));
     world.held = None;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("paused"));
+    // A person asks for one.
+    world.wanted = 1;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), None);
+    world.wanted = 0;
     world.state_annotated(&[("ebb.dev/paused", "true")]);
     assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("paused"));
     world.pods(&["p"]);

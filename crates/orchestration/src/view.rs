@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scaling::hpa::HpaReport;
 use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
 use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
 
@@ -136,6 +137,11 @@ impl<'a> RevisionView<'a> {
     /// Each of its metrics beside its target; `None` for class kpa.
     pub fn metrics_beside_targets(&self) -> Option<String> {
         self.multiscaler.metrics_beside_targets(self.id)
+    }
+
+    /// What the last sync says of itself; `None` for class kpa.
+    pub fn hpa_report(&self) -> Option<HpaReport> {
+        self.multiscaler.hpa_report(self.id)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or nobody said so lately.

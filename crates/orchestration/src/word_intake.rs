@@ -10,7 +10,7 @@ use vocabulary::{
     ReplicaId, Reporter, RevisionId, RevisionName, Sample, Timestamp, Version,
 };
 
-use crate::activators::{HoldingState, Reach};
+use crate::activators::{ActivatorReach, HoldingState};
 use crate::events::{ControlCommand, LinkId, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
@@ -99,8 +99,12 @@ impl WordIntake<'_> {
             }
             LinkNews::Refused => {
                 record.heard.connection = LinkCondition::Refused;
+                let has_drained = record.facts.leaving && record.heard.state == Some(PodState::Draining);
                 let at = self.now + REFUSAL_COUNTS;
                 self.state.deadlines.insert((at, Deadline::Refusal(revision, pod)));
+                if has_drained {
+                    self.note_drained(revision, pod);
+                }
             }
             LinkNews::Blocked(reason) => {
                 let name = record.facts.name.clone();
@@ -109,6 +113,15 @@ impl WordIntake<'_> {
             }
         }
         self.state.tell_pod(revision, pod, self.now);
+    }
+
+    fn note_drained(&mut self, revision: RevisionId, pod: PodId) {
+        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
+        let pod = record.facts.name.clone();
+        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let owner = record.facts.name.clone();
+        let order = Order::NoteDrained { revision: owner.clone(), pod };
+        self.state.order(&owner, order, Purpose::Notice);
     }
 
     fn tell_of_block(&mut self, revision: RevisionId, pod: vocabulary::PodName, reason: &str) {
@@ -125,13 +138,13 @@ impl WordIntake<'_> {
         match news {
             LinkNews::Lost => {
                 // Where nobody listened, only a hello says that somebody does.
-                if record.reach != Reach::Refused {
-                    record.reach = Reach::Down;
+                if record.reach != ActivatorReach::Refused {
+                    record.reach = ActivatorReach::Down;
                 }
                 self.state.tell(Event::LinkLost { reporter: Reporter::Activator(activator) }, self.now);
             }
             LinkNews::Refused => {
-                record.reach = Reach::Refused;
+                record.reach = ActivatorReach::Refused;
                 self.touch_all();
             }
             // Its link's task has warned of it; an activator that nobody can reach is an operator's affair.

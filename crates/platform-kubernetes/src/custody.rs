@@ -13,7 +13,7 @@
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
 use crate::notice::{NO_SELECTOR, Notice, SELECTOR_PRESENT};
-use crate::resources::service::{ServiceClaim, ServiceRecord, ServiceSelection};
+use crate::resources::service::{ServiceAddressing, ServiceClaim, ServiceRecord, ServiceSelection};
 
 /// Who writes the endpoints.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,10 +86,14 @@ pub(crate) struct Traces {
 
 /// Who writes the endpoints of a Service.
 pub(crate) fn custody(service: &ServiceRecord, traces: &Traces) -> Custody {
-    let claimed = match (&service.claim, &service.served) {
+    // What is served through us already and becomes something that would not be taken over is not dropped:
+    // nobody else would write its endpoints. Only one without endpoints leaves nothing to write.
+    let goes_on = traces.slices.is_some() && service.addressing == ServiceAddressing::ClusterIp;
+    let claimed = match (&service.claim, &service.refusal) {
         (ServiceClaim::None, _) => None,
-        (ServiceClaim::Refused(notice), _) | (ServiceClaim::Of(_), Err(notice)) => Some(Err(notice)),
-        (ServiceClaim::Of(revision), Ok(_)) => Some(Ok(revision)),
+        (ServiceClaim::Refused(notice), _) => Some(Err(notice)),
+        (ServiceClaim::Of(_), Some(notice)) if !goes_on => Some(Err(notice)),
+        (ServiceClaim::Of(revision), _) => Some(Ok(revision)),
     };
     match (claimed, &service.selection, &traces.slices, &traces.lingers) {
         (Some(Ok(revision)), ServiceSelection::None, _, _) => Custody::Adopted(revision.clone()),
@@ -191,5 +195,25 @@ mod tests {
         for refused in [record(bad, &Value::Null, "10.0.0.1"), record(named, &Value::Null, HEADLESS)] {
             assert!(matches!(custody(&refused, &Traces::default()), Custody::Refused(_)));
         }
+    }
+
+    #[test]
+    fn what_is_served_through_us_stays_so_when_it_becomes_what_is_not_taken_over() {
+        let ours = RevisionName::new("default", "deployment", "hello").expect("a name");
+        let written = Traces { slices: Some(ours.clone()), lingers: None };
+        let with = |spec: Value| {
+            let mut service = json!({"metadata": {"name": "hello", "namespace": "default", "uid": "s", "annotations": {REVISION_ANNOTATION: "hello"}}});
+            service["spec"] = spec;
+            service::read(&serde_json::from_value(service).expect("a Service"))
+        };
+        let udp = json!([{"port": 80}, {"port": 53, "protocol": "UDP"}]);
+        let local = json!({"internalTrafficPolicy": "Local", "ports": [{"port": 80}]});
+        for spec in [json!({"ports": udp}), local] {
+            let refused = with(spec.clone());
+            assert!(matches!(custody(&refused, &Traces::default()), Custody::Refused(_)), "{spec}");
+            assert_eq!(custody(&refused, &written), Custody::Adopted(ours.clone()), "{spec}");
+        }
+        let elsewhere = with(json!({"type": "ExternalName", "externalName": "elsewhere"}));
+        assert_eq!(custody(&elsewhere, &written), Custody::Abandoned(ours.clone()));
     }
 }

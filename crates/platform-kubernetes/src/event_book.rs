@@ -107,6 +107,8 @@ impl EventBook {
             self.budget += 1;
             self.refilled += ONE_EVERY;
         }
+        // What is full gathers nothing more: counted from the last refill, a quiet hour would pay for many
+        // bursts.
         if self.budget == BURST {
             self.refilled = now;
         }

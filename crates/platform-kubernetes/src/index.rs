@@ -7,6 +7,7 @@
 mod autoscalers;
 mod facts;
 mod handover;
+mod labels;
 mod notices;
 mod ownership;
 mod ports;
@@ -41,6 +42,7 @@ use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn};
 
 pub(crate) use handover::Takeover;
+use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
 
 /// What whoever decides has to be told. In the order in which it is: what is named later stands on what is
@@ -75,6 +77,7 @@ pub(crate) struct Index {
     /// Services whose slices of ours have just gone, and since when that was noticed.
     lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
     workloads: BTreeMap<RevisionName, Workload>,
+    workload_labels: WorkloadLabels,
     /// Workloads that cannot be scaled, and why.
     unscalable: BTreeMap<RevisionName, Notice>,
     /// Kinds that Services name, and Deployments.
@@ -88,17 +91,20 @@ pub(crate) struct Index {
     pods: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
     plain_pods: BTreeMap<PodName, PodObject>,
+    /// Of both.
+    pod_labels: PodLabels,
     activators: BTreeMap<ReplicaName, ActivatorObject>,
     /// In which zone each node is, of those that are in one.
     zones: BTreeMap<String, String>,
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
-    /// Ours.
     slices: BTreeMap<ObjectKey, EndpointSlice>,
     /// The activators' ports before Services'.
     ports: PortBooks,
     /// Services whose ports have perhaps not got theirs.
     unsettled: BTreeSet<ObjectKey>,
+    /// When one may be free for those for which none was.
+    ports_due: Option<Timestamp>,
     /// Others', as far as they are of a Service.
     other_slices: BTreeMap<ObjectKey, OtherSlice>,
     /// What the Endpoints objects that we keep say.
@@ -124,8 +130,10 @@ pub(crate) struct Index {
 #[derive(Debug)]
 struct Workload {
     record: WorkloadRecord,
-    /// The last good ones.
+    /// The last good ones, or what is right of those that are written; `None` if that is nothing of ours.
     settings: Option<WorkloadSettings>,
+    /// Whether nobody has seen good ones.
+    is_makeshift: bool,
     /// What is wrong with those that are written.
     problems: Vec<Notice>,
     /// Containers of its pods that end by a hook of their own.
@@ -155,6 +163,7 @@ impl Index {
             served: BTreeMap::new(),
             lingering: BTreeMap::new(),
             workloads: BTreeMap::new(),
+            workload_labels: WorkloadLabels::default(),
             unscalable: BTreeMap::new(),
             demanded: [WorkloadKind::Deployment].into(),
             to_watch: Vec::new(),
@@ -162,12 +171,14 @@ impl Index {
             refused_kinds: BTreeMap::new(),
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
+            pod_labels: PodLabels::default(),
             activators: BTreeMap::new(),
             zones: BTreeMap::new(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
             ports: PortBooks::new(buckets),
             unsettled: BTreeSet::new(),
+            ports_due: None,
             other_slices: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -236,11 +247,13 @@ impl Index {
 
     pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
         let name = record.pod_name();
+        self.notice_failed_part(&name, &record);
         if !record.is_ours() {
             let former = self.plain_pods.get(&name).cloned();
-            self.remove_pod(&name);
+            self.forget_pod(&name);
             let is_news = former.as_ref() != Some(&record);
             let owners = if is_news { self.owners_of(&record) } else { Vec::new() };
+            self.pod_labels.insert(&record);
             self.plain_pods.insert(name, record);
             // Once it is there: what people are told of a workload's pods follows from all of them.
             for revision in owners {
@@ -248,8 +261,16 @@ impl Index {
             }
             return;
         }
-        self.plain_pods.remove(&name);
-        let former = self.pods.remove(&name).filter(|former| former.record.uid == record.uid);
+        if let Some(plain) = self.plain_pods.remove(&name) {
+            self.pod_labels.remove(&plain);
+        }
+        let former = self.pods.remove(&name);
+        if let Some(former) = &former {
+            self.pod_labels.remove(&former.record);
+        }
+        self.pod_labels.insert(&record);
+        // One that a StatefulSet makes anew has the name of the pod before it, and has said nothing yet.
+        let former = former.filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
             let (said, seen_ending) = (former.said, former.seen_ending);
             self.pods.insert(name, Pod { record, said, seen_ending });
@@ -266,10 +287,17 @@ impl Index {
     }
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {
+        self.forget_pod(name);
+        self.put_notices(Subject::Pod(name.clone()), Vec::new());
+    }
+
+    fn forget_pod(&mut self, name: &PodName) {
         if let Some(pod) = self.plain_pods.remove(name) {
+            self.pod_labels.remove(&pod);
             self.touch_owners(&pod);
         }
         if let Some(pod) = self.pods.remove(name) {
+            self.pod_labels.remove(&pod.record);
             self.touch_owners(&pod.record);
         }
     }
@@ -279,6 +307,7 @@ impl Index {
         let Some(pod) = self.pods.get_mut(name) else { return };
         pod.said = Some(state);
         let record = pod.record.clone();
+        // Slices alone follow from it: whoever decides is the one who told us.
         for revision in self.owners_of(&record) {
             self.unrouted.insert(revision);
         }
@@ -294,16 +323,21 @@ impl Index {
             None => self.activators.remove(&name),
         };
         if is_news {
-            self.topics.insert(Topic::Activators);
-            let naming = self.routes.iter().filter(|(_, route)| route.activators.contains(&name));
-            self.unrouted.extend(naming.map(|(revision, _)| revision.clone()));
+            self.activator_changed(&name);
         }
     }
 
     pub(crate) fn remove_activator(&mut self, name: &ReplicaName) {
         if self.activators.remove(name).is_some() {
-            self.topics.insert(Topic::Activators);
+            self.activator_changed(name);
         }
+    }
+
+    /// Slices that name it are not as they should be, whoever decides what in their place.
+    fn activator_changed(&mut self, name: &ReplicaName) {
+        self.topics.insert(Topic::Activators);
+        let naming = self.routes.iter().filter(|(_, route)| route.activators.contains(name));
+        self.unrouted.extend(naming.map(|(revision, _)| revision.clone()));
     }
 
     /// In which zone a node is; `None` for one without, and for one that is gone.

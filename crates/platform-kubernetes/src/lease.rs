@@ -137,12 +137,15 @@ impl LeaseKeeper {
         if !is_news {
             return;
         }
+        // A copy from before our right has fewer transitions, and takes nothing away. As many under another
+        // name, or under none, mean that it was written over or given up.
         if let (Some(right), Some(lease)) = (self.right, &lease)
             && (lease.transitions > transitions_of(right.epoch)
                 || (lease.transitions == transitions_of(right.epoch) && !self.is_named(lease)))
         {
             self.right = None;
         }
+        // Another replica may make it anew at once, and two would decide.
         if lease.is_none() {
             self.right = None;
         }
@@ -191,6 +194,8 @@ impl LeaseKeeper {
             || now.saturating_since(*seen_at) >= lease.lasts
             // A former process of our own name is gone: the platform gives no name to two pods that live.
             || self.is_named(lease);
+        // With the notes of the former owner, not with ours: they are read once the Lease is won, so that no
+        // port that was given is given again.
         let (transitions, notes) = (lease.transitions.saturating_add(1), lease.notes.clone());
         is_free.then_some(LeaseWrite { holder, transitions, over, notes })
     }
@@ -240,6 +245,7 @@ impl LeaseKeeper {
     /// The write failed, or nobody knows whether it did.
     pub(crate) fn failed(&mut self, now: Timestamp) {
         if self.under_way.take().is_some() {
+            // `next_write` called it done when the write began.
             self.is_renewal_due = self.right.is_some();
             self.not_before = now + RETRY_AFTER;
         }

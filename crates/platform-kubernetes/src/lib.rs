@@ -26,6 +26,7 @@ mod lease;
 mod metric_apis;
 mod notice;
 mod observation;
+mod own_counts;
 mod port_book;
 mod requests;
 mod resources;
@@ -39,6 +40,7 @@ mod trust;
 mod wall;
 mod watches;
 mod work;
+mod write_pace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,8 +134,8 @@ impl KubernetesPlatform {
         let desk = Arc::<ClusterDesk>::default();
         let KubernetesConfig { name, namespace, buckets, clock } = config;
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
-        let (rights, hint_rights) = (Arc::default(), Arc::default());
-        let requests = Requests { client, namespace, clock, rights, hint_rights };
+        let (rights, pod_rights) = (Arc::default(), Arc::default());
+        let requests = Requests { client, namespace, clock, rights, pod_rights };
         let task =
             ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));

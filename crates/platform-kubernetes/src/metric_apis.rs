@@ -17,11 +17,12 @@ use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 use runtime::Clock;
 use scaling::hpa::{
-    MetricFailure, MetricIdentifier, MetricSamples, MetricSpec, ObjectReference, ResourceName,
+    MetricFailure, MetricIdentifier, MetricSamples, MetricSpec, NoProposal, ObjectReference, ResourceName,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, oneshot};
-use vocabulary::RevisionName;
+use tokio::time::timeout;
+use vocabulary::{RevisionName, format_duration};
 
 use self::answer_cache::{AnswerCache, SharedAnswer};
 use self::records::{
@@ -110,8 +111,18 @@ impl MetricApis {
             period: question.settings.sync_period,
         };
         let wanted = question.metrics.iter().filter_map(|&index| Some((index, metrics.get(index)?)));
-        let asked =
-            join_all(wanted.map(async |(index, metric)| (index, metric, round.ask(metric).await))).await;
+        let asked = join_all(wanted.map(async |(index, metric)| {
+            // One metric may need several answers, and wait for its turn before each: no other waits for it.
+            let asked = timeout(question.within, round.ask(metric)).await;
+            let late = |_| {
+                let words = format!("no answer within {}", format_duration(question.within));
+                ApiQuestion { query: None, answer: Err(words.into()) }
+            };
+            (index, metric, asked.unwrap_or_else(late))
+        }))
+        .await;
+        // Asked again: pods came and went while the answers were on their way, and samples are counted
+        // against those that there are now.
         let Some(target) = self.target(&question.revision).await else { return MetricReply::default() };
         let moment = Moment::now(self.server.clock);
         let answers = asked.into_iter().map(|(index, metric, asked)| {
@@ -123,7 +134,7 @@ impl MetricApis {
                 Err(words) => {
                     let shown = words.to_string();
                     let reason = metric.failure_reason();
-                    (MetricSamples::Failed(MetricFailure { reason, words }), shown)
+                    (MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused }), shown)
                 }
             };
             MetricAnswer { metric: index, samples, query: asked.query, shown }
@@ -211,6 +222,8 @@ impl Round<'_> {
 
 impl Server {
     async fn get<Record: DeserializeOwned>(&self, path: &str) -> Result<Record, Failure> {
+        // Many revisions are due at the same moment. The API server has others to answer, and would begin to
+        // refuse.
         let _turn = self.turns.acquire().await.expect("it is never closed");
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| Failure::Refused(format!("{path} is no path: {error}")))?;

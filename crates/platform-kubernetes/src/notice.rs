@@ -35,12 +35,16 @@ pub(crate) const BAD_ANNOTATION: &str = "BadAnnotation";
 pub(crate) const NO_WORKLOAD: &str = "NoWorkload";
 /// Clients reach its pods past us, so its count is not lowered.
 pub(crate) const NOT_ROUTABLE: &str = "NotRoutable";
-/// A port of a Service is served past us.
-pub(crate) const PORT_NOT_SERVED: &str = "PortNotServed";
+/// A port of a Service leads to one that no container declares, so it is served past us.
+pub(crate) const PORT_NOT_DECLARED: &str = "PortNotDeclared";
+/// The same, for all ports of activators are given.
+pub(crate) const NO_PORT_LEFT: &str = "NoPortLeft";
 /// There are pods without a queue-proxy.
 pub(crate) const NOT_INJECTED: &str = "NotInjected";
 /// Containers end by a hook of their own, whatever is under way.
 pub(crate) const KEPT_HOOK: &str = "KeptHook";
+/// An app goes on after it was told to end, its requests having ended before, for longer than it may.
+pub(crate) const IGNORES_TERM: &str = "IgnoresTerm";
 /// The workload that a Service names cannot be scaled.
 pub(crate) const NOT_SCALABLE: &str = "NotScalable";
 /// A person wants its count left alone.
@@ -49,3 +53,5 @@ pub(crate) const PAUSED: &str = "Paused";
 pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
 /// A Service wants each client to stay with a pod.
 pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
+/// A program of ours ended because a part of it failed: a bug.
+pub(crate) const PART_FAILED: &str = "PartFailed";

@@ -88,6 +88,8 @@ struct PortBook {
     resting: BTreeMap<u16, WallSeconds>,
     /// Where the round goes on.
     next: Option<u16>,
+    /// When one comes free, if none was for somebody.
+    free_again: Option<WallSeconds>,
     /// Given, and not on the Lease yet.
     unrecorded: BTreeSet<u16>,
     /// What is to be on the Lease may be something else than when it was last asked for.
@@ -105,6 +107,7 @@ impl PortBook {
             taken: BTreeSet::new(),
             resting: BTreeMap::new(),
             next: None,
+            free_again: None,
             unrecorded: BTreeSet::new(),
             is_noteworthy: false,
         }
@@ -232,6 +235,19 @@ impl PortBook {
         expired.into_iter().map(|(_, former)| former.revision).collect()
     }
 
+    /// Services that got none for a port, once one is free again.
+    pub(crate) fn starving(&mut self, wall: WallSeconds) -> impl Iterator<Item = &String> {
+        let is_due = self.is_ours && self.free_again.take_if(|again| *again <= wall).is_some();
+        let has_none = |entries: &[PortEntry]| entries.iter().any(|entry| entry.port.is_none());
+        let starving = self.services.iter().filter(move |(_, entries)| is_due && has_none(entries));
+        starving.map(|(uid, _)| uid)
+    }
+
+    /// When [`PortBook::starving`] has something to say.
+    pub(crate) fn free_again(&self) -> Option<WallSeconds> {
+        self.free_again.filter(|_| self.is_ours)
+    }
+
     /// When [`PortBook::expire`] has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         self.former.values().map(|former| former.until).min()
@@ -244,6 +260,8 @@ impl PortBook {
             self.taken.remove(&port);
             self.is_noteworthy = true;
             self.resting.insert(port, wall.later(REST));
+            // Whoever waits does so for the first of them; that is asked for again when it is due.
+            self.free_again = self.free_again.or_else(|| self.has_starving().then(|| wall.later(REST)));
         }
     }
 
@@ -256,12 +274,20 @@ impl PortBook {
         let next = self.next.filter(|next| (FIRST..=LAST).contains(next)).unwrap_or(FIRST);
         let mut round = (next..=LAST).chain(FIRST..next);
         let is_free = |port: &u16| !self.taken.contains(port) && !self.resting.contains_key(port);
-        let port = round.find(|port| self.share.has(*port) && is_free(port) && !elsewhere.contains(port))?;
+        let port = round.find(|port| self.share.has(*port) && is_free(port) && !elsewhere.contains(port));
+        let Some(port) = port else {
+            self.free_again = self.resting.values().min().copied();
+            return None;
+        };
         self.next = Some(if port == LAST { FIRST } else { port + 1 });
         self.is_noteworthy = true;
         self.taken.insert(port);
         self.unrecorded.insert(port);
         Some(port)
+    }
+
+    fn has_starving(&self) -> bool {
+        self.services.values().flatten().any(|entry| entry.port.is_none())
     }
 
     fn is_unrecorded(&self, entry: &PortEntry) -> bool {

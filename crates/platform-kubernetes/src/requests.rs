@@ -6,6 +6,8 @@
 mod events;
 mod handover;
 mod hints;
+mod reaping;
+mod rights;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +22,11 @@ use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
 use runtime::Clock;
 use scaling::Decision;
-use vocabulary::{Bucket, PodCount, PodName, RevisionName, owner_lease};
+use vocabulary::{PodCount, PodName, RevisionName};
 
-pub(crate) use self::hints::{DeletionHint, HintRights};
+pub(crate) use self::hints::DeletionHint;
+pub(crate) use self::reaping::OutlivingPod;
+pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
 use crate::lease::{LEASE, LeaseRecord, LeaseWrite};
 use crate::resources::workload::WorkloadRecord;
@@ -44,7 +48,7 @@ pub(crate) struct Requests {
     pub(crate) clock: Clock,
     /// As the Leases give them; the platform's task writes them.
     pub(crate) rights: Arc<Mutex<Rights>>,
-    pub(crate) hint_rights: HintRights,
+    pub(crate) pod_rights: PodRights,
 }
 
 /// Why a request did nothing, as far as we know.
@@ -240,18 +244,13 @@ impl Requests {
         }
     }
 
-    /// Writes a bucket's Lease, which needs no right: the version it is written over is the proof.
-    pub(crate) async fn write_lease(
-        &self,
-        bucket: Bucket,
-        write: &LeaseWrite,
-    ) -> Result<LeaseRecord, Failure> {
-        let name = owner_lease(bucket);
+    /// Writes a Lease, which needs no right: the version it is written over is the proof.
+    pub(crate) async fn write_lease(&self, name: &str, write: &LeaseWrite) -> Result<LeaseRecord, Failure> {
         let api: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let now = jiff::Timestamp::try_from(runtime::wall_time()).unwrap_or_default();
         let lease = Lease {
             metadata: ObjectMeta {
-                name: Some(name.clone()),
+                name: Some(name.to_owned()),
                 resource_version: write.over.clone(),
                 annotations: Some(write.notes.clone()),
                 ..ObjectMeta::default()
@@ -267,7 +266,7 @@ impl Requests {
         let parameters = post_parameters();
         let written = match write.over {
             None => within(api.create(&parameters, &lease)).await?,
-            Some(_) => within(api.replace(&name, &parameters, &lease)).await?,
+            Some(_) => within(api.replace(name, &parameters, &lease)).await?,
         };
         Ok(read_lease(&written))
     }

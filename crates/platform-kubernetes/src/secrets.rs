@@ -30,7 +30,7 @@ pub enum SecretError {
     /// The API server did not give or take it.
     #[error("Secret {SECRET} of namespace {namespace}")]
     Request {
-        /// Ours.
+        /// Ebb's own namespace.
         namespace: String,
         /// What the API server said.
         #[source]

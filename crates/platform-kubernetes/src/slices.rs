@@ -5,6 +5,8 @@
 //! decision: it is made here, whenever a pod changes. The order itself stands on the slices as annotations,
 //! so that whoever decides next finds it.
 
+mod plan;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -20,9 +22,9 @@ use crate::port_book::PortEntry;
 use crate::resources::ObjectKey;
 use crate::resources::ports::ServicePort;
 use crate::resources::service::{AdoptedService, TrafficPreference};
+use plan::EndpointGroup;
+pub(crate) use plan::{SliceChange, changes};
 
-/// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
-const ENDPOINTS_MAX: usize = 100;
 /// Kubernetes names the Service of a slice so.
 pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const ROUTING: &str = "ebb.dev/routing";
@@ -47,6 +49,8 @@ pub(crate) struct ServiceRoute<'a> {
 pub(crate) struct ServingAddress {
     /// One of each family that the cluster has.
     pub(crate) addresses: Vec<IpAddr>,
+    /// Whether it answers; one that does not is named for a Service that names who is not ready too.
+    pub(crate) is_serving: bool,
     /// Where it serves each of the Service's ports, in their order; `None` for those that it does not serve.
     pub(crate) ports: Vec<Option<u16>>,
     pub(crate) node: Option<String>,
@@ -111,43 +115,43 @@ enum ServerKind {
 
 /// Ports of a Service by their places, and where whoever is named serves them.
 type PortSet = Vec<(usize, u16)>;
-/// What goes into one slice: its ports, and its endpoints.
-type Chunk<'a> = (&'a [(usize, u16)], Vec<Endpoint>);
 
-/// The slices that a Service should have, whole, in the order of their names.
-pub(crate) fn desired(route: &ServiceRoute<'_>, servers: &Servers) -> Vec<EndpointSlice> {
+/// The slices that a Service should have, whole. What those say that are `present` stays where it is as far
+/// as it still holds.
+pub(crate) fn desired(
+    route: &ServiceRoute<'_>,
+    servers: &Servers,
+    present: &[&EndpointSlice],
+) -> Vec<EndpointSlice> {
     let service = route.service;
     let sets = port_sets(route, servers);
-    let mut slices = Vec::new();
+    let mut groups = Vec::new();
     for family in &service.families {
-        let mut chunks: Vec<Chunk<'_>> = Vec::new();
-        for (ports, servers) in &sets {
-            let of_family = servers.iter().filter_map(|(server, kind)| {
+        let of_family = sets.iter().map(|(ports, servers)| {
+            let endpoints = servers.iter().filter_map(|(server, kind)| {
                 let address = server.addresses.iter().find(|address| family_of(**address) == family)?;
                 let hints = hints(service.preference, server, *kind);
                 Some(Endpoint { hints, ..endpoint(server, *address, *kind) })
             });
-            let endpoints: Vec<Endpoint> = of_family.collect();
-            chunks.extend(endpoints.chunks(ENDPOINTS_MAX).map(|chunk| (ports.as_slice(), chunk.to_vec())));
-        }
-        // One without addresses says who serves while nobody does.
-        if chunks.is_empty() {
-            chunks.push((&[], Vec::new()));
-        }
-        for (number, (set, endpoints)) in chunks.into_iter().enumerate() {
-            let name = format!("{}{}-{number}", name_prefix(&service.name), family.to_lowercase());
             let ports =
-                set.iter().filter_map(|&(place, port)| Some(slice_port(service.ports.get(place)?, port)));
-            let ports: Vec<EndpointPort> = ports.collect();
-            slices.push(EndpointSlice {
-                address_type: family.clone(),
-                metadata: metadata(name, route),
-                ports: (!ports.is_empty()).then_some(ports),
-                endpoints,
-            });
+                ports.iter().filter_map(|&(place, port)| Some(slice_port(service.ports.get(place)?, port)));
+            EndpointGroup { family, ports: ports.collect(), endpoints: endpoints.collect() }
+        });
+        let mut of_family: Vec<_> = of_family.filter(|group| !group.endpoints.is_empty()).collect();
+        // One without addresses says who serves while nobody does.
+        if of_family.is_empty() {
+            of_family.push(EndpointGroup { family, ports: Vec::new(), endpoints: Vec::new() });
         }
+        groups.extend(of_family);
     }
-    slices
+    let planned = plan::lay_out(groups, &name_prefix(&service.name), present);
+    let slices = planned.into_iter().map(|slice| EndpointSlice {
+        address_type: slice.family,
+        metadata: metadata(slice.name, route),
+        ports: (!slice.ports.is_empty()).then_some(slice.ports),
+        endpoints: slice.endpoints,
+    });
+    slices.collect()
 }
 
 /// Who serves which ports: a slice has the same ports for all its addresses, and pods of two templates may
@@ -207,15 +211,20 @@ fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
             (ENTRANCES, entrances_out(of)),
         ])),
         // It goes with the Service.
-        owner_references: Some(vec![OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Service".to_owned(),
-            name: service.name.clone(),
-            uid: service.uid.clone(),
-            controller: None,
-            block_owner_deletion: None,
-        }]),
+        owner_references: Some(vec![owner(&service.name, &service.uid)]),
         ..ObjectMeta::default()
+    }
+}
+
+/// A Service, as what goes with it names it.
+pub(crate) fn owner(service: &str, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Service".to_owned(),
+        name: service.to_owned(),
+        uid: uid.to_owned(),
+        controller: None,
+        block_owner_deletion: None,
     }
 }
 
@@ -276,7 +285,7 @@ fn endpoint(server: &ServingAddress, address: IpAddr, kind: ServerKind) -> Endpo
         addresses: vec![address.to_string()],
         conditions: Some(EndpointConditions {
             ready: Some(!is_ending),
-            serving: Some(true),
+            serving: Some(server.is_serving),
             terminating: Some(is_ending),
         }),
         node_name: server.node.clone(),
@@ -290,52 +299,6 @@ fn endpoint(server: &ServingAddress, address: IpAddr, kind: ServerKind) -> Endpo
         }),
         ..Endpoint::default()
     }
-}
-
-/// A write that brings what is there nearer to what should be.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum SliceChange {
-    Create(EndpointSlice),
-    /// With the version that was read, so that a later one is not overwritten.
-    Replace(EndpointSlice),
-    Delete(EndpointSlice),
-}
-
-/// What is to be written; nothing, if all is as it should be. What names somebody comes before what names
-/// nobody any more.
-pub(crate) fn changes(desired: Vec<EndpointSlice>, present: &[&EndpointSlice]) -> Vec<SliceChange> {
-    let mut changes = Vec::new();
-    let superfluous =
-        |slice: &&&EndpointSlice| !desired.iter().any(|wanted| wanted.metadata.name == slice.metadata.name);
-    let deletions: Vec<_> =
-        present.iter().filter(superfluous).map(|slice| SliceChange::Delete((*slice).clone())).collect();
-    for mut wanted in desired {
-        match present.iter().find(|slice| slice.metadata.name == wanted.metadata.name) {
-            None => changes.push(SliceChange::Create(wanted)),
-            Some(there) if says_the_same(there, &wanted) => {}
-            Some(there) => {
-                wanted.metadata.resource_version.clone_from(&there.metadata.resource_version);
-                changes.push(SliceChange::Replace(wanted));
-            }
-        }
-    }
-    changes.extend(deletions);
-    changes
-}
-
-/// Whether a slice is as it should be, whatever the API server or others have added to it.
-fn says_the_same(there: &EndpointSlice, wanted: &EndpointSlice) -> bool {
-    let has_all = |there: &Option<BTreeMap<String, String>>, wanted: &Option<BTreeMap<String, String>>| {
-        let there = there.as_ref();
-        wanted.iter().flatten().all(|(key, value)| there.and_then(|map| map.get(key)) == Some(value))
-    };
-    // An empty list comes back as none.
-    let ports = |slice: &EndpointSlice| slice.ports.clone().unwrap_or_default();
-    there.endpoints == wanted.endpoints
-        && ports(there) == ports(wanted)
-        && has_all(&there.metadata.labels, &wanted.metadata.labels)
-        && has_all(&there.metadata.annotations, &wanted.metadata.annotations)
-        && there.metadata.owner_references == wanted.metadata.owner_references
 }
 
 /// The Service that a slice is of.

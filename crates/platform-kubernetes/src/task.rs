@@ -2,6 +2,7 @@
 //! waits for the API server: requests run beside it, one per object.
 
 mod intake;
+mod reaping;
 mod routes;
 mod telling;
 
@@ -13,14 +14,15 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, PodName, ReplicaName, RevisionName, Timestamp};
 
 use crate::audience::Listener;
-use crate::buckets::{Buckets, epochs};
+use crate::buckets::{AutoscalerLease, Buckets, epochs};
 use crate::desk::{ClusterDesk, SeatNumber};
 use crate::event_book::EventBook;
 use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
+use crate::own_counts::OwnCounts;
 use crate::port_book::WallSeconds;
 use crate::requests::{Failure, Requests, ScaleErrand, ScaleSubject};
 use crate::resources::ObjectKey;
@@ -30,6 +32,8 @@ use crate::secrets::Secrets;
 use crate::slices::SliceChange;
 use crate::watches::{News, Watches};
 use crate::work::Work;
+use crate::write_pace::WritePace;
+use reaping::DrainedPod;
 
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;
@@ -56,8 +60,9 @@ enum Answer {
     Scaled(RevisionName, Result<OrderOutcome, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
     TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
-    LeaseWritten(Bucket, Result<LeaseRecord, Failure>),
+    LeaseWritten(AutoscalerLease, Result<LeaseRecord, Failure>),
     EventWritten(Result<(), Failure>),
+    Reaped(PodName, DrainedPod, Result<(), Failure>),
 }
 
 pub(crate) struct ClusterTask {
@@ -73,11 +78,16 @@ pub(crate) struct ClusterTask {
     /// Keys that a list has to name, or they are gone.
     known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
     scales: BTreeMap<RevisionName, Work<ScaleErrand>>,
+    /// What was asked of the API server and may yet come back by the watch.
+    own_counts: OwnCounts,
     routes: BTreeMap<RevisionName, RouteWork>,
+    pace: WritePace,
     answers: JoinSet<Answer>,
     /// The buckets of which ports are given, and since which epoch.
     gives_ports: BTreeMap<Bucket, Epoch>,
     events: EventBook,
+    /// Pods of which the app alone is left.
+    drained: BTreeMap<PodName, DrainedPod>,
     /// The buckets of ours of which people were told what is so.
     tells: BTreeMap<Bucket, Epoch>,
     /// The buckets of ours in which routes are ordered here.
@@ -117,10 +127,13 @@ impl ClusterTask {
             unlisted: kinds.into(),
             known: BTreeMap::new(),
             scales: BTreeMap::new(),
+            own_counts: OwnCounts::default(),
             routes: BTreeMap::new(),
+            pace: WritePace::default(),
             answers: JoinSet::new(),
             gives_ports: BTreeMap::new(),
             events: EventBook::new(salt()),
+            drained: BTreeMap::new(),
             tells: BTreeMap::new(),
             decides: BTreeMap::new(),
         }
@@ -150,6 +163,8 @@ impl ClusterTask {
                     Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                     Err(_stopped) => {}
                 },
+                // Only while it is full: with room to spare this is ready at once, and the loop would never
+                // rest.
                 () = room(self.listener.as_ref()), if is_full => {}
                 () = self.requests.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {}
             }
@@ -165,11 +180,13 @@ impl ClusterTask {
             self.watches.watch_kind(kind);
         }
         self.keep_ports(now);
+        // After the ports, so that what was given just now is in the write that begins here.
         self.keep_leases(now);
         self.index.turn_hop_keys(now, WallSeconds::now());
         self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
+        self.end_outliving(now);
         self.tell_people(now);
         let ownership = self.buckets.ownership(now);
         if let Some(listener) = &mut self.listener {
@@ -185,10 +202,17 @@ impl ClusterTask {
             return None;
         }
         let scales = self.scales.values().filter_map(Work::next_deadline);
-        let routes = self.routes.values().filter_map(|route| route.work.next_deadline());
+        let routes = self.routes.values().filter_map(|route| route.work.next_deadline()).min();
+        // Those that wait for answers begin when one comes.
+        let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
         let ports = self.index.next_port_deadline().filter(|_| !self.gives_ports.is_empty());
-        let own =
-            [self.index.next_deadline(), self.buckets.next_deadline(now), self.events_deadline(now), ports];
+        let own = [
+            self.index.next_deadline(),
+            self.buckets.next_deadline(now),
+            self.events_deadline(now),
+            self.drained_deadline(),
+            ports,
+        ];
         scales.chain(routes).chain(own.into_iter().flatten()).min()
     }
 
@@ -204,6 +228,7 @@ impl ClusterTask {
         let former = std::mem::take(&mut self.gives_ports);
         for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
             let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
+            // Also where it was ours before: between two epochs somebody else may have given ports.
             if former.get(&bucket) != Some(&epoch) {
                 self.index.take_over_ports(bucket, &noted, &self.buckets.noted_elsewhere(bucket), wall);
             }
@@ -220,11 +245,11 @@ impl ClusterTask {
     }
 
     fn keep_leases(&mut self, now: Timestamp) {
-        while let Some((bucket, write)) = self.buckets.next_write(now) {
+        while let Some((which, write)) = self.buckets.next_write(now) {
             let requests = self.requests.clone();
             // A panic in it is ours; see where answers are taken.
             self.answers.spawn(async move {
-                Answer::LeaseWritten(bucket, requests.write_lease(bucket, &write).await)
+                Answer::LeaseWritten(which, requests.write_lease(&which.name(), &write).await)
             });
         }
         let rights = self.buckets.rights(now);
@@ -239,6 +264,7 @@ impl ClusterTask {
 
     fn take_orders(&mut self) {
         let left = self.desk.take();
+        // One that leaves late must not unseat whoever has come since.
         if let Some(seat) = left.departed
             && self.listener.as_ref().is_some_and(|listener| listener.seat == seat)
         {
@@ -287,6 +313,10 @@ impl ClusterTask {
                 self.index.note_state(&pod, state);
                 self.ended((seat, id), OrderOutcome::Done);
             }
+            Order::NoteDrained { revision, pod } => {
+                self.note_drained((pod, revision), fence, now);
+                self.ended((seat, id), OrderOutcome::Done);
+            }
             Order::ReleaseEntrance { entrance, .. } => {
                 match entrance {
                     Entrance::Port(port) => self.index.release_port(port, WallSeconds::now()),
@@ -316,11 +346,13 @@ impl ClusterTask {
                 kept.push((errand.seat, errand.order, errand.from));
                 continue;
             }
+            self.own_counts.written(revision, errand.to);
             let is_smaller = errand.to < errand.from;
             let hints = is_smaller.then(|| self.index.deletion_hints(revision, errand.to, &errand.end_first));
             let (requests, revision) = (self.requests.clone(), revision.clone());
             // A panic in it is ours.
             self.answers.spawn(async move {
+                // Before the count: whoever ends pods chooses them as soon as that is smaller.
                 requests.hint(errand.fence, revision.namespace(), &hints.unwrap_or_default()).await;
                 let outcome = requests.scale(&errand, &target).await;
                 Answer::Scaled(revision, outcome)
@@ -339,16 +371,17 @@ impl ClusterTask {
     fn take_answer(&mut self, answer: Answer) {
         let now = self.requests.clock.now();
         match answer {
-            Answer::LeaseWritten(bucket, Ok(lease)) => {
-                self.buckets.written(bucket, lease.resource_version, now);
+            Answer::LeaseWritten(which, Ok(lease)) => {
+                self.buckets.written(which, lease.resource_version, now);
                 *self.requests.rights.lock() = self.buckets.rights(now);
             }
-            Answer::LeaseWritten(bucket, Err(failure)) => {
-                tracing::warn!(bucket = bucket.0, ?failure, "a Lease could not be written");
-                self.buckets.failed(bucket, now);
+            Answer::LeaseWritten(which, Err(failure)) => {
+                tracing::warn!(lease = which.name(), ?failure, "a Lease could not be written");
+                self.buckets.failed(which, now);
             }
             Answer::Scaled(revision, outcome) => self.scaled(&revision, outcome, now),
             Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
+            Answer::Reaped(pod, drained, how) => self.reaped(pod, drained, how, now),
             Answer::EventWritten(Ok(())) => {}
             Answer::EventWritten(Err(failure)) => {
                 tracing::debug!(?failure, "an Event could not be written");

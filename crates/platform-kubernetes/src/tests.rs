@@ -1,7 +1,10 @@
 //! The whole platform before an API server that fails on the wire as a test says: what is tried again, when,
 //! who is disturbed, and what people are told.
 
+mod custom;
+mod pace;
 mod server;
+mod slices;
 
 use std::time::Duration;
 
@@ -9,7 +12,7 @@ use orchestration::{Fence, Order, OrderId, OrderOutcome, PlatformFact, PlatformO
 use platform::Seat;
 use scaling::{Decision, Trigger};
 use serde_json::{Value, json};
-use vocabulary::{Bucket, PodCount, PodName, RevisionName, Timestamp};
+use vocabulary::{Bucket, PodCount, PodName, RevisionName, Routing, Timestamp};
 
 use self::server::{BECAUSE, Fault, ScriptedServer, WatchEnd};
 use super::*;
@@ -200,8 +203,13 @@ impl Laboratory {
 /// The count of `hello` is to be written while the server fails so; `other` is not disturbed, the reason is
 /// shown, and once the server is well again the count is written without anybody's asking.
 async fn is_tried_again(fault: Fault, reason: &str) {
+    is_tried_again_by("", fault, reason).await;
+}
+
+/// The same where requests of one method alone fail (`PATCH `).
+async fn is_tried_again_by(method: &str, fault: Fault, reason: &str) {
     let mut laboratory = Laboratory::start().await;
-    let path = scale_path("hello");
+    let path = format!("{method}{}", scale_path("hello"));
     laboratory.server.fail(&path, fault);
     let order = laboratory.order("hello", 0, 3);
     let why = laboratory.trouble_of(order).await;
@@ -239,6 +247,130 @@ async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_nobody_else(
     ];
     let cases = cases.map(|(code, reason)| is_tried_again(Fault::Status(code), reason));
     futures_util::future::join_all(cases).await;
+}
+
+/// By a quota or a webhook, say: uid and count are as they were, so nobody else has written.
+#[tokio::test]
+async fn a_count_that_is_refused_although_nothing_has_changed_is_tried_again() {
+    is_tried_again_by("PATCH ", Fault::Status(422), BECAUSE).await;
+}
+
+#[tokio::test]
+async fn what_somebody_else_writes_is_not_fought_and_is_told() {
+    let mut laboratory = Laboratory::start().await;
+    laboratory.knows("hello", 0).await;
+    // Before the watch knows it.
+    laboratory.server.change_unseen(DEPLOYMENTS, deployment("hello", 7));
+    let order = laboratory.order("hello", 0, 3);
+    assert_eq!(laboratory.end_of(order).await, OrderOutcome::Conflict { found: PodCount::new(7) });
+    assert_eq!(laboratory.count_of("hello"), 7);
+    let told = laboratory.event("ForeignCount").await;
+    assert!(told.contains("somebody else wrote 7 while ebb was about to write 3 instead of 0"), "{told}");
+}
+
+#[tokio::test]
+async fn a_count_that_the_watch_shows_is_told_if_it_is_not_our_own() {
+    let mut laboratory = Laboratory::start().await;
+    laboratory.knows("hello", 0).await;
+    let order = laboratory.order("hello", 0, 3);
+    assert_eq!(laboratory.end_of(order).await, OrderOutcome::Done);
+    // The watch shows both.
+    laboratory.server.put(DEPLOYMENTS, deployment("hello", 5));
+    let told = laboratory.event("ForeignCount").await;
+    assert_eq!(told, "somebody else wrote 5, where 3 was wanted; ebb goes on from there");
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_old_is_refused_by_its_version() {
+    let start = async |minor: &str| {
+        let server = ScriptedServer::start().await;
+        server.be_of_version(minor);
+        let uri = format!("http://{}", server.address).parse().expect("an address");
+        let client = connection::client(kube::Config::new(uri)).expect("a client");
+        let config = KubernetesConfig {
+            name: ReplicaName::new("autoscaler-1"),
+            namespace: "ebb-system".to_owned(),
+            buckets: 1,
+            clock: Clock::start(),
+        };
+        KubernetesPlatform::start_with(client, config).await.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        start("28").await,
+        Err("the cluster runs Kubernetes v1.28.2; ebb needs 1.29 or newer".to_owned())
+    );
+    assert_eq!((start("29+").await, start("37").await), (Ok(()), Ok(())));
+}
+
+const SLICES: &str = "apis/discovery.k8s.io/v1/endpointslices";
+const ENDPOINTS: &str = "api/v1/endpoints";
+const LEFTOVER: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/hello-k8s";
+const KEPT: &str = "/api/v1/namespaces/shop/endpoints/hello";
+
+/// What Kubernetes leaves behind where a Service had a selector.
+fn put_leftovers(server: &ScriptedServer) {
+    server.put(PODS, pod("hello-1", None));
+    server.put(ENDPOINTS, json!({"metadata": {"name": "hello", "namespace": "shop"}, "subsets": []}));
+    let labels = json!({
+        "kubernetes.io/service-name": "hello",
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+    });
+    let metadata = json!({"name": "hello-k8s", "namespace": "shop", "labels": labels});
+    let target = json!({"kind": "Pod", "name": "hello-1"});
+    let endpoint = json!({"addresses": ["10.244.1.7"], "conditions": {"ready": true}, "targetRef": target});
+    server.put(SLICES, json!({"metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint]}));
+}
+
+/// Waits until the server was asked so often.
+async fn is_asked(server: &ScriptedServer, (method, path): (&str, &str), times: usize) {
+    let asked = async {
+        while server.asked(method, path).len() < times {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let asked = tokio::time::timeout(PATIENCE, asked).await;
+    asked.unwrap_or_else(|_| panic!("{method} {path}: not {times} times within {PATIENCE:?}"));
+}
+
+#[tokio::test]
+async fn what_kubernetes_left_goes_after_its_endpoints_are_kept_and_is_tried_again() {
+    let laboratory = Laboratory::start().await;
+    let server = &laboratory.server;
+    // As if it had been written meanwhile.
+    let deletion = format!("DELETE {LEFTOVER}");
+    server.fail(&deletion, Fault::Status(409));
+    put_leftovers(server);
+    is_asked(server, ("DELETE", LEFTOVER), 2).await;
+    server.heal(&deletion);
+    let gone = async {
+        while server.object(SLICES, "shop", "hello-k8s").is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it goes");
+    assert!(
+        server.asked("PUT", KEPT)[0] <= server.asked("DELETE", LEFTOVER)[0],
+        "or its copy would come again"
+    );
+    let kept = server.object(ENDPOINTS, "shop", "hello").expect("it stays");
+    let service = server.object(SERVICES, "shop", "hello").expect("it is there");
+    assert_eq!(kept["metadata"]["ownerReferences"][0]["uid"], service["metadata"]["uid"]);
+    assert_eq!(kept["metadata"]["labels"]["endpointslice.kubernetes.io/skip-mirror"], "true");
+    assert_eq!(kept["subsets"][0]["addresses"][0]["ip"], "10.244.1.7");
+}
+
+#[tokio::test]
+async fn endpoints_are_left_alone_once_a_selector_is_back() {
+    let laboratory = Laboratory::start().await;
+    let server = &laboratory.server;
+    let mut selecting = service("hello");
+    selecting["spec"]["selector"] = json!({"app": "hello"});
+    // The watch is behind.
+    server.change_unseen(SERVICES, selecting);
+    put_leftovers(server);
+    is_asked(server, ("GET", KEPT), 2).await;
+    let written = (server.asked("PUT", KEPT).len(), server.asked("DELETE", LEFTOVER).len());
+    assert_eq!(written, (0, 0));
 }
 
 #[tokio::test]
@@ -329,6 +461,67 @@ async fn whose_end_disturbs_least_is_marked_before_the_count_where_that_is_allow
             annotations["controller.kubernetes.io/pod-deletion-cost"].as_str().map(str::to_owned)
         });
         assert_eq!(costs, after.map(|cost| cost.map(str::to_owned)), "allowed: {is_allowed}");
+    }
+}
+
+/// A pod that was deleted with the time of its drain, of whose containers some run.
+fn ending(name: &str, running: &[&str]) -> Value {
+    let mut pod = pod(name, None);
+    pod["metadata"]["deletionTimestamp"] = json!("2026-11-22T10:00:00Z");
+    pod["metadata"]["deletionGracePeriodSeconds"] = json!(375);
+    let state = |name: &&str| json!({"name": name, "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}});
+    pod["status"]["containerStatuses"] = running.iter().map(state).collect();
+    let containers = pod["spec"]["containers"].as_array_mut().expect("it has some").iter_mut();
+    for container in containers.filter(|container| container["name"] == "queue-proxy") {
+        container["env"] = json!([{"name": "EBB_APP_GRACE", "value": "0s"}]);
+    }
+    pod
+}
+
+#[tokio::test]
+async fn an_app_that_outlives_its_grace_is_told_of_and_ended_where_that_is_allowed() {
+    for is_allowed in [true, false] {
+        let mut laboratory = Laboratory::start().await;
+        if is_allowed {
+            laboratory.server.allow_everything();
+        }
+        laboratory.server.put(PODS, ending("stubborn", &["app", "queue-proxy"]));
+        laboratory.server.put(PODS, ending("ended", &[]));
+        laboratory.server.put(DEPLOYMENTS, deployment("hello", 0));
+        laboratory
+            .wait("its pods are known", |fact| {
+                let PlatformFact::PodsChanged { revision: name, pods } = fact else { return None };
+                (*name == revision("hello") && pods.len() == 2).then_some(())
+            })
+            .await;
+        for pod in ["stubborn", "ended"] {
+            laboratory.orders += 1;
+            let id = OrderId(laboratory.orders);
+            let pod = PodName::new(&format!("shop/{pod}"));
+            let what = Order::NoteDrained { revision: revision("hello"), pod };
+            laboratory.seat.execute(PlatformOrder { id, fence: laboratory.fence, what });
+        }
+        let text = laboratory.event("IgnoresTerm").await;
+        assert!(text.contains("pod shop/stubborn had answered all its requests"), "{text}");
+        let grace = |laboratory: &Laboratory, name: &str| {
+            let pod = laboratory.server.object(PODS, "shop", name).expect("it is there");
+            pod["metadata"]["deletionGracePeriodSeconds"].as_u64()
+        };
+        let wanted = if is_allowed { Some(1) } else { Some(375) };
+        if is_allowed {
+            let path = "/api/v1/namespaces/shop/pods/stubborn";
+            let deleted = async {
+                while laboratory.server.asked("DELETE", path).is_empty() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, deleted).await.expect("it is deleted again");
+        }
+        assert_eq!((grace(&laboratory, "stubborn"), grace(&laboratory, "ended")), (wanted, Some(375)));
+        let told = laboratory.server.objects(EVENTS);
+        let about = told.iter().filter(|event| event["reason"] == "IgnoresTerm");
+        let about: Vec<_> = about.map(|event| event["regarding"]["name"].clone()).collect();
+        assert!(!about.contains(&json!("ended")), "{about:?}");
     }
 }
 

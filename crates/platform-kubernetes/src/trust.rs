@@ -24,8 +24,9 @@ use authority::{Certificate, LinkAuthority, SecretData};
 
 /// Somebody wants another authority.
 const ROTATE: &str = "ebb.dev/rotate";
-/// How often all of it is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// How often all of it is looked at, which is four requests. As long as Kubernetes itself takes to show
+/// programs what has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The wait after something failed. What is shown lasts for days yet.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Two replicas begin at once; neither is refused more often than this.
@@ -58,9 +59,9 @@ pub enum TrustError {
     /// The API server did not give or take a Secret.
     #[error("Secret {name} of namespace {namespace}")]
     Request {
-        /// Ours.
+        /// Ebb's own namespace.
         namespace: String,
-        /// Which.
+        /// The Secret's.
         name: &'static str,
         /// What the API server said.
         #[source]

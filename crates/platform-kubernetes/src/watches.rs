@@ -193,6 +193,7 @@ fn spawn<Object, Record>(
                 Ok(Event::Apply(object)) => Change::Put(ObjectKey::of(object.meta()), read(&object)),
                 Ok(Event::Delete(object)) => Change::Gone(ObjectKey::of(object.meta())),
                 Ok(Event::Init) => {
+                    // The list before this one may have broken off half way.
                     listed.clear();
                     continue;
                 }

@@ -51,6 +51,11 @@ impl<Errand: Clone> Work<Errand> {
         Some(errand)
     }
 
+    /// Whether [`Work::begin`] has something to say.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.next_deadline().is_some_and(|at| at <= now)
+    }
+
     /// What is under way.
     pub(crate) fn under_way(&self) -> Option<&Errand> {
         self.current.as_ref().filter(|_| self.is_under_way)

@@ -1,7 +1,7 @@
 //! How many pods does this machine's memory hold?
 
 /// What a pod takes where nobody knows better: a queue-proxy of 12 MiB beside an app of usual size.
-const PER_POD_KIB: u64 = 48 * 1024;
+pub(crate) const PER_POD_KIB: u64 = 48 * 1024;
 /// Even the smallest machine runs so many; each may be as small as its queue-proxy.
 const LEAST: usize = 16;
 
@@ -11,10 +11,25 @@ pub fn pods_that_fit() -> usize {
     fitting(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), runtime::memory_limit())
 }
 
+/// What processes could still have without anything being swapped, in KiB, by the kernel's own estimate and
+/// by what this process's control groups leave; `None` where it says neither.
+pub(crate) fn free_kib() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    free(&meminfo, runtime::memory_headroom())
+}
+
+fn free(meminfo: &str, headroom: Option<u64>) -> Option<u64> {
+    let of_groups = headroom.map(|bytes| bytes / 1024);
+    [field(meminfo, "MemAvailable:"), of_groups].into_iter().flatten().min()
+}
+
+fn field(meminfo: &str, name: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
 fn fitting(meminfo: &str, limit: Option<u64>) -> usize {
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let total =
-        total.and_then(|total| total.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default();
+    let total = field(meminfo, "MemTotal:").unwrap_or_default();
     let kib = limit.map_or(total, |bytes| total.min(bytes / 1024));
     usize::try_from(kib / PER_POD_KIB).unwrap_or(usize::MAX).max(LEAST)
 }
@@ -29,5 +44,15 @@ mod tests {
         assert_eq!(fitting(machine, None), 341);
         assert_eq!(fitting(machine, Some(1 << 30)), 21, "a container of a GiB");
         assert_eq!((fitting("MemTotal: 100 kB\n", None), fitting("", None)), (LEAST, LEAST));
+    }
+
+    #[test]
+    fn what_is_free_is_the_least_that_the_machine_and_the_control_groups_leave() {
+        let machine = "MemFree: 1 kB\nMemAvailable:    8123 kB\n";
+        for (headroom, expected) in [(None, 8123), (Some(1 << 40), 8123), (Some(1 << 20), 1024), (Some(0), 0)]
+        {
+            assert_eq!(free(machine, headroom), Some(expected), "{headroom:?}");
+        }
+        assert_eq!((free("", None), free("", Some(4096))), (None, Some(4)));
     }
 }

@@ -231,7 +231,7 @@ impl Process {
 
 /// What woke the loop.
 #[derive(Debug, Default)]
-struct Woken {
+struct WakeCauses {
     abandoned: bool,
     signalled: bool,
     /// Which relays have something to read.
@@ -306,7 +306,7 @@ impl RunningPod {
         self.containers.iter().chain([&self.queue_proxy])
     }
 
-    fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<Woken> {
+    fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<WakeCauses> {
         let stdin = io::stdin();
         let mut sources = vec![
             PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
@@ -318,7 +318,7 @@ impl RunningPod {
             Err(error) => return Err(error).context("waiting for something to happen"),
         }
         let is_ready = |index: usize| sources.get(index).and_then(PollFd::any).unwrap_or(false);
-        Ok(Woken {
+        Ok(WakeCauses {
             abandoned: is_ready(0) && is_at_end(&stdin),
             signalled: is_ready(1),
             relays: (2..sources.len()).map(is_ready).collect(),

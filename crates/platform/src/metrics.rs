@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use scaling::hpa::{HpaScaling, MetricSamples, TargetPods};
 use vocabulary::RevisionName;
@@ -10,12 +11,15 @@ use vocabulary::RevisionName;
 /// What a platform is asked at one sync of a revision.
 #[derive(Clone, Debug)]
 pub struct MetricQuestion {
-    /// Of which revision.
+    /// The one whose metrics are asked for.
     pub revision: RevisionName,
     /// What it goes by.
     pub settings: Arc<HpaScaling>,
     /// The places of the metrics that are wanted; there may be none, and only the pods matter.
     pub metrics: Vec<usize>,
+    /// How long answers are waited for. A metric that is not answered by then has failed, and no other with
+    /// it.
+    pub within: Duration,
 }
 
 /// What it answers.
@@ -45,6 +49,6 @@ pub type MetricFuture<'a> = Pin<Box<dyn Future<Output = MetricReply> + Send + 'a
 
 /// A platform that answers questions about metrics.
 pub trait MetricSource: Send + Sync {
-    /// Asks; takes a few seconds at most.
+    /// Asks; takes no longer than the question allows.
     fn ask(&self, question: MetricQuestion) -> MetricFuture<'_>;
 }

@@ -91,6 +91,11 @@ pub enum MalformedMessage {
     /// A transfer coding that we cannot undo, so that nobody would know what the body is.
     #[error("its transfer encoding is not \"chunked\", once")]
     TransferEncoding,
+    /// Of a version that has none, so that some would take the chunks for the body (RFC 9112 §6.1).
+    #[error(
+        "it is of HTTP/1.0, which has no transfer encoding; the app should answer in HTTP/1.1, or without"
+    )]
+    OldTransferEncoding,
     /// `Content-Length` is no number, or several that differ.
     #[error("its Content-Length is not one number")]
     ContentLength,

@@ -32,4 +32,4 @@ pub use stream::{Stream, StreamError};
 
 /// What tells the present. It is asked seldom: a frame is charged for by it only when its peer's credit is
 /// gone.
-pub type Now<'a> = &'a dyn Fn() -> Timestamp;
+pub type PresentTime<'a> = &'a dyn Fn() -> Timestamp;

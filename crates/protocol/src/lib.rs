@@ -16,6 +16,7 @@ mod headers;
 pub mod http1;
 pub mod http2;
 mod pieces;
+mod sync;
 
 pub use ambiguity::{Ambiguity, ambiguity};
 pub use headers::{

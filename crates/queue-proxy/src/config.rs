@@ -59,7 +59,7 @@ pub struct Config {
     /// The probes that we run.
     pub probes: AppProbes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
-    pub announce: Announce,
+    pub announce: PortAudience,
     /// `EBB_USAGE`: who says what the app uses.
     pub usage: AppUsageSource,
     /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
@@ -98,8 +98,8 @@ pub struct Ports {
     pub admin: u16,
     /// `EBB_LINK_PORT`, 8024: the autoscaler's link.
     pub link: u16,
-    /// `EBB_STAT_PORT`, 9090: Knative's measurements.
-    pub stat: u16,
+    /// `EBB_STAT_PORT`, 9090: Knative's measurements; `off` where nobody asks for them.
+    pub stat: Option<u16>,
     /// `EBB_METRICS_PORT`, 9091: Prometheus.
     pub metrics: u16,
 }
@@ -107,7 +107,7 @@ pub struct Ports {
 /// A port of ours and the app's behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPair {
-    /// Ours.
+    /// Where the queue-proxy takes requests.
     pub requests: u16,
     /// The app's.
     pub app: u16,
@@ -153,7 +153,7 @@ pub struct AppProbes {
 
 /// Who is told the ports that were bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Announce {
+pub enum PortAudience {
     /// Nobody: they are fixed.
     No,
     /// One line of JSON on standard output.
@@ -249,12 +249,13 @@ impl Config {
     }
 
     fn from_reader(reader: &mut EnvironmentReader<'_>) -> Self {
-        let announce = reader.choice("EBB_ANNOUNCE", &[("", Announce::No), ("stdout", Announce::Stdout)]);
+        let announce =
+            reader.choice("EBB_ANNOUNCE", &[("", PortAudience::No), ("stdout", PortAudience::Stdout)]);
         let app_port = reader.required_port("USER_PORT");
         let app_protocol = reader.checked("EBB_APP_PROTOCOL").unwrap_or_default();
         let (bind, linger) = match announce {
-            Announce::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
-            Announce::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
+            PortAudience::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
+            PortAudience::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
         };
         let timeouts = RequestTimeouts {
             request: reader.required_seconds("REVISION_TIMEOUT_SECONDS"),
@@ -277,7 +278,7 @@ impl Config {
                 requests: reader.required_port_or_any("QUEUE_SERVING_PORT"),
                 admin: reader.port_or("EBB_ADMIN_PORT", 8022),
                 link: reader.port_or("EBB_LINK_PORT", 8024),
-                stat: reader.port_or("EBB_STAT_PORT", 9090),
+                stat: reader.port_or_off("EBB_STAT_PORT", 9090),
                 metrics: reader.port_or("EBB_METRICS_PORT", 9091),
             },
             more_ports: reader.list("EBB_MORE_PORTS"),

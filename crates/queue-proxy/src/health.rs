@@ -28,7 +28,7 @@ pub(crate) struct Health {
 
 /// The app is beyond help; this process ends, and with it the pod.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unhealthy {
+pub enum AppFailure {
     /// It ran once and does no more.
     #[error("the liveness probe failed {failures} times in a row, at last with: {last}")]
     Liveness {
@@ -83,6 +83,20 @@ impl Health {
         }
     }
 
+    /// Waits until the app has been ready once, or the pod leaves, but no longer than so.
+    pub(crate) async fn started(&self, at_most: Duration, clock: Clock) {
+        let started = async {
+            while self.state() == PodState::Starting {
+                self.newer_than(self.version()).await;
+            }
+        };
+        // Cancelling loses nothing: both only wait.
+        tokio::select! {
+            () = started => {}
+            () = clock.sleep_until(clock.now() + at_most) => {}
+        }
+    }
+
     /// The pod leaves. That is final, whatever the app answers.
     pub(crate) fn set_draining(&self) {
         self.set(PodState::Draining, String::new());
@@ -112,7 +126,7 @@ impl Health {
     }
 
     /// Asks the app until it is beyond help.
-    pub(crate) async fn watch(&self, probes: &AppProbes, clock: Clock) -> Unhealthy {
+    pub(crate) async fn watch(&self, probes: &AppProbes, clock: Clock) -> AppFailure {
         if let Some(startup) = &probes.startup
             && let Err(unhealthy) = self.start(startup, clock).await
         {
@@ -133,7 +147,7 @@ impl Health {
     }
 
     /// Kubernetes counts failures per period; we ask more often, so the same patience is a time here.
-    async fn start(&self, probe: &Probe, clock: Clock) -> Result<(), Unhealthy> {
+    async fn start(&self, probe: &Probe, clock: Clock) -> Result<(), AppFailure> {
         let limit =
             probe.initial_delay + probe.period.unwrap_or(Duration::from_secs(1)) * probe.failure_threshold;
         let deadline = clock.now() + limit;
@@ -141,14 +155,14 @@ impl Health {
         loop {
             let Err(failure) = probe.ask(clock).await else { return Ok(()) };
             if clock.now() >= deadline {
-                return Err(Unhealthy::Startup { limit, last: failure.0 });
+                return Err(AppFailure::Startup { limit, last: failure.0 });
             }
             self.set(PodState::Starting, format!("startup probe: {failure}"));
             clock.sleep_until(clock.now() + pace.while_unready()).await;
         }
     }
 
-    async fn stay_alive(&self, probe: &Probe, clock: Clock) -> Unhealthy {
+    async fn stay_alive(&self, probe: &Probe, clock: Clock) -> AppFailure {
         clock.sleep_until(clock.now() + probe.initial_delay).await;
         let period = probe.period.unwrap_or(Duration::from_secs(1));
         let mut failures = 0;
@@ -159,7 +173,7 @@ impl Health {
                     failures += 1;
                     warn!(%failure, failures, of = probe.failure_threshold, "the liveness probe failed");
                     if failures >= probe.failure_threshold {
-                        return Unhealthy::Liveness { failures, last: failure.0 };
+                        return AppFailure::Liveness { failures, last: failure.0 };
                     }
                 }
             }

@@ -18,8 +18,8 @@ mod usage;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{Announce, AppProbes, AppUsageSource, Config, Ports, ReadinessJudge, ShadowingHeaders};
-pub use health::Unhealthy;
+pub use config::{AppProbes, AppUsageSource, Config, PortAudience, Ports, ReadinessJudge, ShadowingHeaders};
+pub use health::AppFailure;
 pub use process::{BoundProxy, ProcessEnd, bind};
 pub use stat::Stat;
 
@@ -67,11 +67,11 @@ pub fn main(environment: &Environment) -> ExitCode {
     raise_descriptor_limit();
     match run(config) {
         Ok(ProcessEnd::Drained) => ExitCode::SUCCESS,
-        Ok(ProcessEnd::Unhealthy(unhealthy @ Unhealthy::Liveness { .. })) => {
+        Ok(ProcessEnd::Unhealthy(unhealthy @ AppFailure::Liveness { .. })) => {
             tracing::error!("{unhealthy}");
             ExitCode::from(EXIT_LIVENESS_FAILED)
         }
-        Ok(ProcessEnd::Unhealthy(unhealthy @ Unhealthy::Startup { .. })) => {
+        Ok(ProcessEnd::Unhealthy(unhealthy @ AppFailure::Startup { .. })) => {
             tracing::error!("{unhealthy}");
             ExitCode::from(EXIT_STARTUP_FAILED)
         }

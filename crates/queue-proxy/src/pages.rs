@@ -22,6 +22,11 @@ use crate::stat;
 /// that is restarted without its pod asks too, and must not wait for ever.
 const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long `/ready` waits for an app that has not been ready yet. Kubelet asks as soon as the container
+/// runs, waits a second for the answer, and then asks once a second: an app that gets ready in between would
+/// count as unready until the next time.
+const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
+
 /// Pages of the admin port.
 const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
 
@@ -56,7 +61,7 @@ impl Service for PodAdminPages {
         }
         Ok(match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
-            (&Method::GET, "/ready") => self.ready(),
+            (&Method::GET, "/ready") => self.ready().await,
             (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
             _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
@@ -66,7 +71,8 @@ impl Service for PodAdminPages {
 impl PodAdminPages {
     /// A pod that drains serves what still comes, so it is ready as long as its app is: who goes by the
     /// platform's word sends requests there while there is nobody else.
-    fn ready(&self) -> Response<Body> {
+    async fn ready(&self) -> Response<Body> {
+        self.health.started(START_EXPECTED_WITHIN, self.clock).await;
         if self.health.is_app_ready() {
             return Response::new(Body::full("ready\n"));
         }

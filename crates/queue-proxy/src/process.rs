@@ -20,13 +20,13 @@ use runtime::{
 };
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 use vocabulary::{
     AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
-use crate::config::{Announce, AppUsageSource, Config, PortPair};
-use crate::health::{Health, Unhealthy};
+use crate::config::{AppUsageSource, Config, PortAudience, PortPair};
+use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
 use crate::load::LoadBook;
 use crate::metrics::QueueProxyMetrics;
@@ -54,7 +54,7 @@ pub enum ProcessEnd {
     /// It was asked a second time.
     Hurried,
     /// The app is beyond help.
-    Unhealthy(Unhealthy),
+    Unhealthy(AppFailure),
 }
 
 /// A queue-proxy whose ports are bound and that serves nothing yet.
@@ -68,8 +68,8 @@ pub struct BoundProxy {
     link: TcpListener,
     link_token: Option<LinkToken>,
     link_access: LinkAccess,
-    stat: TcpListener,
-    metrics: TcpListener,
+    stat: Option<TcpListener>,
+    metrics: Option<TcpListener>,
 }
 
 /// Binds all ports.
@@ -79,12 +79,17 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     };
     let listen = |port, what| listen_at(config.bind, port, what);
     // Whoever hears our announcement knows the token as well.
-    let announced = (config.announce == Announce::Stdout).then(new_link_token);
+    let announced = (config.announce == PortAudience::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
     let link_access = match &config.link_ca {
         Some(roots) => LinkAccess::Tls(TlsDoor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
         None => link_token.into(),
     };
+    // To be seen is worth a port, and not an app that cannot be reached: its pod may have one there that
+    // nobody declared.
+    let metrics = listen(config.ports.metrics, "metrics")
+        .inspect_err(|error| error!("{error:#}; there will be no metrics"))
+        .ok();
     let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
     Ok(BoundProxy {
         more: more.collect::<anyhow::Result<_>>()?,
@@ -93,8 +98,8 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         link: listen_at(link_address(config.bind, &link_access), config.ports.link, "link")?,
         link_token,
         link_access,
-        stat: listen(config.ports.stat, "stat")?,
-        metrics: listen(config.ports.metrics, "metrics")?,
+        stat: config.ports.stat.map(|port| listen(port, "stat")).transpose()?,
+        metrics,
         config,
         clock,
     })
@@ -135,8 +140,8 @@ impl BoundProxy {
             requests: port(&self.requests),
             admin: port(&self.admin),
             link: port(&self.link),
-            stat: port(&self.stat),
-            metrics: port(&self.metrics),
+            stat: self.stat.as_ref().map_or(0, port),
+            metrics: self.metrics.as_ref().map_or(0, port),
             link_token: self.link_token,
         }
     }
@@ -146,7 +151,7 @@ impl BoundProxy {
     pub fn announce(&self) {
         let announcement = self.announcement();
         debug!(?announcement, "listening");
-        if self.config.announce == Announce::Stdout {
+        if self.config.announce == PortAudience::Stdout {
             let line = serde_json::to_string(&announcement).expect("numbers and a text are JSON");
             let mut stdout = std::io::stdout();
             if let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
@@ -210,8 +215,10 @@ impl BoundProxy {
             beside,
             parts.memory,
         );
-        let _stat = LocalTask::of_server(stat, parts.stat_pages(&config), beside, parts.memory);
-        let _metrics = LocalTask::of_server(metrics, parts.metrics_pages(), beside, parts.memory);
+        let _stat =
+            stat.map(|stat| LocalTask::of_server(stat, parts.stat_pages(&config), beside, parts.memory));
+        let _metrics =
+            metrics.map(|metrics| LocalTask::of_server(metrics, parts.metrics_pages(), beside, parts.memory));
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
         let _requests: Vec<LocalTask> = listeners
             .zip(stacks)
@@ -434,7 +441,7 @@ impl LocalTask {
             // What an activator let through must pass here too, with what it adds; who else asks is anybody.
             let limits = ServerLimits { head: HeadLimits::HOP, memory, ..ServerLimits::default() };
             if let Err(error) = serve(listener, service, drain, limits).await {
-                tracing::error!(%error, "a listener could not be served");
+                error!(%error, "a listener could not be served");
             }
         })
     }

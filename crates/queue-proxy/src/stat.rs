@@ -8,7 +8,7 @@ use crate::load::LoadBook;
 /// Knative's `Stat`, field for field. Zero fields are omitted on the wire, as proto3 wants.
 #[derive(Clone, PartialEq, Message)]
 pub struct Stat {
-    /// Which pod.
+    /// The pod that measured.
     #[prost(string, tag = "1")]
     pub pod_name: String,
     /// Requests in flight, averaged over the second.

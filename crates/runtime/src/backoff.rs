@@ -16,6 +16,17 @@ impl Backoff {
         Self { least, largest, next: least }
     }
 
+    /// The same where attempts were made before: the next wait is this one, as far as it is allowed.
+    #[must_use]
+    pub fn continued(self, next: Duration) -> Self {
+        Self { next: next.clamp(self.least, self.largest), ..self }
+    }
+
+    /// How long the next wait will be.
+    pub fn upcoming(&self) -> Duration {
+        self.next
+    }
+
     /// The wait before the next attempt; each call doubles the following one.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.next.min(self.largest);
@@ -40,5 +51,16 @@ mod tests {
         assert_eq!(waits, [10, 20, 40, 70, 70]);
         backoff.reset();
         assert_eq!(backoff.next_wait().as_millis(), 10);
+    }
+
+    #[test]
+    fn goes_on_where_another_one_was() {
+        let new = || Backoff::new(Duration::from_millis(10), Duration::from_millis(70));
+        let mut first = new();
+        first.next_wait();
+        let mut second = new().continued(first.upcoming());
+        assert_eq!([first.next_wait(), second.next_wait()].map(|wait| wait.as_millis()), [20, 20]);
+        assert_eq!(new().continued(Duration::MAX).upcoming().as_millis(), 70);
+        assert_eq!(new().continued(Duration::ZERO).upcoming().as_millis(), 10);
     }
 }

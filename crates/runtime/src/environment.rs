@@ -2,8 +2,12 @@
 //! them.
 //!
 //! A variable that is set to nothing counts as not set, except where nothing is a legal value: manifests
-//! write one to mean the other. What a program reads and what each of its variables means is said where the
+//! write one to mean the other. Kubernetes sets variables of its own in every pod, about each Service of the
+//! namespace and named after it ([service links]): those of one that is called as our variables begin are not
+//! ours. What a program reads and what each of its variables means is said where the
 //! program is.
+//!
+//! [service links]: https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -55,16 +59,31 @@ impl<'e> EnvironmentReader<'e> {
     /// Misspelt variables would otherwise be silently without effect.
     pub fn refuse_unknown(&mut self, prefix: &str, known: &[&str]) {
         for name in self.environment.keys() {
-            if name.starts_with(prefix) && !known.contains(&name.as_str()) {
+            if name.starts_with(prefix) && !known.contains(&name.as_str()) && !self.is_service_link(name) {
                 let hint = did_you_mean(name, known.iter().copied());
                 self.findings.refuse_place(name, &format!("is unknown{hint}"));
             }
         }
     }
 
+    /// Whether Kubernetes says with it where a Service is: each Service has one named `NAME_SERVICE_HOST`,
+    /// and several beside it.
+    fn is_service_link(&self, name: &str) -> bool {
+        let is_service = |stem: &str| self.environment.contains_key(&format!("{stem}_SERVICE_HOST"));
+        let ends = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].into_iter();
+        // `_SERVICE_PORT_HTTP`, `_PORT_80_TCP_ADDR`
+        let stems = ends.flat_map(|end| name.match_indices(end).map(|(at, end)| (at, at + end.len())));
+        stems
+            .filter(|(_, end)| name[*end..].is_empty() || name[*end..].starts_with('_'))
+            .any(|(at, _)| is_service(&name[..at]))
+    }
+
     /// What is written, be it nothing.
     pub fn written(&self, name: &str) -> Option<&'e str> {
-        self.environment.get(name).map(String::as_str)
+        let written = self.environment.get(name)?;
+        // A Service called `ebb-metrics` makes an `EBB_METRICS_PORT` where the pod says nothing of that name.
+        let is_of_kubernetes = written.contains("://") && self.is_service_link(name);
+        (!is_of_kubernetes).then_some(written)
     }
 
     /// What is written, if it is something.
@@ -165,6 +184,14 @@ impl<'e> EnvironmentReader<'e> {
     /// A port, or else a default; 0 means any.
     pub fn port_or(&mut self, name: &str, default: u16) -> u16 {
         self.parsed(name, "a port from 0 to 65535").unwrap_or(default)
+    }
+
+    /// A port, or else a default; 0 means any, `off` none at all.
+    pub fn port_or_off(&mut self, name: &str, default: u16) -> Option<u16> {
+        if self.written(name) == Some("off") {
+            return None;
+        }
+        Some(self.parsed(name, "a port from 0 to 65535, or \"off\"").unwrap_or(default))
     }
 
     /// A value of which nothing can be said but that it is none.
@@ -276,6 +303,40 @@ mod tests {
         let problems = reader.finish(()).expect_err(text);
         assert_eq!(problems.len(), 1, "{problems:?}");
         problems[0].to_string()
+    }
+
+    #[test]
+    fn what_kubernetes_says_of_a_service_with_a_name_like_ours_is_not_read() {
+        let links = |service: &str| {
+            [
+                ("SERVICE_HOST", "10.96.0.7"),
+                ("SERVICE_PORT", "80"),
+                ("SERVICE_PORT_HTTP", "80"),
+                ("PORT", "tcp://10.96.0.7:80"),
+                ("PORT_80_TCP", "tcp://10.96.0.7:80"),
+                ("PORT_80_TCP_PROTO", "tcp"),
+                ("PORT_80_TCP_PORT", "80"),
+                ("PORT_80_TCP_ADDR", "10.96.0.7"),
+            ]
+            .map(|(name, value)| (format!("{service}_{name}"), value.to_owned()))
+        };
+        let services = ["EBB", "EBB_METRICS", "EBB_0", "EBB_SERVICE_PORT"];
+        let mut environment: Environment = services.into_iter().flat_map(links).collect();
+        let mut reader = EnvironmentReader::new(&environment);
+        reader.refuse_unknown("EBB_", &["EBB_METRICS_PORT"]);
+        assert_eq!(reader.port_or("EBB_METRICS_PORT", 9095), 9095);
+        reader.finish(()).expect("nothing is ours");
+        // What the pod itself says is stronger, in Kubernetes too.
+        environment.insert("EBB_METRICS_PORT".to_owned(), "9000".to_owned());
+        // No Service is called so, so these are somebody's mistakes.
+        let mistakes = ["EBB_STAT_PORT_80_TCP", "EBB_PORTS", "EBB_X_SERVICE_PORT"];
+        environment.extend(mistakes.map(|name| (name.to_owned(), "1".to_owned())));
+        let mut reader = EnvironmentReader::new(&environment);
+        reader.refuse_unknown("EBB_", &["EBB_METRICS_PORT"]);
+        assert_eq!(reader.port_or("EBB_METRICS_PORT", 9095), 9000);
+        let problems = reader.finish(()).expect_err("three are nobody's");
+        let named: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(named, ["EBB_PORTS", "EBB_STAT_PORT_80_TCP", "EBB_X_SERVICE_PORT"]);
     }
 
     #[test]

@@ -35,8 +35,10 @@ pub use environment::{Environment, EnvironmentReader};
 pub use hangups::{Hangup, Hangups};
 pub use histogram::{DurationHistogram, REQUEST_DURATION_BOUNDS};
 pub use listen::listen;
-pub use logs::{Colours, LogFormat, print_error, start_logs, timestamp};
-pub use memory::memory_limit;
+pub use logs::{
+    Colours, LogFormat, error_format, print_error, print_errors_as, print_warning, start_logs, timestamp,
+};
+pub use memory::{memory_headroom, memory_limit};
 pub use metrics::{MetricsFormat, MetricsRegistry, RevisionLabels};
 pub use mounted_certificates::MountedCertificates;
 pub use mounted_settings::MountedSettings;
@@ -49,4 +51,4 @@ pub use program::{EXIT_BAD_CONFIG, run_program};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use traces::{SampleRate, TRACING_PROTOCOL, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
-pub use vital::{EXIT_PART_FAILED, relied_on, vital, vital_thread};
+pub use vital::{EXIT_PART_FAILED, leave_last_words_in, relied_on, vital, vital_thread};

@@ -5,11 +5,13 @@ mod lossy;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-pub(crate) use self::lossy::Lossy;
+pub(crate) use self::lossy::LossyWriter;
 
 /// How a log line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,24 @@ impl LogFormat {
     }
 }
 
+/// Whether everything on standard error is JSON. Of the process, as standard error is: a panic anywhere, and
+/// a part that fails for good, must know it without being told.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on what is printed on standard error has this format, also what is no line of the log: errors of
+/// [`print_error`] and panics.
+pub fn print_errors_as(format: LogFormat) {
+    let is_json = format == LogFormat::Json;
+    if !IS_JSON.swap(is_json, Ordering::Relaxed) && is_json {
+        std::panic::set_hook(Box::new(|panic| print_error(panic)));
+    }
+}
+
+/// How [`print_error`] prints.
+pub fn error_format() -> LogFormat {
+    if IS_JSON.load(Ordering::Relaxed) { LogFormat::Json } else { LogFormat::Text }
+}
+
 /// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`;
 /// it fails if that cannot be read, or if logging was started before. Nobody waits until a line is read:
 /// while standard error is full, lines are dropped (how many is said afterwards), and a process whose
@@ -43,11 +63,12 @@ impl LogFormat {
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
+    print_errors_as(format);
     // A line that nobody reads any more is lost. By default, complaining about it on the same standard error
     // would panic.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(Mutex::new(Lossy::new(io::stderr(), format.notice())))
+        .with_writer(Mutex::new(LossyWriter::new(io::stderr(), format.notice())))
         .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => lines.with_ansi(colours == Colours::On).with_target(false).try_init(),
@@ -69,7 +90,25 @@ pub fn timestamp() -> String {
 /// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost;
 /// `eprintln!` would panic, and the exit code would no longer say what is wrong.
 pub fn print_error(error: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "error: {error}");
+    let line = match error_format() {
+        LogFormat::Text => format!("error: {error}"),
+        LogFormat::Json => error_object("ERROR", &error.to_string()),
+    };
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// The same for what is no more than a warning.
+pub fn print_warning(warning: impl fmt::Display) {
+    let line = match error_format() {
+        LogFormat::Text => format!("warning: {warning}"),
+        LogFormat::Json => error_object("WARN", &warning.to_string()),
+    };
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A line as `tracing` writes it.
+fn error_object(level: &str, message: &str) -> String {
+    json!({"timestamp": timestamp(), "level": level, "fields": {"message": message}}).to_string()
 }
 
 /// Whether log lines carry terminal colours.

@@ -9,6 +9,29 @@ pub fn memory_limit() -> Option<u64> {
     limit_files(&groups).into_iter().filter_map(read).min()
 }
 
+/// How much more the process's control groups would let it have, in bytes; `None` where nobody set a limit.
+pub fn memory_headroom() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    limit_files(&groups).iter().filter_map(|file| headroom(file)).min()
+}
+
+/// What the group whose limit stands in this file leaves. Pages of files that nobody used lately count as
+/// left: the kernel takes them before it kills anybody.
+fn headroom(limit_file: &Path) -> Option<u64> {
+    let read = |name: &str| std::fs::read_to_string(limit_file.with_file_name(name)).ok();
+    let limit: u64 = std::fs::read_to_string(limit_file).ok()?.trim().parse().ok()?;
+    let (usage, unused) = if limit_file.ends_with("memory.max") {
+        ("memory.current", "inactive_file ")
+    } else {
+        ("memory.usage_in_bytes", "total_inactive_file ")
+    };
+    let used: u64 = read(usage)?.trim().parse().ok()?;
+    let stat = read("memory.stat").unwrap_or_default();
+    let unused: Option<u64> =
+        stat.lines().find_map(|line| line.strip_prefix(unused)).and_then(|bytes| bytes.trim().parse().ok());
+    Some(limit.saturating_sub(used.saturating_sub(unused.unwrap_or_default())))
+}
+
 /// Where limits may stand, for what `/proc/self/cgroup` says: those of all groups around the process count.
 /// In a container the path is often that of the machine, which is not there, and the container's own group is
 /// the root of what is.

@@ -58,3 +58,50 @@ impl MountedCertificates {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// Longer than until the folder is looked at again.
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_renewed_is_shown_once_and_half_a_pair_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("it can be written");
+        };
+        for name in [TLS_CHAIN, TLS_KEY, TLS_ROOTS] {
+            write(name, "1");
+        }
+        let known = MountedCertificates::read(folder.path()).expect("it is whole");
+        let (shown_in, mut shown) = mpsc::channel(9);
+        let following = known.follow(folder.path().to_owned(), "a test", move |files| {
+            anyhow::ensure!(files.chain == files.key, "the key is another's");
+            Ok(shown_in.try_send(files.chain.clone())?)
+        });
+        let watching = async {
+            tokio::time::sleep(SOON).await;
+            assert!(shown.try_recv().is_err(), "nothing is new");
+            write(TLS_CHAIN, "2");
+            tokio::time::sleep(SOON).await;
+            assert!(shown.try_recv().is_err(), "its key is still to come");
+            std::fs::remove_file(folder.path().join(TLS_ROOTS)).expect("it was there");
+            write(TLS_KEY, "2");
+            tokio::time::sleep(SOON).await;
+            assert!(shown.try_recv().is_err(), "a file is missing");
+            write(TLS_ROOTS, "1");
+            assert_eq!(shown.recv().await.as_deref(), Some(b"2".as_slice()));
+            tokio::time::sleep(SOON).await;
+            assert!(shown.try_recv().is_err(), "once is enough");
+        };
+        // Following never ends, and is dropped between two looks.
+        tokio::select! {
+            () = following => unreachable!("it goes on"),
+            () = watching => {}
+        }
+    }
+}

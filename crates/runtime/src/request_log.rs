@@ -17,7 +17,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method, Uri, Version};
 use prometheus_client::metrics::counter::Counter;
 
-use crate::logs::{LogFormat, Lossy, timestamp};
+use crate::logs::{LogFormat, LossyWriter, timestamp};
 use template::{EscapedWriter, ResponseField, TemplateField, TemplatePart};
 
 pub use template::RequestLogTemplate;
@@ -57,7 +57,7 @@ pub struct RequestLog(Rc<LogQueue>);
 struct LogQueue {
     template: RequestLogTemplate,
     revision: LoggedRevision,
-    output: RefCell<Lossy<io::Stderr>>,
+    output: RefCell<LossyWriter<io::Stderr>>,
     format: LogFormat,
     dropped: Counter,
 }
@@ -112,7 +112,7 @@ impl RequestLog {
         let notice = |lines| {
             format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
         };
-        let output = RefCell::new(Lossy::new(io::stderr(), notice));
+        let output = RefCell::new(LossyWriter::new(io::stderr(), notice));
         Self(Rc::new(LogQueue { template, revision, output, format, dropped }))
     }
 

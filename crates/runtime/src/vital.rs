@@ -9,7 +9,9 @@
 use std::any::Any;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::process::exit;
+use std::sync::OnceLock;
 
 use futures_util::FutureExt;
 use tokio::task::JoinHandle;
@@ -19,6 +21,16 @@ use crate::logs::print_error;
 /// The exit code of a process that ended because a vital part of it panicked: `EX_SOFTWARE`, "an internal
 /// software error", of `sysexits.h`.
 pub const EXIT_PART_FAILED: u8 = 70;
+
+/// Where this process leaves its last words.
+static LAST_WORDS: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has a process that ends because a vital part panicked leave the reason in this file as well, for whoever
+/// takes its place. The first file that is named stays the one.
+pub fn leave_last_words_in(file: PathBuf) {
+    // Only a second call fails, and its file is the same.
+    let _ = LAST_WORDS.set(file);
+}
 
 /// Runs a part that the whole process relies on. If it panics, the process says so and ends with
 /// [`EXIT_PART_FAILED`]. Dropping the future ends the part without a word, as with any other.
@@ -54,6 +66,10 @@ pub async fn relied_on<Output>(task: JoinHandle<Output>) -> Output {
 fn end(name: &str, panic: &(dyn Any + Send)) -> ! {
     let reason = reason(panic);
     print_error(format!("{name} failed ({reason}), and nothing works without it: this process ends"));
+    if let Some(file) = LAST_WORDS.get() {
+        // It was said; there is nothing to be done for who cannot write it down.
+        let _ = std::fs::write(file, format!("{name} failed ({reason})"));
+    }
     exit(EXIT_PART_FAILED.into());
 }
 
@@ -68,12 +84,17 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::logs::{LogFormat, print_errors_as};
 
     /// Set in the process that this test starts, which is this test alone, to how the part fails.
     const VICTIM: &str = "EBB_TEST_VITAL_PART_PANICS";
 
     async fn fail(how: &str) {
         match how {
+            "json" => {
+                print_errors_as(LogFormat::Json);
+                vital("the event loop", async { panic!("the sum is {}", 3) }).await;
+            }
             "task" => drop(tokio::spawn(vital("the event loop", async { panic!("the sum is {}", 3) })).await),
             "thread" => {
                 let work = || vital_thread("the event loop", || panic!("the sum is {}", 3));
@@ -105,6 +126,27 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn where_lines_are_json_the_last_words_are_too() {
+        if let Ok(how) = std::env::var(VICTIM) {
+            return fail(&how).await;
+        }
+        let test = std::env::current_exe().expect("a process knows its executable");
+        let name = "vital::tests::where_lines_are_json_the_last_words_are_too";
+        let victim = Command::new(&test).args(["--exact", name, "--nocapture"]).env(VICTIM, "json").output();
+        let victim = victim.expect("it can be started again");
+        let said = String::from_utf8_lossy(&victim.stderr);
+        assert_eq!(victim.status.code(), Some(70), "{said}");
+        let messages: Vec<String> = said
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{said}")))
+            .map(|line| line["fields"]["message"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        let [panic, end] = &messages[..] else { panic!("{said}") };
+        assert!(panic.contains("vital.rs") && panic.contains("the sum is 3"), "{panic}");
+        assert!(end.contains("the event loop failed (the sum is 3), and nothing works"), "{end}");
     }
 
     #[tokio::test]

@@ -43,6 +43,7 @@ pub(crate) fn activator_count(spec: &ScalingSpec, ready: PodCount) -> PodCount {
     if burst == 0.0 {
         return LEAST_ACTIVATORS;
     }
+    // -1 stands for a burst without a limit, of which there is no amount to add.
     let carried = ready.as_f64() * spec.total_per_pod + burst.max(0.0);
     PodCount::ceil_from(carried / spec.activator_capacity).max(LEAST_ACTIVATORS)
 }

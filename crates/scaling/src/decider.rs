@@ -104,6 +104,7 @@ impl Decider {
     pub fn decide(&mut self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Verdict {
         let Evaluation { panic, mut reasons } = self.weigh(spec, observation, now);
         let undelayed = reasons.number().unwrap_or_default();
+        // As in Knative, what no traffic can reach is neither held nor remembered.
         let peaks = self.peaks.as_mut().filter(|_| spec.reachable);
         if let Some(peaks) = &peaks {
             let peak = peaks.with(undelayed, now);
@@ -128,6 +129,7 @@ impl Decider {
             excess_burst_capacity: excess_burst_capacity(
                 spec,
                 observation.ready,
+                // The most that may be there: silence must not take activators out of the path.
                 observation.averages.panic_at_most,
             ),
             mode: self.panic.mode(),

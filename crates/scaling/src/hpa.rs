@@ -60,12 +60,12 @@ pub(crate) use self::sentence::HpaSentence;
 pub use self::settings::{
     AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
 };
-pub use self::shown::metrics_beside_targets;
+pub use self::shown::{HpaReport, ReportedMetric, metrics_beside_targets};
 pub use self::spec::{
     Behavior, HpaSpec, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
     ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
 };
-pub use self::state::{HpaState, HpaWarning, MetricStatus, Rescale, RescaleMemory};
+pub use self::state::{CountChange, HpaState, HpaWarning, MetricStatus, RescaleMemory};
 pub use self::writing::{spec_of, yaml_of};
 
 use self::limits::{LimitedCount, Limiter};
@@ -95,12 +95,6 @@ impl HpaScaling {
             MetricSpec::Resource { .. } => self.usage == UsageSource::Questions,
             MetricSpec::Own { .. } => false,
         }
-    }
-
-    /// Whether somebody has to be asked at a sync.
-    pub(crate) fn is_anything_asked_for(&self) -> bool {
-        self.usage == UsageSource::Questions
-            || self.spec.metrics.iter().any(|metric| self.is_asked_for(metric))
     }
 }
 
@@ -186,6 +180,7 @@ pub fn evaluate(
         conditions::set(&mut state.conditions.scaling_active, ConditionReason::ScalingDisabled, now);
         return state.settle_unmeasured(PodCount::ZERO, RescaleCause::Paused, UnmeasuredText::Paused);
     }
+    // Before anybody asks whose pods they are: bounds need no metric (as in Kubernetes).
     if let Some(outcome) = correct_bounds(spec, current, state) {
         return outcome;
     }
@@ -198,6 +193,8 @@ pub fn evaluate(
     };
     let (stabilized, limited) = normalize(spec, current, raw, state, now);
     let mut desired = limited.count;
+    // Upwards the limits do not ask for the minimum (as in Kubernetes), and a count between zero and it is
+    // within no bound.
     if current == PodCount::ZERO && state.owns_zero() && desired < spec.min {
         desired = spec.min;
         let text = HpaSentence::Unmeasured(UnmeasuredText::RaisedFromZero { min: spec.min });

@@ -35,6 +35,7 @@ use self::beginning::RevisionBeginning;
 use self::scaled_revision::ScaledRevision;
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
+use crate::hpa::HpaReport;
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
 pub(crate) const TICK: Duration = Duration::from_secs(2);
@@ -196,6 +197,11 @@ impl Multiscaler {
         self.revisions.get(&revision)?.metrics_beside_targets()
     }
 
+    /// What the last sync of a revision of class hpa says of itself; `None` for class kpa.
+    pub fn hpa_report(&self, revision: RevisionId) -> Option<HpaReport> {
+        self.revisions.get(&revision)?.hpa_report()
+    }
+
     /// The decisions of a revision that changed something, and after them the latest one; oldest first, at
     /// most [`Self::DECISIONS_KEPT`].
     pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Decision> {
@@ -315,6 +321,7 @@ impl Multiscaler {
         }
         self.activators.retain(|activator, _| present.contains(activator));
         for activator in present {
+            // A new one has no clock: where its seconds lie only its hello says.
             self.activators.entry(activator).or_default();
         }
     }

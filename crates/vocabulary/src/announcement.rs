@@ -14,9 +14,9 @@ pub struct QueueProxyAnnouncement {
     pub admin: u16,
     /// The autoscaler's link.
     pub link: u16,
-    /// Knative's measurements.
+    /// Knative's measurements; 0 where they are told nobody.
     pub stat: u16,
-    /// Prometheus.
+    /// Prometheus; 0 where the port could not be had.
     pub metrics: u16,
     /// What the link port wants to hear first from whoever calls it; `None`: nothing, it is for this machine
     /// alone.

@@ -14,7 +14,9 @@ pub const SELECTOR_SLICE_WRITER: &str = "endpointslice-controller.k8s.io";
 pub const MIRROR_SLICE_WRITER: &str = "endpointslicemirroring-controller.k8s.io";
 /// The Lease of whoever decides about the first bucket, and the beginning of the others' names.
 pub const OWNER_LEASE: &str = "ebb-autoscaler";
-/// On such a Lease, how many buckets there are where there are several.
+/// The Lease of an autoscaler that has no bucket, where another one has several: it asks for one of them.
+pub const WAITING_LEASE: &str = "ebb-autoscaler-waiting";
+/// On a bucket's Lease, how many buckets there are where there are several.
 pub const BUCKETS_ANNOTATION: &str = "ebb.dev/buckets";
 /// The Secret of the authority that vouches for ebb's programs, with its key.
 pub const AUTHORITY_SECRET: &str = "ebb-ca";
@@ -53,9 +55,7 @@ mod tests {
             assert_eq!(owner_lease(Bucket(bucket)), name);
             assert_eq!(bucket_of_lease(name), Some(Bucket(bucket)));
         }
-        for other in
-            ["ebb-autoscaler-0", "ebb-autoscaler-01", "ebb-autoscaler-x", "ebb-autoscaler2", "ebb", ""]
-        {
+        for other in ["ebb-autoscaler-0", "ebb-autoscaler-01", WAITING_LEASE, "ebb-autoscaler2", "ebb", ""] {
             assert_eq!(bucket_of_lease(other), None, "{other}");
         }
     }

@@ -93,22 +93,56 @@ pub enum QuantityTextError {
 
 /// Reads a quantity into thousandths.
 pub fn parse_quantity(text: &str) -> Result<MilliValue, QuantityTextError> {
-    if text.is_empty() {
-        return Err(QuantityTextError::Empty);
+    WrittenQuantity::read(text).map(|written| MilliValue::saturated_from(written.rounded(3)))
+}
+
+/// Reads a quantity into a double, as Kubernetes does where it wants one: in billionths, as the API server
+/// keeps it (whole thousandths, millionths or billionths), times the unit of these. Two doubles that are
+/// multiplied are not always the nearest to what was written, and a ratio may lie just on it.
+#[expect(clippy::cast_precision_loss, reason = "the autoscaler that is followed here reckons in doubles")]
+pub fn parse_quantity_as_f64(text: &str) -> Result<f64, QuantityTextError> {
+    const UNITS: [f64; 3] = [1e-9, 1e-6, 1e-3];
+    let mut number = WrittenQuantity::read(text)?.rounded(9);
+    for unit in UNITS {
+        if number % 1000 != 0 {
+            return Ok(number as f64 * unit);
+        }
+        number /= 1000;
     }
-    let (negative, unsigned) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (whole, rest) = digits(unsigned);
-    let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
-    if whole.is_empty() && fraction.is_empty() {
-        return Err(QuantityTextError::Malformed);
+    Ok(number as f64)
+}
+
+/// A quantity as it is written.
+struct WrittenQuantity {
+    is_negative: bool,
+    mantissa: Mantissa,
+    scale: SuffixScale,
+}
+
+impl WrittenQuantity {
+    /// With so many digits after the point; what is finer is rounded away from zero.
+    fn rounded(&self, decimals: i64) -> i128 {
+        let size = self.mantissa.rounded(self.scale, decimals);
+        if self.is_negative { -size } else { size }
     }
-    let scale =
-        SuffixScale::parse(suffix).ok_or_else(|| QuantityTextError::UnknownSuffix(suffix.to_owned()))?;
-    let thousandths = Mantissa::read(whole, fraction).thousandths(scale);
-    Ok(MilliValue::saturated_from(if negative { -thousandths } else { thousandths }))
+
+    fn read(text: &str) -> Result<Self, QuantityTextError> {
+        if text.is_empty() {
+            return Err(QuantityTextError::Empty);
+        }
+        let (is_negative, unsigned) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let (whole, rest) = digits(unsigned);
+        let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(QuantityTextError::Malformed);
+        }
+        let scale =
+            SuffixScale::parse(suffix).ok_or_else(|| QuantityTextError::UnknownSuffix(suffix.to_owned()))?;
+        Ok(Self { is_negative, mantissa: Mantissa::read(whole, fraction), scale })
+    }
 }
 
 /// The digits at the start, and the rest.
@@ -194,13 +228,13 @@ impl Mantissa {
     }
 
     /// Rounded away from zero.
-    fn thousandths(&self, scale: SuffixScale) -> i128 {
+    fn rounded(&self, scale: SuffixScale, decimals: i64) -> i128 {
         const ENOUGH: u128 = 1 << 126;
         if self.digits == 0 {
             return 0;
         }
         let scaled = self.digits.saturating_mul(1_u128 << scale.two).min(ENOUGH);
-        let exponent = self.exponent.saturating_add(scale.ten).saturating_add(3);
+        let exponent = self.exponent.saturating_add(scale.ten).saturating_add(decimals);
         let power = u32::try_from(exponent.unsigned_abs()).ok().and_then(|power| 10_u128.checked_pow(power));
         let rounded = match (exponent >= 0, power) {
             (true, Some(power)) => scaled.saturating_mul(power),
@@ -234,6 +268,28 @@ mod tests {
             ("12e-1", 1200),
         ]);
         check(&[("151234567n", 152), ("20500001n", 21), ("-1500u", -2)]);
+    }
+
+    /// Products of doubles on purpose: this is how they come about in Kubernetes.
+    #[test]
+    fn a_double_is_what_kubernetes_makes_of_a_quantity() {
+        for (text, expected) in [
+            ("0", 0.0),
+            ("10", 10.0),
+            ("2k", 2000.0),
+            ("1Ki", 1024.0),
+            ("0.1", 100.0 * 1e-3),
+            ("0.0125", 12_500.0 * 1e-6),
+            ("12500u", 12_500.0 * 1e-6),
+            ("0.0005", 500.0 * 1e-6),
+            ("9m", 9.0 * 1e-3),
+            ("-0.0001", -100.0 * 1e-6),
+            ("0.0000000001", 1e-9),
+        ] {
+            let read = parse_quantity_as_f64(text).map(f64::to_bits);
+            assert_eq!(read, Ok(f64::to_bits(expected)), "{text}");
+        }
+        assert_eq!(parse_quantity_as_f64("1K"), Err(QuantityTextError::UnknownSuffix("K".to_owned())));
     }
 
     #[test]

@@ -47,6 +47,14 @@ impl Timestamp {
         self.0
     }
 
+    /// The same point, or the next one that is a whole number of `steps` after the origin; without end for
+    /// steps of nothing.
+    #[must_use]
+    pub fn rounded_up(self, steps: Duration) -> Self {
+        let steps = u64::try_from(steps.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.checked_next_multiple_of(steps).unwrap_or(u64::MAX))
+    }
+
     /// How much later `self` is than `earlier`; zero if it is not.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -87,6 +95,19 @@ impl fmt::Display for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_point_between_two_steps_is_rounded_up_and_one_on_a_step_stays() {
+        let rounded = |at: u64, steps: u64| {
+            Timestamp::from_millis(at).rounded_up(Duration::from_millis(steps)).as_nanos() / 1_000_000
+        };
+        assert_eq!(
+            [rounded(0, 500), rounded(1, 500), rounded(500, 500), rounded(501, 500)],
+            [0, 500, 500, 1000]
+        );
+        assert_eq!(Timestamp::MAX.rounded_up(Duration::from_secs(1)), Timestamp::MAX);
+        assert_eq!(Timestamp::from_secs(1).rounded_up(Duration::ZERO), Timestamp::MAX);
+    }
 
     #[test]
     fn arithmetic_saturates_at_both_ends() {

@@ -53,7 +53,7 @@ pub struct PodHello {
     pub speaks: LinkVersion,
     /// Which pod answers; checked against the one that was dialled.
     pub pod: PodName,
-    /// Of which of its lives.
+    /// Another one after each start of the queue-proxy.
     pub boot: BootId,
     /// Its state now.
     pub state: PodState,
@@ -114,7 +114,7 @@ pub enum ActivatorWord {
     /// What the activator holds for one revision right now: at its first request after idleness, then again
     /// as it grows, at most every 20 ms.
     Present {
-        /// Which revision.
+        /// The one whose requests they are.
         revision: RevisionName,
         /// In flight and waiting.
         count: PresentCount,
@@ -125,14 +125,14 @@ pub enum ActivatorWord {
     /// picked no more and have no idle connection left. Of a revision that was removed or forgotten: it is
     /// gone.
     Acknowledged {
-        /// Of which revision.
+        /// The one that was assigned, removed or forgotten.
         revision: RevisionName,
         /// Which version.
         version: Version,
     },
     /// A retired revision holds no request any more.
     Emptied {
-        /// Which.
+        /// One that was retired before.
         revision: RevisionName,
     },
     /// The activator is on its way out: it serves on, but is to be left out from now on.
@@ -146,7 +146,7 @@ pub struct ActivatorHello {
     pub speaks: LinkVersion,
     /// Which activator answers.
     pub activator: ReplicaName,
-    /// Of which of its lives.
+    /// Another one after each start of the activator.
     pub boot: BootId,
     /// The number of its second that runs now.
     pub current_second: u64,
@@ -162,7 +162,7 @@ pub struct ActivatorHello {
 /// One revision's part of an activator's second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevisionLoad {
-    /// Which revision.
+    /// The one that the load is of.
     pub revision: RevisionName,
     /// What was measured.
     pub load: Load,

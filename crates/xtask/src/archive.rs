@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use tar::{Builder, EntryType, Header};
 
-/// Debian's and Go's name of this machine's architecture.
-pub(crate) fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
+/// Debian's and Go's name of the architecture that one of Rust's names begins with.
+pub(crate) fn architecture(triple: &str) -> &str {
+    match triple.split('-').next().unwrap_or(triple) {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
@@ -71,4 +71,16 @@ fn head(kind: EntryType, mode: u32) -> Header {
         set(&mut head, "root").expect("the name is short");
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::architecture;
+
+    #[test]
+    fn the_architecture_follows_the_target() {
+        assert_eq!(architecture("x86_64-unknown-linux-musl"), "amd64");
+        assert_eq!(architecture("aarch64-unknown-linux-musl"), "arm64");
+        assert_eq!(architecture("riscv64"), "riscv64");
+    }
 }

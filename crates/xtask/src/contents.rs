@@ -46,7 +46,8 @@ pub(crate) fn of_package(root: &Path, ebb: &Path) -> anyhow::Result<Vec<Packaged
     for sample in all_in(&root.join("config/samples"))? {
         plain(format!("usr/share/doc/ebb/examples/{}", name(&sample)), read(&sample)?);
     }
-    plain("usr/share/doc/ebb/grafana/ebb.json".to_owned(), read(&root.join("config/grafana/ebb.json"))?);
+    let board = read(&root.join("deploy/components/grafana-board/ebb.json"))?;
+    plain("usr/share/doc/ebb/grafana/ebb.json".to_owned(), board);
     Ok(files)
 }
 

@@ -30,7 +30,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 
 /// Writes `ebb_VERSION_ARCHITECTURE.deb` to `folder`.
 pub(crate) fn package(files: &[PackagedFile], folder: &Path) -> anyhow::Result<PathBuf> {
-    let (version, architecture) = (env!("CARGO_PKG_VERSION"), architecture());
+    let (version, architecture) = (env!("CARGO_PKG_VERSION"), architecture(std::env::consts::ARCH));
     let mut control = Archive::new();
     control.file("control", 0o644, said_of(files, version, architecture).as_bytes())?;
     for (name, script) in SCRIPTS {

@@ -12,6 +12,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::json;
 
 use crate::archive::{Archive, architecture};
+use crate::executables::Build;
 
 /// Nobody's number on any machine, so that what runs in the image owns nothing outside it.
 const USER: &str = "65532";
@@ -44,13 +45,14 @@ pub(crate) const IMAGES: [Image<'static>; 2] = [
     },
 ];
 
-/// Writes `NAME-image.tar` of the executables in `folder` to that folder.
-pub(crate) fn write(image: &Image<'_>, folder: &Path) -> anyhow::Result<PathBuf> {
+/// Writes `NAME-image.tar` beside the executables that were built.
+pub(crate) fn write(image: &Image<'_>, build: &Build<'_>) -> anyhow::Result<PathBuf> {
+    let folder = build.output;
     let layer = layer_of(image, folder)?;
     let hash = digest(&SHA256, &layer);
     let config = json!({
         "created": "1970-01-01T00:00:00Z",
-        "architecture": architecture(),
+        "architecture": architecture(build.triple),
         "os": "linux",
         "config": {"User": USER, "Env": ["PATH=/bin"], "Entrypoint": image.entry_point},
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hexadecimal(hash.as_ref()))]},

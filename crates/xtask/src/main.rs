@@ -26,7 +26,7 @@ enum Task {
     Dist(Options),
     /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
     /// and skopeo take.
-    Images(Options),
+    Images(ImageOptions),
 }
 
 #[derive(Debug, Args)]
@@ -39,14 +39,29 @@ struct Options {
     output: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct ImageOptions {
+    #[command(flatten)]
+    options: Options,
+    /// Rust's name of what it is built for, such as aarch64-unknown-linux-musl. By default this machine's
+    /// architecture. (A package has no such option: what it says of itself comes from running it.)
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+}
+
 fn main() -> anyhow::Result<()> {
     let task = Task::parse();
-    let (Task::Dist(options) | Task::Images(options)) = &task;
+    let (options, triple) = match &task {
+        Task::Dist(options) => (options, None),
+        Task::Images(images) => (&images.options, images.target.clone()),
+    };
+    let triple = triple.unwrap_or_else(executables::this_machine);
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = executables::target_directory(&root);
     let output = options.output.clone().unwrap_or_else(|| target.join("dist"));
     std::fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
-    let build = Build { root: &root, target: &target, profile: &options.profile, output: &output };
+    let build =
+        Build { root: &root, target: &target, triple: &triple, profile: &options.profile, output: &output };
     for file in match task {
         Task::Dist(_) => dist(&build)?,
         Task::Images(_) => images(&build)?,
@@ -68,5 +83,5 @@ fn dist(build: &Build<'_>) -> anyhow::Result<Vec<PathBuf>> {
 fn images(build: &Build<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let executables = images::IMAGES.iter().flat_map(|image| image.executables.iter().copied());
     build.run(&["control-plane", "queue-proxy"], &executables.collect::<Vec<_>>())?;
-    images::IMAGES.iter().map(|image| images::write(image, build.output)).collect()
+    images::IMAGES.iter().map(|image| images::write(image, build)).collect()
 }

@@ -32,6 +32,9 @@ pub(crate) struct Ticks {
     state: State,
     /// The first second that was not reported yet.
     second: u64,
+    /// How many ticks were measured, and how many have come: those that sleep are looked at together.
+    measured: u128,
+    come: u128,
 }
 
 impl Ticks {
@@ -52,7 +55,7 @@ impl Ticks {
                 multiscaler.handle(started(Reporter::Pod(pod)), now);
             }
         }
-        let mut ticks = Self { multiscaler, state, second: START.whole_secs() };
+        let mut ticks = Self { multiscaler, state, second: START.whole_secs(), measured: 0, come: 0 };
         while ticks.second < START.whole_secs() + SECONDS {
             ticks.next();
             while let Some(command) = ticks.multiscaler.next_command() {
@@ -62,17 +65,21 @@ impl Ticks {
                 }
             }
         }
+        ticks.measured = ticks.come;
         ticks
     }
 
     pub(crate) fn once(&mut self) {
-        self.next();
+        self.measured += 1;
+        while self.come < self.measured {
+            self.next();
+        }
         if let Some(command) = self.multiscaler.next_command() {
             panic!("nothing was to change: {command:?}");
         }
     }
 
-    /// The next tick, after the reports of all seconds that are over by then.
+    /// The next tick, or several that are due together, after the reports of all seconds over by then.
     fn next(&mut self) {
         let now = self.multiscaler.next_deadline().expect("each revision has its next tick");
         while self.second < now.whole_secs() {
@@ -80,6 +87,8 @@ impl Ticks {
             self.second += 1;
         }
         self.multiscaler.advance(now);
+        // There is one in each of these times, be it looked at then or a little later.
+        self.come = now.saturating_since(START).as_nanos() / APART.as_nanos();
     }
 
     fn report(&mut self) {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics};
 use axum::routing::get;
+use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
 };
@@ -19,9 +20,13 @@ use scaling::hpa::{
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vocabulary::{Epoch, HopKey, MilliValue, Ownership, PodCount, PodExits, ReplicaName, RequestTimeouts};
+use vocabulary::{
+    Epoch, HopKey, LinkAddress, LinkChannel, LinkRole, MilliValue, Ownership, PodCount, PodExits,
+    ReplicaName, RequestTimeouts,
+};
 
-use crate::fleet::shape::{FleetClass, Shape};
+use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
+use crate::fleet::trust::TrustFolder;
 
 /// What the process is told.
 pub(crate) struct Settings {
@@ -31,6 +36,25 @@ pub(crate) struct Settings {
     /// Where the activator does.
     pub(crate) activator: u16,
     pub(crate) epoch: u64,
+    /// Where certificates lie, if links are TLS.
+    pub(crate) trust: TrustFolder,
+}
+
+impl Settings {
+    fn dialler(&self) -> anyhow::Result<Arc<dyn Dial>> {
+        Ok(match self.shape.links {
+            FleetLinks::Plain => Arc::new(TcpDialler),
+            FleetLinks::Tls => Arc::new(TlsDialler::new(&self.trust.identity(LinkRole::Autoscaler)?)?),
+        })
+    }
+
+    fn address(&self, socket: SocketAddr, secured: LinkChannel) -> LinkAddress {
+        let channel = match self.shape.links {
+            FleetLinks::Plain => LinkChannel::Plain,
+            FleetLinks::Tls => secured,
+        };
+        LinkAddress { socket, token: None, channel }
+    }
 }
 
 /// Tells the facts once, and counts orders that would change a replica count.
@@ -84,7 +108,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         name: ReplicaName::new("autoscaler"),
         clock: Clock::start(),
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
-        dialler: Arc::new(link::TcpDialler),
+        dialler: settings.dialler()?,
         choice: ActivatorChoice::Everyone,
     };
     let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
@@ -117,14 +141,14 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyho
         let facts = revision(index, settings.shape, settings_of_revision.clone());
         events.send(PlatformFact::RevisionChanged(Arc::new(facts))).await?;
         let first = index * settings.shape.pods_each;
-        let pods = (first..first + settings.shape.pods_each).map(|pod| facts_of_pod(pod, settings.pods));
+        let pods = (first..first + settings.shape.pods_each).map(|pod| facts_of_pod(pod, settings));
         let revision = Shape::revision(index);
         events.send(PlatformFact::PodsChanged { revision, pods: pods.collect() }).await?;
     }
     let link = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.activator));
     let activators = vec![ActivatorFacts {
         name: ReplicaName::new("activator-1"),
-        link: link.into(),
+        link: settings.address(link, LinkChannel::TlsOfActivator),
         life: ActivatorLife::Ready,
     }];
     events.send(PlatformFact::ActivatorsChanged(activators)).await?;
@@ -168,8 +192,8 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
     }
 }
 
-fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
-    let address = SocketAddr::from((Shape::address(pod), port));
+fn facts_of_pod(pod: u32, settings: &Settings) -> PodFacts {
+    let address = SocketAddr::from((Shape::address(pod), settings.pods));
     PodFacts {
         name: Shape::pod(pod),
         phase: PodPhase::Running,
@@ -178,7 +202,7 @@ fn facts_of_pod(pod: u32, port: u16) -> PodFacts {
         platform_ready: None,
         requests: Some(address),
         exits: PodExits::default(),
-        link: Some(address.into()),
+        link: Some(settings.address(address, LinkChannel::TlsOfPod)),
         outdated: false,
         trouble: None,
         hold: None,

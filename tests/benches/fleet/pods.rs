@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use link::{ActivatorOrder, PodOrder};
+use link::{ActivatorOrder, ByteStream, PodOrder, TlsDoor};
 use tests::bench::clock;
 use tokio::net::{TcpListener, TcpStream};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, BootId, LinkVersion, PodHello, PodState, PodWord, ReplicaName,
+    ActivatorHello, ActivatorWord, BootId, LinkRole, LinkVersion, PodHello, PodState, PodWord, ReplicaName,
     RequestTimeouts, RevisionName, Routing, Sample,
 };
 
-use crate::fleet::shape::Shape;
+use crate::fleet::shape::{FleetLinks, Shape};
+use crate::fleet::trust::TrustFolder;
 
 /// Seconds that a pod remembers when it is dialled.
 const HISTORY: u64 = 60;
@@ -27,13 +28,42 @@ fn second() -> u64 {
 }
 
 /// Serves until it is killed.
-pub(crate) fn play(shape: Shape) -> anyhow::Result<()> {
+pub(crate) fn play(shape: Shape, trust: &TrustFolder) -> anyhow::Result<()> {
     tests::bench::machine::raise_open_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(shape))
+    runtime.block_on(serve(shape, trust))
 }
 
-async fn serve(shape: Shape) -> anyhow::Result<()> {
+/// What callers have to show, if links are TLS.
+#[derive(Clone)]
+struct Doors {
+    pods: Option<TlsDoor>,
+    activator: Option<TlsDoor>,
+}
+
+impl Doors {
+    fn of(shape: Shape, trust: &TrustFolder) -> anyhow::Result<Self> {
+        Ok(match shape.links {
+            FleetLinks::Plain => Self { pods: None, activator: None },
+            // One key for all pods: what it costs to make ten thousand is no affair of the autoscaler's.
+            FleetLinks::Tls => Self {
+                pods: Some(TlsDoor::of_pod(&trust.roots()?)?),
+                activator: Some(TlsDoor::new(&trust.identity(LinkRole::Activator)?)?),
+            },
+        })
+    }
+}
+
+/// The connection once the caller has proved who it is; `None`: it has not.
+async fn let_in(door: Option<TlsDoor>, stream: TcpStream) -> Option<ByteStream> {
+    match door {
+        None => Some(stream.into()),
+        Some(door) => door.accept(stream).await.ok(),
+    }
+}
+
+async fn serve(shape: Shape, trust: &TrustFolder) -> anyhow::Result<()> {
+    let doors = Doors::of(shape, trust)?;
     let pods = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     let activator = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let control = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -48,12 +78,13 @@ async fn serve(shape: Shape) -> anyhow::Result<()> {
     let router =
         Router::new().route("/links", get(async move || counted.load(Ordering::Relaxed).to_string()));
     tokio::spawn(async move { axum::serve(control, router).await });
-    tokio::spawn(accept_activator_links(activator));
+    tokio::spawn(accept_activator_links(activator, doors.activator));
     loop {
         let (stream, _) = pods.accept().await?;
         let IpAddr::V4(address) = stream.local_addr()?.ip() else { continue };
-        let links = Arc::clone(&links);
+        let (links, door) = (Arc::clone(&links), doors.pods.clone());
         tokio::spawn(async move {
+            let Some(stream) = let_in(door, stream).await else { return };
             let _counted = Counted::one_more(links);
             play_pod(shape, Shape::pod_at(address), stream).await;
         });
@@ -76,7 +107,7 @@ impl Drop for Counted {
     }
 }
 
-async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
+async fn play_pod(shape: Shape, pod: u32, stream: ByteStream) {
     let (mut reader, mut writer) = link::accept::<PodOrder, PodWord>(stream);
     let current = second();
     let sample = |second| Sample { second, load: shape.load(pod, second) };
@@ -115,14 +146,19 @@ async fn play_pod(shape: Shape, pod: u32, stream: TcpStream) {
 /// What an activator acts upon, which outlives its links.
 type Routings = Arc<Mutex<BTreeMap<RevisionName, Routing>>>;
 
-async fn accept_activator_links(listener: TcpListener) {
+async fn accept_activator_links(listener: TcpListener, door: Option<TlsDoor>) {
     let routings = Routings::default();
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(play_activator(stream, Arc::clone(&routings)));
+        let (routings, door) = (Arc::clone(&routings), door.clone());
+        tokio::spawn(async move {
+            if let Some(stream) = let_in(door, stream).await {
+                play_activator(stream, routings).await;
+            }
+        });
     }
 }
 
-async fn play_activator(stream: TcpStream, routings: Routings) {
+async fn play_activator(stream: ByteStream, routings: Routings) {
     let (mut reader, mut writer) = link::accept::<ActivatorOrder, ActivatorWord>(stream);
     let known = routings.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let hello = ActivatorHello {

@@ -20,6 +20,16 @@ pub(crate) struct Shape {
     /// Every how many revisions one has traffic.
     pub(crate) busy_each: u32,
     pub(crate) class: FleetClass,
+    pub(crate) links: FleetLinks,
+}
+
+/// What links travel in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FleetLinks {
+    /// TCP, as on one machine.
+    Plain,
+    /// TLS 1.3 with roles, as on a cluster.
+    Tls,
 }
 
 /// By which algorithm all revisions are scaled.
@@ -33,6 +43,8 @@ pub(crate) enum FleetClass {
 
 /// Follows a shape of class hpa.
 const HPA_SUFFIX: &str = ", class hpa";
+/// Follows a shape whose links are TLS.
+const TLS_SUFFIX: &str = ", over TLS";
 
 impl Shape {
     pub(crate) fn pods(self) -> u32 {
@@ -86,13 +98,17 @@ impl fmt::Display for Shape {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} revisions x {} pods, 1 of {} busy{}",
+            "{} revisions x {} pods, 1 of {} busy{}{}",
             self.revisions,
             self.pods_each,
             self.busy_each,
             match self.class {
                 FleetClass::Kpa => "",
                 FleetClass::Hpa => HPA_SUFFIX,
+            },
+            match self.links {
+                FleetLinks::Plain => "",
+                FleetLinks::Tls => TLS_SUFFIX,
             }
         )
     }
@@ -104,9 +120,11 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let words: Vec<&str> = text.split([' ', ',']).collect();
         let number = |index: usize| words.get(index)?.parse().ok();
-        let class = if text.ends_with(HPA_SUFFIX) { FleetClass::Hpa } else { FleetClass::Kpa };
-        let shape =
-            || Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)?, class });
+        let class = if text.contains(HPA_SUFFIX) { FleetClass::Hpa } else { FleetClass::Kpa };
+        let links = if text.ends_with(TLS_SUFFIX) { FleetLinks::Tls } else { FleetLinks::Plain };
+        let shape = || {
+            Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)?, class, links })
+        };
         shape().with_context(|| format!("{text:?} is no shape"))
     }
 }

@@ -1,11 +1,22 @@
-//! The ConfigMap and annotations: whatever is written, what is accepted makes sense together.
+//! The ConfigMaps and annotations, the injector's among them, and a request log's template: whatever is written, what is accepted makes sense together.
 #![no_main]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
+use runtime::{Observability, RequestLogTemplate};
 use scaling::{ClusterConfig, RevisionSettings};
+
+/// The keys of `config-observability`.
+const OBSERVABILITY_KEYS: [&str; 6] = [
+    "logging.enable-request-log",
+    "logging.request-log-template",
+    "logging.enable-probe-request-log",
+    "tracing-protocol",
+    "tracing-endpoint",
+    "tracing-sampling-rate",
+];
 
 /// Lines `key=value`; a key that is a number stands for one of those that there are.
 fn map<'k>(text: &str, keys: impl Iterator<Item = &'k str>) -> BTreeMap<String, String> {
@@ -27,7 +38,13 @@ fuzz_target!(|input: &str| {
             ClusterConfig::default()
         }
     };
-    match RevisionSettings::parse(&map(annotations, scaling::config::annotation_keys()), &cluster) {
+    let (annotations, observability) = annotations.split_once("---\n").unwrap_or((annotations, ""));
+    check_observability(observability);
+    let annotations = map(annotations, scaling::config::annotation_keys());
+    if let Err(problems) = cluster.queue_proxy.of_template(&annotations) {
+        assert!(!problems.is_empty(), "a refusal has a reason");
+    }
+    match RevisionSettings::parse(&annotations, &cluster) {
         Ok(checked) => {
             let spec = checked.value.resolve(&cluster, 10, Duration::from_secs(60));
             let _ = format!("{spec:?}");
@@ -35,3 +52,12 @@ fuzz_target!(|input: &str| {
         Err(problems) => assert!(!problems.is_empty(), "a refusal has a reason"),
     }
 });
+
+fn check_observability(text: &str) {
+    // Whatever stands there as a template, lines and all.
+    let _ = RequestLogTemplate::parse(text);
+    match Observability::parse(&map(text, OBSERVABILITY_KEYS.into_iter())) {
+        Ok(checked) => assert!(checked.value.reporting().is_ok(), "what is accepted can be done"),
+        Err(findings) => assert!(!findings.problems.is_empty(), "a refusal has a reason"),
+    }
+}

@@ -46,13 +46,7 @@ func (plan plan) run(ctx context.Context, target, authority string) (*result, er
 	found := &result{Failures: []string{}}
 	var running sync.WaitGroup
 	for number := 0; number < plan.connections; number++ {
-		connection, err := grpc.Dial(target,
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithAuthority(authority),
-			// What breaks is counted, not repeated.
-			grpc.WithDisableRetry(),
-			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.WaitForReady(true)),
-		)
+		connection, err := dial(target, authority)
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +62,16 @@ func (plan plan) run(ctx context.Context, target, authority string) (*result, er
 	}
 	running.Wait()
 	return found, nil
+}
+
+func dial(target, authority string) (*grpc.ClientConn, error) {
+	return grpc.Dial(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority(authority),
+		// What breaks is counted, not repeated.
+		grpc.WithDisableRetry(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.WaitForReady(true)),
+	)
 }
 
 // start runs one kind beside everything else.
@@ -166,24 +170,37 @@ func exchange(ctx context.Context, connection *grpc.ClientConn, duration time.Du
 		_ = stream.CloseSend()
 	}()
 	received := 0
-	var piece []byte
-	for {
-		err := stream.RecvMsg(&piece)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return 0, received, err
-		}
+	err = eachReceived(stream, func(piece []byte) error {
 		if !bytes.Equal(piece, numbered(received)) {
-			return 0, received, fmt.Errorf("piece %d came back changed", received)
+			return fmt.Errorf("piece %d came back changed", received)
 		}
 		received++
+		return nil
+	})
+	if err != nil {
+		return 0, received, err
 	}
 	if count := <-sent; count != received {
 		return 0, received, fmt.Errorf("of %d pieces %d came back", count, received)
 	}
 	return 1, received, nil
+}
+
+// eachReceived hands on every piece that comes back, until the stream has ended well or one is refused.
+func eachReceived(stream grpc.ClientStream, take func(piece []byte) error) error {
+	var piece []byte
+	for {
+		err := stream.RecvMsg(&piece)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(piece); err != nil {
+			return err
+		}
+	}
 }
 
 // call sends one small request after another.

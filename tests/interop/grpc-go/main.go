@@ -1,6 +1,6 @@
 // Command grpc-go is a gRPC server and a client that move data as fast as they can, both ways at once, to show that a proxy between
 // them breaks no stream. Both ends size their windows by the bandwidth that they measure, which grpc-go does by a ping for each round
-// trip while data flows: more than a thousand a second on a fast link.
+// trip while data flows: more than a thousand a second on a fast link. As `check` it is one of the clients of every maker, with their arguments.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 )
 
@@ -21,7 +22,7 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("write `grpc-go server` or `grpc-go client`")
+		return fmt.Errorf("write `grpc-go server`, `grpc-go client` or `grpc-go check`")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	switch arguments[0] {
@@ -47,7 +48,16 @@ func run(arguments []string) error {
 			return err
 		}
 		return json.NewEncoder(os.Stdout).Encode(result)
+	case "check":
+		if len(arguments) != 5 {
+			return fmt.Errorf("write `grpc-go check PORT HOST h2c BYTES`")
+		}
+		size, err := strconv.Atoi(arguments[4])
+		if err != nil {
+			return err
+		}
+		return check(context.Background(), arguments[1], arguments[2], size)
 	default:
-		return fmt.Errorf("%q is neither `server` nor `client`", arguments[0])
+		return fmt.Errorf("%q is none of `server`, `client`, `check`", arguments[0])
 	}
 }

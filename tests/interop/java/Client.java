@@ -1,7 +1,8 @@
 // java.net.http before a proxy: see tests/tests/peers/clients.rs for what each line says.
-// java Client.java PORT HOST http1|upgrade BYTES
+// java -Djdk.net.hosts.file=hosts Client.java PORT HOST http1|upgrade|https BYTES [CERTIFICATE]
 //
-// Without TLS it speaks HTTP/2 only after an upgrade from HTTP/1.1, which nobody has to grant: `upgrade` asks for it.
+// Without TLS it speaks HTTP/2 only after an upgrade from HTTP/1.1, which nobody has to grant: `upgrade` asks for it. Within TLS (`https`)
+// it offers HTTP/2, and has to get it. It names the app by the URL, so every host has to lead here.
 
 import java.io.InputStream;
 import java.net.URI;
@@ -10,31 +11,53 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.concurrent.CompletableFuture;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 public class Client {
     static final int PIECE = 64 * 1024;
 
     static String base;
-    static String host;
     static HttpClient client;
+    static HttpClient.Version spoken;
 
     public static void main(String[] args) throws Exception {
-        // The proxy finds the app by this header, which is not the address.
-        System.setProperty("jdk.httpclient.allowRestrictedHeaders", "host");
-        base = "http://127.0.0.1:" + args[0];
-        host = args[1];
+        boolean secure = args[2].equals("https");
+        base = (secure ? "https://" : "http://") + args[1] + ":" + args[0];
         long size = Long.parseLong(args[3]);
-        HttpClient.Version version = args[2].equals("upgrade") ? HttpClient.Version.HTTP_2 : HttpClient.Version.HTTP_1_1;
-        client = HttpClient.newBuilder().version(version).build();
+        spoken = secure ? HttpClient.Version.HTTP_2 : HttpClient.Version.HTTP_1_1;
+        HttpClient.Builder builder = HttpClient.newBuilder();
+        builder.version(args[2].equals("http1") ? HttpClient.Version.HTTP_1_1 : HttpClient.Version.HTTP_2);
+        if (secure) {
+            builder.sslContext(trusting(Path.of(args[4])));
+        }
+        client = builder.build();
         body(size);
         System.out.println("body");
         cancel();
         System.out.println("cancel");
     }
 
+    static SSLContext trusting(Path certificate) throws Exception {
+        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+        trusted.load(null, null);
+        try (InputStream file = Files.newInputStream(certificate)) {
+            trusted.setCertificateEntry("ebb", CertificateFactory.getInstance("X.509").generateCertificate(file));
+        }
+        TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        factory.init(trusted);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, factory.getTrustManagers(), null);
+        return context;
+    }
+
     static HttpRequest.Builder request(String path) {
-        return HttpRequest.newBuilder(URI.create(base + path)).header("host", host);
+        return HttpRequest.newBuilder(URI.create(base + path));
     }
 
     static HttpRequest post(String path, InputStream body) {
@@ -81,6 +104,10 @@ public class Client {
             }
         }
         check(seen == size, seen + " bytes came back");
+        check(response.version() == spoken, "it came over " + response.version());
+        // This one has trailers, which it shows to nobody; it has to find the end all the same.
+        HttpRequest streamed = request("/stream").POST(BodyPublishers.ofString("hello")).build();
+        check(client.send(streamed, BodyHandlers.ofString()).body().equals("hello"), "another body came back");
     }
 
     /** A request whose client goes is gone at the app, and others are served before and after. */

@@ -15,7 +15,8 @@ const agent = new http.Agent({ keepAlive: true });
 // One request: what is written, what is read, and how it ends, the same for both protocols.
 function open(path) {
   if (connection) {
-    const stream = connection.request({ ':method': 'POST', ':path': path, ':authority': host }, { waitForTrailers: true });
+    const head = { ':method': 'POST', ':path': path, ':authority': host, te: 'trailers' };
+    const stream = connection.request(head, { waitForTrailers: true });
     const exchange = { writable: stream, readable: stream, cancel: () => stream.close(http2.constants.NGHTTP2_CANCEL) };
     exchange.head = once(stream, 'response').then(([headers]) => { exchange.headers = headers; });
     exchange.trailers = new Promise((resolve) => stream.once('trailers', resolve));
@@ -97,14 +98,20 @@ async function cancel() {
   exchange.writable.write(fill(0, PIECE));
   await exchange.head;
   exchange.readable.on('error', () => {});
+  await untilInFlight('2');
   exchange.cancel();
   // The next one is served, and sooner or later alone.
-  for (;;) {
-    const next = open('/');
-    await Promise.all([write(next, 5), read(next)]);
-    if (next.headers['x-in-flight'] === '1') return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await untilInFlight('1');
+}
+
+async function untilInFlight(number) {
+  while (await inFlight() !== number) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+async function inFlight() {
+  const next = open('/');
+  await Promise.all([write(next, 5), read(next)]);
+  return next.headers['x-in-flight'];
 }
 
 (async () => {

@@ -59,12 +59,13 @@ async def http1():
 
         response = await session.post(f"{BASE}/stream", data=pieces(PIECE * 1000))
         await response.content.readany()
+        await until_as_many("2", lambda: in_flight_over_aiohttp(session))
         response.close()
-        await until_alone(lambda: alone_over_aiohttp(session))
+        await until_as_many("1", lambda: in_flight_over_aiohttp(session))
         print("cancel")
 
 
-async def alone_over_aiohttp(session):
+async def in_flight_over_aiohttp(session):
     async with session.post(f"{BASE}/", data=b"hello") as response:
         assert await response.read() == b"hello"
         return response.headers["x-in-flight"]
@@ -73,31 +74,34 @@ async def alone_over_aiohttp(session):
 async def h2c():
     import httpx
 
-    # It reads nothing before it has sent everything, so the app answers then.
-    async with httpx.AsyncClient(http1=False, http2=True, timeout=None, headers={"Host": HOST}) as client:
+    options = {"http1": False, "http2": True, "timeout": None, "headers": {"Host": HOST}}
+    async with httpx.AsyncClient(**options) as client:
         same = Same()
+        # It reads nothing before it has sent everything, so the app answers then.
         async with client.stream("POST", f"{BASE}/", content=pieces(SIZE)) as response:
             async for piece in response.aiter_raw():
                 same.take(piece)
         assert response.http_version == "HTTP/2" and same.at == SIZE, f"{same.at} bytes came back"
         print("body")
 
-        async with client.stream("POST", f"{BASE}/", content=pieces(SIZE)) as response:
-            async for piece in response.aiter_raw():
-                break
-
-        async def alone():
+        async def in_flight():
             response = await client.post(f"{BASE}/", content=b"hello")
             assert response.content == b"hello"
             return response.headers["x-in-flight"]
 
-        await until_alone(alone)
+        # It tells no server that a stream is of no use any more, so its connection goes.
+        async with httpx.AsyncClient(**options) as leaving:
+            async with leaving.stream("GET", f"{BASE}/events?stream=httpx&first=hello") as response:
+                async for piece in response.aiter_raw():
+                    break
+                await until_as_many("2", in_flight)
+        await until_as_many("1", in_flight)
         print("cancel")
 
 
-async def until_alone(in_flight):
-    """The next one is served, and sooner or later alone."""
-    while await in_flight() != "1":
+async def until_as_many(number, in_flight):
+    """The next one is served, and sooner or later one of so many."""
+    while await in_flight() != number:
         await asyncio.sleep(0.01)
 
 

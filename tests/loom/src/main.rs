@@ -6,15 +6,25 @@
 //! | hand-over | where | what must hold |
 //! |---|---|---|
 //! | a body that is held back | `dataplane/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
-//! | a slot, from whoever frees it to whoever waits | `activator/revision/handover.rs` | none is lost, whoever leaves meanwhile |
+//! | a slot, from whoever frees it to whoever waits | `activator/assigned_revision/handover.rs` | none is lost, whoever leaves meanwhile |
 //! | places that all threads share | `activator/quota.rs` | never more than there are, and all are there again in the end |
+//! | room for one more client | `dataplane/budget.rs` | who waits when somebody leaves is woken or sees the room |
+//! | memory that all connections share | `protocol/http2/memory.rs` | two at once stay within the budget, and give all back |
+//!
+//! The breaker (`dataplane/breaker.rs`) is not among them: it lives on one thread (`Rc`), whatever waits there.
 
 // What a model does not use of a file is used elsewhere.
+#[expect(dead_code, reason = "the models use a part of it")]
+#[path = "../../../crates/dataplane/src/budget.rs"]
+mod budget;
 #[expect(dead_code, reason = "the models use a part of it")]
 #[path = "../../../crates/dataplane/src/gate.rs"]
 mod gate;
 #[path = "../../../crates/activator/src/assigned_revision/handover.rs"]
 mod handover;
+#[expect(dead_code, reason = "the models use a part of it")]
+#[path = "../../../crates/protocol/src/http2/memory.rs"]
+mod memory;
 #[path = "../../../crates/activator/src/quota.rs"]
 mod quota;
 mod sync;
@@ -28,18 +38,22 @@ use loom::thread;
 use throttling::{Dispatch, Throttler, Ticket};
 use vocabulary::{PodAssignment, PodExits, PodName, PodState, Slice, Timestamp};
 
+use budget::{ClosedIdleConnections, ConnectionBudget};
 use gate::Gate;
 use handover::{Waiter, hand_out, leave};
+use memory::{MemoryBudget, MemoryShare};
 use quota::Quota;
 
 /// A model and its name.
 type Model = (&'static str, fn());
 
-const MODELS: [Model; 4] = [
+const MODELS: [Model; 6] = [
     ("who waits at a gate is woken", who_waits_at_a_gate_is_woken),
     ("a slot goes to the next when its request leaves", a_slot_goes_to_the_next),
     ("two who leave at once lose no slot", two_who_leave_lose_no_slot),
     ("no more places are taken than there are", no_more_places_than_there_are),
+    ("who waits for room is woken when somebody leaves", who_waits_for_room_is_woken),
+    ("two connections stay within the budget", two_connections_stay_within_the_budget),
 ];
 
 fn main() {
@@ -187,4 +201,33 @@ fn no_more_places_than_there_are() {
         thread.join().expect("it ends");
     }
     assert!(quota.take(2), "all are there again");
+}
+
+/// There is room for one, who is leaving.
+fn who_waits_for_room_is_woken() {
+    let budget = ConnectionBudget::of_connections(1, ClosedIdleConnections::default());
+    budget.enter();
+    let leaving = std::sync::Arc::clone(&budget);
+    let leaving = thread::spawn(move || leaving.leave());
+    // Whoever is never woken is a deadlock to loom.
+    block_on(budget.room());
+    leaving.join().expect("it leaves");
+}
+
+/// Each finds a quarter free, whichever looks first.
+fn two_connections_stay_within_the_budget() {
+    const STEP: usize = 16 * 1024;
+    let budget = MemoryBudget::of_process(Some(10 * STEP as u64));
+    let threads = [(); 2].map(|()| {
+        thread::spawn(move || {
+            let mut share = MemoryShare::new(budget);
+            // Its first few bytes are not counted.
+            let _ = share.settle(2 * STEP);
+            assert!(budget.held() <= budget.bytes_max(), "more than there is");
+        })
+    });
+    for thread in threads {
+        thread.join().expect("it ends");
+    }
+    assert_eq!(budget.held(), 0, "something was not given back");
 }

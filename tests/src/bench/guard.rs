@@ -40,7 +40,9 @@ pub fn group() -> io::Result<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use nix::sys::signal::Signal;
@@ -91,6 +93,38 @@ mod tests {
                 assert!(clock::since(killed_at) < PATIENCE, "after {signal}: {started:?} live on");
                 std::thread::yield_now();
             }
+        }
+    }
+
+    /// `tests/cluster/bench` holds a whole Kubernetes, none of whose processes is in a group of ours.
+    #[test]
+    fn a_killed_script_takes_its_cluster_down() {
+        const SCRIPT: &str = ". ./settings.sh; owned; sleep 600 & echo $!; wait";
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let place = folder.path().join("tests/cluster");
+            std::fs::create_dir_all(&place).expect("a folder in it");
+            let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/cluster/settings.sh");
+            std::fs::copy(settings, place.join("settings.sh")).expect("it is there");
+            let is_down = place.join("is-down");
+            let down = "#!/bin/sh\ntouch \"$(dirname \"$0\")/is-down\"\n";
+            std::fs::write(place.join("down"), down).expect("written");
+            std::fs::set_permissions(place.join("down"), Permissions::from_mode(0o755)).expect("set");
+            let mut command = Command::new("bash");
+            command.args(["-c", SCRIPT]).current_dir(&place).stdout(Stdio::piped());
+            let mut script = command.spawn().expect("bash is there");
+            let mut lines = BufReader::new(script.stdout.take().expect("it is piped")).lines();
+            // It lives on, as the cluster does, and may not keep the pipe open.
+            let outlives = lines.next().expect("it says so").expect("text").parse().expect("a number");
+            assert!(!is_down.exists());
+            signal_process(script.id(), signal);
+            script.wait().expect("it was our child");
+            let killed_at = clock::now();
+            while !is_down.exists() {
+                assert!(clock::since(killed_at) < PATIENCE, "after {signal}: it stays up");
+                std::thread::yield_now();
+            }
+            signal_process(outlives, Signal::SIGKILL);
         }
     }
 }

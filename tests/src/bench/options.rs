@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 /// What all benchmark programs take.
 #[derive(Clone, Debug, Parser)]
@@ -38,6 +39,18 @@ impl Options {
         Self::parse()
     }
 
+    /// The same for a benchmark that has no parts: `--only` is a mistake there.
+    pub fn read_whole() -> Self {
+        Self::parse().whole().unwrap_or_else(|error| error.exit())
+    }
+
+    fn whole(self) -> Result<Self, clap::Error> {
+        let Some(only) = &self.only else { return Ok(self) };
+        let message =
+            format!("this benchmark has no parts, so there is no \"{only}\" to measure: leave --only out");
+        Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+    }
+
     /// How many rounds: what was asked for, else `full`, or `quick` in the short form.
     pub fn rounds(&self, full: usize, quick: usize) -> usize {
         self.rounds.unwrap_or(if self.quick { quick } else { full }).max(1)
@@ -56,5 +69,24 @@ impl Options {
     /// One of two values.
     pub fn choose<Value>(&self, full: Value, quick: Value) -> Value {
         if self.quick { quick } else { full }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_without_parts_refuses_to_measure_one() {
+        let read = |arguments: &[&str]| {
+            let program = ["bench"].iter().chain(arguments);
+            Options::try_parse_from(program)
+                .expect("they are known")
+                .whole()
+                .map_err(|error| error.to_string())
+        };
+        assert!(read(&["--quick", "--bench"]).is_ok());
+        let refused = read(&["--only", "h2c"]).expect_err("there are no parts");
+        assert!(refused.contains("no \"h2c\" to measure: leave --only out"), "{refused}");
     }
 }

@@ -36,6 +36,16 @@ pub enum Protocol {
     H2c,
 }
 
+impl Protocol {
+    /// As ports are named for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::H2c => "h2c",
+        }
+    }
+}
+
 /// The app: answers at once, costs next to nothing, speaks both protocols on ports of its own.
 #[derive(Debug)]
 pub struct App {
@@ -91,6 +101,7 @@ fn port(ports: &Value, name: &str) -> anyhow::Result<u16> {
 pub fn queue_proxy(ebb: &Path, target: Target, limit: u32, place: Place<'_>) -> anyhow::Result<Server> {
     let mut command = Command::new(ebb);
     command.arg("queue-proxy").env_clear().envs(queue_proxy_environment(target.port, limit));
+    command.env("EBB_APP_PROTOCOL", target.protocol.name());
     let name = format!("queue-proxy-{}-{limit}", target.port);
     let mut process = Process::start(command, &name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;

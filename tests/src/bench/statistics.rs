@@ -58,6 +58,15 @@ impl Samples {
         self.pairwise(other, |mine, theirs| mine - theirs)
     }
 
+    /// The mean of those of each round, of which each had as many: one value for a round.
+    #[must_use]
+    pub fn by_rounds(&self, rounds: usize) -> Self {
+        let each = self.0.len() / rounds.max(1);
+        assert_eq!(each * rounds, self.0.len(), "each round has as many");
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.iter().map(|_| 1.0).sum::<f64>();
+        Self(self.0.chunks(each.max(1)).map(mean).collect())
+    }
+
     fn pairwise(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
         assert_eq!(self.0.len(), other.0.len(), "contestants take part in the same rounds");
         Self(self.0.iter().zip(&other.0).map(|(&mine, &theirs)| of(mine, theirs)).collect())
@@ -101,6 +110,13 @@ mod tests {
         assert_eq!(samples.quantile(990), 5.0);
         assert_eq!(Samples(vec![7.0]).quantile(10), 7.0);
         assert!(Samples::new().median().is_nan());
+    }
+
+    #[test]
+    fn several_of_a_round_are_one() {
+        assert_eq!(Samples(vec![1.0, 3.0, 10.0, 20.0]).by_rounds(2).0, [2.0, 15.0]);
+        assert_eq!(Samples(vec![1.0, 3.0]).by_rounds(2).0, [1.0, 3.0]);
+        assert!(Samples::new().by_rounds(0).0.is_empty());
     }
 
     #[test]

@@ -42,6 +42,12 @@ impl TestNamespace {
         if is_another { Ok(present) } else { Err(format!("{present:?}")) }
     }
 
+    /// `Ok` with who decides by now, if somebody has begun to since then, whatever his name.
+    pub async fn decider_after(&self, former: &DecidingAutoscaler) -> Result<DecidingAutoscaler, String> {
+        let present = self.owner().await.ok_or("nobody decides")?;
+        if present.transitions > former.transitions { Ok(present) } else { Err(format!("{present:?}")) }
+    }
+
     /// Waits until all autoscalers are there and ready, so that there is one to follow; returns who decides.
     pub async fn settled_owner(&self) -> DecidingAutoscaler {
         let pods = self.system_pods();
@@ -66,6 +72,12 @@ impl TestNamespace {
         let pod = pods.get(name).await.expect("it is there");
         signal_all(&processes(&pod), Signal::SIGKILL);
         pods.delete(name, &DeleteParams::default().grace_period(0)).await.expect("it can be deleted");
+    }
+
+    /// Ends the process of an autoscaler, which kubelet starts again in the same pod.
+    pub async fn kill_process_of_autoscaler(&self, name: &str) {
+        let pod = self.system_pods().get(name).await.expect("it is there");
+        signal_all(&processes(&pod), Signal::SIGKILL);
     }
 
     /// Ends an autoscaler as a rollout does.

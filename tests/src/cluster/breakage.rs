@@ -34,6 +34,11 @@ impl PodProcess {
         kill(Pid::from_raw(number.expect("it is a number")), Signal::SIGKILL).expect("root may kill it");
     }
 
+    /// The network of its pod, as a file that stands for it.
+    pub fn network(&self) -> PathBuf {
+        self.0.join("ns/net")
+    }
+
     /// Waits until it holds no connection any more; returns when that was seen ([`clock::now`]).
     pub async fn gone(&self) -> Duration {
         eventually(&format!("{} has nothing open", self.0.display()), PATIENCE, || async {
@@ -59,17 +64,24 @@ pub async fn component(what: &str, name: &str) {
     run_script("component", &[what, name]).await;
 }
 
-/// What kubectl prints, as the administrator of the cluster of tests (`tests/cluster/kubectl`).
+/// What kubectl prints, as the administrator of the cluster of tests (`tests/cluster/kubectl`), or of that
+/// which `$KUBECONFIG` names.
 pub async fn kubectl(arguments: &[&str]) -> String {
+    if std::env::var_os("KUBECONFIG").is_some() {
+        return run_program(Path::new("kubectl"), arguments).await;
+    }
     run_script("kubectl", arguments).await
 }
 
 async fn run_script(name: &str, arguments: &[&str]) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster").join(name);
-    let output = tokio::process::Command::new(script).args(arguments).output().await;
-    let output = output.expect("the script runs");
+    run_program(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster").join(name), arguments).await
+}
+
+async fn run_program(program: &Path, arguments: &[&str]) -> String {
+    let output = tokio::process::Command::new(program).args(arguments).output().await;
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     let [out, errors] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{name} {arguments:?}: {out}{errors}");
+    assert!(output.status.success(), "{} {arguments:?}: {out}{errors}", program.display());
     out
 }

@@ -55,22 +55,24 @@ pub async fn bring_fleets(client: &Client) {
         ("apiextensions.k8s.io", "CustomResourceDefinition", definition),
         ("rbac.authorization.k8s.io", "ClusterRole", role),
     ] {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
-        let object: DynamicObject = serde_json::from_value(object).expect("such an object");
-        let made = Api::<DynamicObject>::all_with(client.clone(), &resource)
-            .create(&PostParams::default(), &object)
-            .await;
-        match made {
-            // On a cluster that was not made for this run.
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            made => drop(made.expect("the administrator may make it")),
-        }
+        bring(client, &GroupVersionKind::gvk(group, "v1", kind), object).await;
     }
     eventually("the API server serves Fleets", PATIENCE, || async {
         let fleets = Api::<DynamicObject>::all_with(client.clone(), &resource());
         fleets.list(&ListParams::default()).await.map(|_| ()).map_err(|error| error.to_string())
     })
     .await;
+}
+
+/// Makes an object of the whole cluster, as its administrator; one that is there stays as it is.
+pub async fn bring(client: &Client, kind: &GroupVersionKind, object: Value) {
+    let object: DynamicObject = serde_json::from_value(object).expect("such an object");
+    let api = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(kind));
+    match api.create(&PostParams::default(), &object).await {
+        // On a cluster that was not made for this run.
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        made => drop(made.expect("the administrator may make it")),
+    }
 }
 
 /// Looks after a Fleet until it is aborted.

@@ -1,6 +1,6 @@
 //! A workload with its Service, as a user would write them, and what becomes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -37,10 +37,20 @@ pub struct WorkloadPlan {
     app_args: Vec<String>,
     ports: Vec<(String, u16, Value)>,
     app_fields: BTreeMap<String, Value>,
+    /// Of the pod's spec.
+    pod_fields: BTreeMap<String, Value>,
+    /// Beside the app's.
+    containers: Vec<Value>,
+    template_annotations: BTreeMap<String, String>,
     injection: InjectionWay,
     service: ServicePlan,
     /// Of its queue-proxies, instead of what injection says.
     variables: BTreeMap<String, String>,
+    /// The same, of their container.
+    sidecar_fields: BTreeMap<String, Value>,
+    service_fields: BTreeMap<String, Value>,
+    /// What its Service says that ports speak, by their names.
+    protocols: BTreeMap<String, String>,
     kind: PlanKind,
 }
 
@@ -87,6 +97,8 @@ impl PlanKind {
 enum InjectionWay {
     /// `ebb inject`.
     Command,
+    /// Nobody, yet.
+    Nobody,
     Webhook,
 }
 
@@ -109,10 +121,18 @@ impl WorkloadPlan {
             annotations: [window].into(),
             app_args: Vec::new(),
             app_fields: BTreeMap::new(),
+            pod_fields: BTreeMap::new(),
+            containers: Vec::new(),
+            // So that a pod that hangs fails the test, and not its time limit.
+            template_annotations: [("ebb.dev/drain-limit".to_owned(), "10s".to_owned())].into(),
             ports,
             injection: InjectionWay::Command,
             service: ServicePlan::Adopted,
             variables: BTreeMap::new(),
+            sidecar_fields: BTreeMap::new(),
+            // So that a pod that hangs fails the test, and not its time limit.
+            service_fields: BTreeMap::new(),
+            protocols: BTreeMap::new(),
             kind: PlanKind::Deployment,
         }
     }
@@ -131,6 +151,13 @@ impl WorkloadPlan {
         self
     }
 
+    /// Its pods have no queue-proxy and do not ask for one.
+    #[must_use]
+    pub fn not_injected(mut self) -> Self {
+        self.injection = InjectionWay::Nobody;
+        self
+    }
+
     /// The template has the label alone; the webhook does the rest.
     #[must_use]
     pub fn through_webhook(mut self) -> Self {
@@ -142,6 +169,41 @@ impl WorkloadPlan {
     #[must_use]
     pub fn sidecar_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// A field of its queue-proxies' container.
+    #[must_use]
+    pub fn sidecar_field(mut self, name: &str, value: Value) -> Self {
+        self.sidecar_fields.insert(name.to_owned(), value);
+        self
+    }
+
+    /// A field of its Service's spec.
+    #[must_use]
+    pub fn service_field(mut self, name: &str, value: Value) -> Self {
+        self.service_fields.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Its Service says that a port of this name speaks that (`appProtocol`).
+    #[must_use]
+    pub fn speaking(mut self, port: &str, protocol: &str) -> Self {
+        self.protocols.insert(port.to_owned(), protocol.to_owned());
+        self
+    }
+
+    /// An annotation of the pod template.
+    #[must_use]
+    pub fn template_annotated(mut self, key: &str, value: &str) -> Self {
+        self.template_annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Windows as long as they are by default.
+    #[must_use]
+    pub fn with_default_windows(mut self) -> Self {
+        self.annotations.remove("autoscaling.knative.dev/window");
         self
     }
 
@@ -171,6 +233,20 @@ impl WorkloadPlan {
     #[must_use]
     pub fn app_field(mut self, name: &str, value: Value) -> Self {
         self.app_fields.insert(name.to_owned(), value);
+        self
+    }
+
+    /// A field of its pods' spec.
+    #[must_use]
+    pub fn pod_field(mut self, name: &str, value: Value) -> Self {
+        self.pod_fields.insert(name.to_owned(), value);
+        self
+    }
+
+    /// One more container of its pods, after the app's.
+    #[must_use]
+    pub fn container(mut self, container: Value) -> Self {
+        self.containers.push(container);
         self
     }
 
@@ -213,8 +289,14 @@ impl WorkloadPlan {
 
     /// Of the workload that its target names.
     fn service(&self, target: &str) -> Value {
-        let ports = service_ports(&self.ports);
-        match self.service {
+        let mut ports = service_ports(&self.ports);
+        for port in ports.as_array_mut().into_iter().flatten() {
+            let protocol = port["name"].as_str().and_then(|name| self.protocols.get(name));
+            if let Some(protocol) = protocol {
+                port["appProtocol"] = json!(protocol);
+            }
+        }
+        let mut service = match self.service {
             ServicePlan::Adopted => json!({
                 "metadata": {"name": self.name, "annotations": {"ebb.dev/revision": target}},
                 "spec": {"ports": ports},
@@ -223,7 +305,11 @@ impl WorkloadPlan {
                 "metadata": {"name": self.name},
                 "spec": {"ports": ports, "selector": {"app": self.name}},
             }),
+        };
+        for (name, value) in &self.service_fields {
+            service["spec"][name] = value.clone();
         }
+        service
     }
 
     fn object(&self, link_ca: &str) -> Value {
@@ -266,16 +352,24 @@ impl WorkloadPlan {
         for (name, value) in &self.app_fields {
             app[name] = value.clone();
         }
-        let template = json!({
+        let containers: Vec<Value> = std::iter::once(app).chain(self.containers.iter().cloned()).collect();
+        let mut template = json!({
             "metadata": {
                 "labels": {"app": self.name, INJECT_LABEL: "true"},
-                // So that a pod that hangs fails the test, and not its time limit.
-                "annotations": {"ebb.dev/drain-limit": "10s"},
+                "annotations": self.template_annotations,
             },
-            "spec": {"containers": [app]},
+            "spec": {"containers": containers},
         });
-        if self.injection == InjectionWay::Webhook {
-            return template;
+        for (name, value) in &self.pod_fields {
+            template["spec"][name] = value.clone();
+        }
+        match self.injection {
+            InjectionWay::Command => {}
+            InjectionWay::Webhook => return template,
+            InjectionWay::Nobody => {
+                template["metadata"]["labels"] = json!({"app": self.name});
+                return template;
+            }
         }
         let settings = InjectorSettings {
             image: "ebb-queue-proxy:test".to_owned(),
@@ -291,12 +385,15 @@ impl WorkloadPlan {
 
     fn forged(&self, mut template: Value) -> Value {
         let containers = template["spec"]["containers"].as_array_mut().into_iter().flatten();
-        let sidecars = containers.filter(|container| container["name"] == QUEUE_PROXY);
-        let variables = sidecars.filter_map(|container| container["env"].as_array_mut()).flatten();
-        for variable in variables {
-            let forged = variable["name"].as_str().and_then(|name| self.variables.get(name));
-            if let Some(value) = forged {
-                variable["value"] = json!(value);
+        for sidecar in containers.filter(|container| container["name"] == QUEUE_PROXY) {
+            for (name, value) in &self.sidecar_fields {
+                sidecar[name] = value.clone();
+            }
+            for variable in sidecar["env"].as_array_mut().into_iter().flatten() {
+                let forged = variable["name"].as_str().and_then(|name| self.variables.get(name));
+                if let Some(value) = forged {
+                    variable["value"] = json!(value);
+                }
             }
         }
         template
@@ -324,6 +421,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Its own, and its Service's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Requests to its Service by the name that clients in the cluster use, over connections of their own.
     pub fn load(&self) -> Load {
         self.load_at(self.address.port())
@@ -423,18 +525,33 @@ impl Workload {
         })
         .await;
         if count > 0 {
-            self.takes_connections_within(SERVED_WITHIN).await;
+            self.accepts_at(self.address, SERVED_WITHIN).await;
         }
+    }
+
+    /// Waits until all of its pods are gone, as after it was deleted.
+    pub async fn has_no_pods(&self) {
+        eventually(&format!("{} has no pods", self.name), PATIENCE, || async {
+            let pods = self.pod_names().await;
+            if pods.is_empty() { Ok(()) } else { Err(format!("{pods:?}")) }
+        })
+        .await;
     }
 
     /// Waits until somebody accepts connections to its Service.
     pub async fn takes_connections(&self) {
-        self.takes_connections_within(PATIENCE).await;
+        self.accepts_at(self.address, PATIENCE).await;
     }
 
-    async fn takes_connections_within(&self, limit: Duration) {
-        eventually(&format!("{} takes connections", self.name), limit, || async {
-            match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(self.address)).await {
+    /// Waits until somebody accepts connections to a port of its Service: the node hears of that a little
+    /// later than it stands in a slice.
+    pub async fn takes_connections_at(&self, port: u16) {
+        self.accepts_at(self.at(port), PATIENCE).await;
+    }
+
+    async fn accepts_at(&self, address: SocketAddr, limit: Duration) {
+        eventually(&format!("{} takes connections at {address}", self.name), limit, || async {
+            match tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(address)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("no answer within 5 s".to_owned()),
@@ -462,6 +579,22 @@ impl Workload {
         let change = Patch::Merge(json!({"spec": {"template": template}}));
         let patched = self.api().patch(&self.name, &PatchParams::default(), &change).await;
         patched.expect("a person may restart it");
+    }
+
+    /// Another template: the app is started with these arguments.
+    pub async fn set_app_args(&self, args: &[&str]) {
+        self.patch_template(json!({"spec": {"containers": [{"name": "app", "args": args}]}})).await;
+    }
+
+    /// From now on its pods ask for a queue-proxy.
+    pub async fn label_template(&self) {
+        self.patch_template(json!({"metadata": {"labels": {INJECT_LABEL: "true"}}})).await;
+    }
+
+    async fn patch_template(&self, template: Value) {
+        let change = Patch::Strategic(json!({"spec": {"template": template}}));
+        let patched = self.api().patch(&self.name, &PatchParams::default(), &change).await;
+        patched.expect("a person may change its template");
     }
 
     /// How often kubelet has started the app anew, in all its pods.
@@ -503,6 +636,17 @@ impl Workload {
     /// The names of its pods, those on their way out too.
     pub async fn pod_names(&self) -> Vec<String> {
         self.pods().await.into_iter().filter_map(|pod| pod.metadata.name).collect()
+    }
+
+    /// What tells its pods from those of the same names before them.
+    pub async fn pod_uids(&self) -> Vec<String> {
+        self.pods().await.into_iter().filter_map(|pod| pod.metadata.uid).collect()
+    }
+
+    /// How many containers of each of its pods are ready.
+    pub async fn ready_containers(&self) -> Vec<usize> {
+        let statuses = self.pods().await.into_iter().filter_map(|pod| pod.status?.container_statuses);
+        statuses.map(|containers| containers.iter().filter(|container| container.ready).count()).collect()
     }
 
     /// Changes its Service, as `kubectl patch` does.
@@ -562,6 +706,25 @@ impl Workload {
             if is_so { Ok(()) } else { Err(format!("{writers:?}")) }
         })
         .await;
+    }
+
+    /// The names of the pods that a port of its Service leads to, in order.
+    pub async fn served_at(&self, port: &str) -> Vec<String> {
+        let leads_there = |slice: &EndpointSlice| {
+            slice.ports.iter().flatten().any(|found| found.name.as_deref() == Some(port))
+        };
+        let endpoints = self.slices().await.into_iter().filter(leads_there);
+        let endpoints = endpoints.flat_map(|slice| slice.endpoints);
+        let names: BTreeSet<String> = endpoints.filter_map(|endpoint| endpoint.target_ref?.name).collect();
+        names.into_iter().collect()
+    }
+
+    /// The port of each node at which its Service is reached, too.
+    pub async fn node_port(&self) -> u16 {
+        let service = self.namespace.api::<Service>().get(&self.name).await.expect("it is there");
+        let ports = service.spec.and_then(|spec| spec.ports).unwrap_or_default();
+        let port = ports.first().and_then(|port| port.node_port?.try_into().ok());
+        port.expect("its type is NodePort")
     }
 
     /// The names of the pods that its Service leads to.

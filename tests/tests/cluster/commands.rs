@@ -12,7 +12,7 @@ const KUBERNETES: &str = "endpointslice-controller.k8s.io";
 const OURS: &str = "ebb.dev";
 
 /// Runs `ebb` against the cluster of the test, in its namespace.
-async fn ebb(namespace: &TestNamespace, arguments: &[&str]) -> Output {
+pub(crate) async fn ebb(namespace: &TestNamespace, arguments: &[&str]) -> Output {
     run(tests::ebb::executable(), namespace, arguments).await
 }
 
@@ -76,8 +76,7 @@ fn a_service_is_adopted_looked_at_and_given_back_by_commands_under_load() {
         assert!(!left.iter().any(|key| key.starts_with("ebb.dev/")), "{left:?}");
 
         let tally = traffic.await.expect("the client does not panic");
-        tally.assert_none_lost();
-        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        tally.assert_nothing_missing();
     });
 }
 
@@ -92,6 +91,31 @@ fn release_all_brings_back_what_rests_at_zero() {
         hello.has_only_slices_of(KUBERNETES).await;
         hello.has_pods(1).await;
         hello.load().one().await.assert_all_answered();
+    });
+}
+
+#[test]
+fn what_holds_a_workload_is_told_with_whose_it_is_and_it_is_not_given_back_at_zero() {
+    in_namespace("held", async |namespace| {
+        let hello = WorkloadPlan::new("hello").create(&namespace).await;
+        hello.has_pods(0).await;
+        hello.annotate("ebb.dev/paused", Some("true")).await;
+        hello.has_event("Paused").await;
+        let said = text(&ebb(&namespace, &["get"]).await);
+        let paused = format!("deployment {}/hello: annotation ebb.dev/paused", namespace.name);
+        assert!(said.contains(&paused) && !said.contains("last good configuration"), "{said}");
+        let said = succeeds(&namespace, &["check"]).await;
+        let remark = format!("remark   deployment/hello in {} is as ebb wants it", namespace.name);
+        assert!(said.contains(&remark) && said.contains("ebb.dev/paused"), "{said}");
+
+        let release = ["release", "service/hello", "--selector", "app=hello"];
+        let output = ebb(&namespace, &release).await;
+        assert!(!output.status.success() && text(&output).contains("scale it first"), "{}", text(&output));
+        assert_eq!(hello.slice_writers().await, [OURS], "it is as it was");
+        hello.scale_by_hand(1).await;
+        hello.has_pods(1).await;
+        succeeds(&namespace, &release).await;
+        hello.has_only_slices_of(KUBERNETES).await;
     });
 }
 
@@ -135,5 +159,62 @@ fn as_a_plugin_of_kubectl_it_means_the_cluster() {
         let names: Vec<&Value> =
             list["revisions"].as_array().into_iter().flatten().map(|one| &one["name"]).collect();
         assert!(names.iter().any(|one| **one == name.as_str()), "{names:?}");
+    });
+}
+
+/// The kubeconfig of the test with two contexts of its own: one that works, in the test's namespace, and the
+/// present one, which names a cluster that is not there.
+fn two_contexts(namespace: &TestNamespace) -> Value {
+    let text = std::fs::read_to_string(&namespace.kubeconfig).expect("it can be read");
+    let mut config: Value = serde_saphyr::from_str(&text).expect("it is YAML");
+    let present = config["current-context"].clone();
+    let mut contexts = config["contexts"].as_array().into_iter().flatten();
+    let mut context = contexts.find(|context| context["name"] == present).expect("it is there").clone();
+    context["name"] = json!("good");
+    context["context"]["namespace"] = json!(namespace.name);
+    let broken =
+        json!({"name": "broken", "context": {"cluster": "nowhere", "user": context["context"]["user"]}});
+    config["contexts"] = json!([broken, context]);
+    config["current-context"] = json!("broken");
+    config
+}
+
+#[test]
+fn flags_name_the_kubeconfig_the_context_and_the_namespace_as_they_do_for_kubectl() {
+    in_namespace("flags", async |namespace| {
+        let hello = WorkloadPlan::new("hello").create(&namespace).await;
+        hello.has_event("Adopted").await;
+        // Beside the other, for it may name files by where it lies.
+        let folder = namespace.kubeconfig.parent().expect("it lies in a folder");
+        let file = tempfile::NamedTempFile::new_in(folder).expect("a file");
+        std::fs::write(file.path(), two_contexts(&namespace).to_string()).expect("it can be written");
+        let file = file.path().to_str().expect("its name is text");
+        let run = async |arguments: &[&str]| {
+            let mut command = tokio::process::Command::new(tests::ebb::executable());
+            command.args(["get", "-o", "json"]).args(arguments).env_remove("EBB_API").kill_on_drop(true);
+            // The flag is stronger than what would do for everything else.
+            command.env("KUBECONFIG", "/nowhere/config");
+            command.output().await.expect("the executable runs (cargo build -p ebb)")
+        };
+        let names = async |arguments: &[&str]| -> Vec<String> {
+            let output = run(arguments).await;
+            assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+            let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let revisions = list["revisions"].as_array().cloned().unwrap_or_default().into_iter();
+            revisions.filter_map(|revision| Some(revision["name"].as_str()?.to_owned())).collect()
+        };
+        let ours = format!("{}/deployment/hello", namespace.name);
+        let good = ["--kubeconfig", file, "--context", "good"];
+        assert_eq!(names(&good).await, [ours.as_str()], "the context has a namespace");
+        let elsewhere = ["--kubeconfig", file, "--context", "good", "-n", "kube-system"];
+        assert_eq!(names(&elsewhere).await, Vec::<String>::new());
+        for (arguments, named) in [
+            (&["--kubeconfig", file][..], "context broken of the kubeconfig cannot be used"),
+            (&["--kubeconfig", file, "--context", "absent"][..], "context absent of the kubeconfig"),
+            (&["-n", namespace.name.as_str()][..], "no cluster is known"),
+        ] {
+            let output = run(arguments).await;
+            assert!(!output.status.success() && text(&output).contains(named), "{}", text(&output));
+        }
     });
 }

@@ -1,19 +1,19 @@
 //! Class hpa beside Kubernetes' own autoscaler: the same answers, the same pods, the same counts, conditions
 //! and reasons.
 //!
-//! The metrics APIs are served by this process ([`adapter`]). Whoever serves them holds
+//! The metrics APIs are served by this process ([`crate::metrics_adapter`]). Whoever serves them holds
 //! kube-controller-manager's autoscaler in its hand: a pass over one autoscaler asks for its first metric
 //! after it has read the scale, and waits for the answer. While it waits, its former pass is over to the last
 //! write, so what the API server holds then is exactly what that pass came to, and the count is exactly the
 //! one that this pass has read ([`player`]). Nothing is guessed from watches.
 //!
 //! Two things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the
-//! script changes one may see it or not, and is held against both; every other pass has one truth. *Its
-//! clock* is read a moment after the last answer: a pass is evaluated at that answer, and if it does not
-//! agree, up to 300 ms around it, which matters only where an age crosses a window, a period or a start-up
-//! time. Each pass that needed either is shown with that cause; every other one has to agree exactly.
+//! script changes one may see it or not, and is held against both, and so is one in which Kubernetes' pod
+//! garbage collector says `Failed` of pods that are deleted; every other pass has one truth. *Its clock* is
+//! read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
+//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. Each pass
+//! that needed either is shown with that cause; every other one has to agree exactly.
 
-mod adapter;
 mod dice;
 mod plan;
 mod player;
@@ -24,15 +24,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kube::Api;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::DynamicObject;
 use runtime::Clock;
 use tests::cluster::{TestNamespace, in_namespace};
 use tests::eventually;
 
-use self::adapter::Adapter;
 use self::plan::{Plan, plans};
 use self::player::Player;
+use crate::metrics_adapter::{Adapter, Answering, create};
 
 /// Passes to be compared, and from each of the autoscalers.
 const PASSES_MIN: usize = 1100;
@@ -75,10 +76,10 @@ fn counts_conditions_and_reasons_are_those_of_kubernetes_own_autoscaler() {
 async fn compare(namespace: TestNamespace) {
     plan::know_targets(&namespace.client).await;
     let mut players = Vec::new();
-    for plan in plans() {
+    for plan in plans(&namespace.name) {
         players.push(Arc::new(tokio::sync::Mutex::new(Player::new(plan, &namespace).await)));
     }
-    let adapter = Adapter::start(&namespace, players.clone()).await;
+    let adapter = Adapter::start(&namespace, answering(&namespace, &players).await).await;
     until_targets_are_scaled(&namespace).await;
     for player in &players {
         player.lock().await.begin().await;
@@ -101,7 +102,39 @@ async fn compare(namespace: TestNamespace) {
         }
     }
     adapter.stop().await;
+    for player in &players {
+        player.lock().await.end().await;
+    }
     report(&players).await;
+}
+
+/// Each player answers what is asked for its own target.
+async fn answering(namespace: &TestNamespace, players: &[Arc<tokio::sync::Mutex<Player>>]) -> Answering {
+    let mut named = Vec::new();
+    for player in players {
+        let name = player.lock().await.name().to_owned();
+        named.push((name, Arc::clone(player)));
+    }
+    // What an earlier run left behind has autoscalers of the same names.
+    let here = format!("/namespaces/{}/", namespace.name);
+    Arc::new(move |asked: String| {
+        let player = named.iter().find(|(name, _)| asked.contains(&here) && is_asked_for(&asked, name));
+        let player = player.map(|(_, player)| Arc::clone(player));
+        async move { Some(player?.lock().await.answer().await) }.boxed()
+    })
+}
+
+/// A selector of pods, or the name of the metric, says whose it is.
+fn is_asked_for(asked: &str, name: &str) -> bool {
+    let ends = |pattern: String| {
+        asked.match_indices(&pattern).any(|(at, found)| {
+            asked[at + found.len()..].chars().next().is_none_or(|next| !next.is_ascii_alphanumeric())
+        })
+    };
+    ends(format!("app%3D{name}"))
+        || ends(format!("app={name}"))
+        || ends(format!("jobs-{name}"))
+        || ends(format!("hits-{name}"))
 }
 
 /// The controller learns of a new kind within half a minute.
@@ -144,12 +177,4 @@ async fn report(players: &[Arc<tokio::sync::Mutex<Player>>]) {
     assert!(explained.len() * 100 <= passes * EXPLAINED_MAX_PERCENT, "too many had to be explained");
     let unsaid: Vec<&&str> = SAID_BY_SOME.iter().filter(|reason| !said.contains(**reason)).collect();
     assert!(unsaid.is_empty(), "never said: {unsaid:?}");
-}
-
-/// Creates an object of a kind that is known by name only.
-async fn create(api: &Api<DynamicObject>, object: serde_json::Value) -> DynamicObject {
-    let shown = object.to_string();
-    let object = serde_json::from_value(object).expect("an object");
-    let made = api.create(&PostParams::default(), &object).await;
-    made.unwrap_or_else(|error| panic!("{error}: {shown}"))
 }

@@ -116,6 +116,40 @@ fn an_owner_that_is_killed_is_followed_and_a_rollout_meanwhile_loses_no_request(
     });
 }
 
+/// Its pod stays, and who comes back in it has its name.
+#[test]
+fn an_owner_whose_process_alone_is_killed_is_followed_and_no_request_is_lost() {
+    in_namespace_alone("process", async |namespace| {
+        let (direct, through) = tokio::join!(
+            steady_plan("direct", "0").create(&namespace),
+            steady_plan("through", "-1").create(&namespace),
+        );
+        tokio::join!(direct.has_pods(2), through.has_pods(2));
+        tokio::join!(direct.is_served_directly(), through.is_served_through_activators());
+        let former = namespace.settled_owner().await;
+        let served = ServedWorkloads::note(&direct, &through).await;
+        let time = Duration::from_secs(20);
+        let loads = [traffic(&direct, time), traffic(&through, time)];
+        let following = async {
+            namespace.kill_process_of_autoscaler(&former.name).await;
+            eventually("somebody decides again", FOLLOWED_AFTER_KILL, || async {
+                namespace.decider_after(&former).await
+            })
+            .await;
+        };
+        tokio::join!(following, served.stay_as_they_are(&loads[0]));
+        for load in loads {
+            load.await.expect("the client does not panic").assert_all_answered();
+        }
+        // And decides indeed.
+        for workload in [&direct, &through] {
+            workload.annotate("autoscaling.knative.dev/min-scale", Some("3")).await;
+        }
+        tokio::join!(direct.has_pods(3), through.has_pods(3));
+        namespace.settled_owner().await;
+    });
+}
+
 #[test]
 fn an_owner_that_leaves_is_followed_within_two_seconds_and_no_request_is_lost() {
     in_namespace_alone("leaves", async |namespace| {

@@ -6,44 +6,25 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams};
 use tests::bench::clock;
-use tests::client::{Outcome, Tally, Unanswered};
-use tests::cluster::{PATIENCE, TestNamespace, Workload, WorkloadPlan, in_namespace, process_of};
+use tests::client::Tally;
+use tests::cluster::{
+    PATIENCE, ProcessEnd, RequestPath, RequestSender, TestNamespace, Workload, WorkloadPlan, in_namespace,
+    in_namespace_alone, process_of,
+};
 use tests::eventually;
 
 /// Requests each second, each of half a second.
 const RATE: u32 = 20;
-/// How long an activator on a busy machine may take to read that a connection was closed, and one request to
-/// overtake another.
-const READ_LATE: Duration = Duration::from_millis(500);
-
-/// Which way requests take.
-#[derive(Clone, Copy, Debug)]
-enum RequestPath {
-    Direct,
-    ThroughActivator,
-}
+/// Less than a drain may take: seconds.
+const SHORT_PERIOD: u32 = 20;
 
 /// One pod, whose requests go this way.
-async fn one_pod(namespace: &TestNamespace, name: &str, path: RequestPath) -> Workload {
-    let capacity = match path {
-        RequestPath::Direct => "0",
-        RequestPath::ThroughActivator => "-1",
-    };
-    let plan = WorkloadPlan::new(name).annotated("autoscaling.knative.dev/min-scale", "1");
-    let plan = plan.annotated("autoscaling.knative.dev/target-burst-capacity", capacity);
+async fn one_pod(namespace: &TestNamespace, path: RequestPath) -> Workload {
+    let plan = WorkloadPlan::new(path.name()).by(path).annotated("autoscaling.knative.dev/min-scale", "1");
     // What waits while a busy machine starts something again would bring another pod.
     let app = plan.annotated("autoscaling.knative.dev/max-scale", "1").create(namespace).await;
     app.has_pods(1).await;
-    let front = match path {
-        RequestPath::Direct => name,
-        RequestPath::ThroughActivator => "activator",
-    };
-    eventually(&format!("{name} is served by {front}"), PATIENCE, || async {
-        let served = app.served_by().await;
-        let is_so = !served.is_empty() && served.iter().all(|pod| pod.starts_with(&format!("{front}-")));
-        if is_so { Ok(()) } else { Err(format!("{served:?}")) }
-    })
-    .await;
+    app.is_served_by(path).await;
     app.load().one().await.assert_all_answered();
     app
 }
@@ -78,96 +59,70 @@ async fn is_replaced(app: &Workload, former: &str) {
     app.load().one().await.assert_all_answered();
 }
 
-/// Nothing is lost, and nothing refused.
-fn nothing_is_missing(tally: &Tally) {
-    tally.assert_none_lost();
-    assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
-}
-
-/// The end of a process, as [`clock::now`] counts.
+/// How a pod is asked to go.
 #[derive(Clone, Copy, Debug)]
-struct ProcessEnd {
-    /// When somebody began to end it.
-    begun: Duration,
-    /// When it had nothing open any more.
-    over: Duration,
+enum Farewell {
+    Deleted,
+    Evicted,
+    /// With less time than a drain may take.
+    DeletedSoon,
+    EvictedSoon,
 }
 
-/// But for what a killed process held, and for what was sent to it before that was known.
-fn missing_is_what_was_killed(tally: &Tally, end: ProcessEnd, path: RequestPath) {
-    let until = match path {
-        // Nobody is there who could hold requests until Kubernetes has noticed and its nodes know of others,
-        // or it was started again. From then on nothing is missing.
-        RequestPath::Direct => {
-            let answered = tally.answered_since.iter().filter(|begun| **begun > end.over);
-            *answered.min().expect("it is followed") + READ_LATE
-        }
-        RequestPath::ThroughActivator => end.over + READ_LATE,
-    };
-    let is_explained = |request: &Unanswered| {
-        let is_of_its_time = request.ended >= end.begun && request.begun <= until;
-        is_of_its_time
-            && match &request.outcome {
-                Outcome::Answered => false,
-                Outcome::BrokenAfterStart | Outcome::ClosedWhileIdle => true,
-                Outcome::Refused(status, reason) => *status == 502 && reason.starts_with("upstream-"),
-                Outcome::Lost(what) => what.starts_with("no response") || what.starts_with("connecting"),
+impl Farewell {
+    async fn say(self, namespace: &TestNamespace, pod: &str) {
+        let pods = namespace.api::<Pod>();
+        let soon = DeleteParams::default().grace_period(SHORT_PERIOD);
+        let done = match self {
+            Self::Deleted => pods.delete(pod, &DeleteParams::default()).await.map(|_| ()),
+            Self::DeletedSoon => pods.delete(pod, &soon).await.map(|_| ()),
+            Self::Evicted => pods.evict(pod, &EvictParams::default()).await.map(|_| ()),
+            Self::EvictedSoon => {
+                let soon = EvictParams { delete_options: Some(soon), ..EvictParams::default() };
+                pods.evict(pod, &soon).await.map(|_| ())
             }
-    };
-    let unexplained: Vec<_> = tally.unanswered.iter().filter(|request| !is_explained(request)).collect();
-    assert!(
-        unexplained.is_empty(),
-        "{path:?}, not explained by {end:?}: {unexplained:?} of {:?}",
-        tally.outcomes
-    );
-    assert_eq!(tally.answered() + tally.unanswered.len(), tally.sent, "{:?}", tally.outcomes);
+        };
+        done.expect("nothing forbids it");
+    }
 }
 
-async fn is_deleted_without_loss(namespace: TestNamespace, name: &str, path: RequestPath) {
-    let app = one_pod(&namespace, name, path).await;
-    let former = only_pod(&app).await;
-    let (tally, ()) = under_load(&app, Duration::from_secs(15), async || {
-        app.delete_a_pod().await;
-    })
-    .await;
-    nothing_is_missing(&tally);
-    is_replaced(&app, &former).await;
+/// Of the only pod, on either path.
+async fn goes_without_loss(namespace: &TestNamespace, farewell: Farewell) {
+    let goes = async |path| {
+        let app = one_pod(namespace, path).await;
+        let former = only_pod(&app).await;
+        let time = Duration::from_secs(15);
+        let (tally, ()) = under_load(&app, time, async || farewell.say(namespace, &former).await).await;
+        tally.assert_nothing_missing();
+        is_replaced(&app, &former).await;
+    };
+    tokio::join!(goes(RequestPath::Direct), goes(RequestPath::ThroughActivator));
 }
 
 #[test]
 fn the_only_pod_that_is_deleted_is_replaced_before_it_ends_on_either_path() {
-    in_namespace("deleted", async |namespace| {
-        tokio::join!(
-            is_deleted_without_loss(namespace.clone(), "direct", RequestPath::Direct),
-            is_deleted_without_loss(namespace.clone(), "through", RequestPath::ThroughActivator),
-        );
-    });
-}
-
-async fn is_evicted_without_loss(namespace: TestNamespace, name: &str, path: RequestPath) {
-    let app = one_pod(&namespace, name, path).await;
-    let former = only_pod(&app).await;
-    let (tally, ()) = under_load(&app, Duration::from_secs(15), async || {
-        let evicted = namespace.api::<Pod>().evict(&former, &EvictParams::default()).await;
-        evicted.expect("nothing forbids it");
-    })
-    .await;
-    nothing_is_missing(&tally);
-    is_replaced(&app, &former).await;
+    in_namespace("deleted", async |namespace| goes_without_loss(&namespace, Farewell::Deleted).await);
 }
 
 #[test]
 fn the_only_pod_that_is_evicted_loses_nothing_on_either_path() {
-    in_namespace("evicted", async |namespace| {
-        tokio::join!(
-            is_evicted_without_loss(namespace.clone(), "direct", RequestPath::Direct),
-            is_evicted_without_loss(namespace.clone(), "through", RequestPath::ThroughActivator),
-        );
+    in_namespace("evicted", async |namespace| goes_without_loss(&namespace, Farewell::Evicted).await);
+}
+
+#[test]
+fn a_pod_that_is_given_less_time_than_a_drain_may_take_loses_nothing_on_either_path() {
+    in_namespace("soon", async |namespace| goes_without_loss(&namespace, Farewell::DeletedSoon).await);
+}
+
+#[test]
+fn a_pod_that_is_evicted_with_less_time_than_a_drain_may_take_loses_nothing_on_either_path() {
+    in_namespace("evicted-soon", async |namespace| {
+        goes_without_loss(&namespace, Farewell::EvictedSoon).await;
     });
 }
 
-async fn is_forced_out(namespace: TestNamespace, name: &str, path: RequestPath) {
-    let app = one_pod(&namespace, name, path).await;
+async fn is_forced_out(namespace: TestNamespace, path: RequestPath) {
+    let app = one_pod(&namespace, path).await;
     let former = only_pod(&app).await;
     let (tally, end) = under_load(&app, Duration::from_secs(15), async || {
         let process = process_of(&former, "ebb-queue-proxy");
@@ -178,22 +133,35 @@ async fn is_forced_out(namespace: TestNamespace, name: &str, path: RequestPath) 
         ProcessEnd { begun, over: process.gone().await }
     })
     .await;
-    missing_is_what_was_killed(&tally, end, path);
+    end.explains(&tally, sender(path));
     is_replaced(&app, &former).await;
+}
+
+/// Who may send something to a pod that has ended.
+fn sender(path: RequestPath) -> RequestSender {
+    match path {
+        RequestPath::Direct => RequestSender::Service,
+        RequestPath::ThroughActivator => RequestSender::Activator,
+    }
 }
 
 #[test]
 fn a_pod_that_is_deleted_by_force_takes_only_what_it_held() {
-    in_namespace("forced", async |namespace| {
+    in_namespace_alone("forced", async |namespace| {
         tokio::join!(
-            is_forced_out(namespace.clone(), "direct", RequestPath::Direct),
-            is_forced_out(namespace.clone(), "through", RequestPath::ThroughActivator),
+            is_forced_out(namespace.clone(), RequestPath::Direct),
+            is_forced_out(namespace.clone(), RequestPath::ThroughActivator),
         );
     });
 }
 
-async fn process_is_killed(namespace: TestNamespace, name: &str, path: RequestPath, program: &str) {
-    let app = one_pod(&namespace, name, path).await;
+async fn process_is_killed(
+    namespace: TestNamespace,
+    path: RequestPath,
+    program: &str,
+    sender: RequestSender,
+) {
+    let app = one_pod(&namespace, path).await;
     let pod = only_pod(&app).await;
     let (tally, end) = under_load(&app, Duration::from_secs(15), async || {
         let process = process_of(&pod, program);
@@ -202,7 +170,7 @@ async fn process_is_killed(namespace: TestNamespace, name: &str, path: RequestPa
         ProcessEnd { begun, over: process.gone().await }
     })
     .await;
-    missing_is_what_was_killed(&tally, end, path);
+    end.explains(&tally, sender);
     app.has_pods(1).await;
     assert_eq!(only_pod(&app).await, pod, "kubelet starts what was killed again");
     app.load().steady(RATE, Duration::from_secs(2)).await.assert_all_answered();
@@ -211,41 +179,47 @@ async fn process_is_killed(namespace: TestNamespace, name: &str, path: RequestPa
 #[test]
 fn an_app_that_is_killed_alone_takes_only_what_it_held() {
     in_namespace("app-killed", async |namespace| {
+        let killed = |path, sender| process_is_killed(namespace.clone(), path, "test-app", sender);
         tokio::join!(
-            process_is_killed(namespace.clone(), "direct", RequestPath::Direct, "test-app"),
-            process_is_killed(namespace.clone(), "through", RequestPath::ThroughActivator, "test-app"),
+            killed(RequestPath::Direct, RequestSender::ServiceOfItsPod),
+            killed(RequestPath::ThroughActivator, RequestSender::Activator),
         );
     });
 }
 
 #[test]
 fn a_queue_proxy_that_is_killed_alone_takes_only_what_it_held() {
-    in_namespace("proxy-killed", async |namespace| {
-        tokio::join!(
-            process_is_killed(namespace.clone(), "direct", RequestPath::Direct, "ebb-queue-proxy"),
-            process_is_killed(namespace.clone(), "through", RequestPath::ThroughActivator, "ebb-queue-proxy"),
-        );
+    // What nodes are told within 2 s they are told later where dozens of pods start on two cores.
+    in_namespace_alone("proxy-killed", async |namespace| {
+        let killed = |path| process_is_killed(namespace.clone(), path, "ebb-queue-proxy", sender(path));
+        tokio::join!(killed(RequestPath::Direct), killed(RequestPath::ThroughActivator));
     });
+}
+
+async fn long_requests_are_answered(namespace: &TestNamespace, plan: WorkloadPlan) {
+    let plan = plan.annotated("autoscaling.knative.dev/target", "2");
+    let hello = plan.annotated("autoscaling.knative.dev/max-scale", "3").create(namespace).await;
+    hello.takes_connections().await;
+    let load = hello.load().path("/?sleep=10000");
+    let crowd = load.clone().with_own_connections();
+    let crowd = tokio::spawn(async move { crowd.burst(6).await });
+    hello.has_pods(3).await;
+    crowd.await.expect("the client does not panic").assert_all_answered();
+    // One at a time keeps one pod, and the others go while some of these are under way.
+    let few = tokio::spawn(async move { load.paced(12, Duration::from_secs(4)).await });
+    eventually("fewer pods", PATIENCE, || async {
+        let count = hello.count().await;
+        if count < 3 { Ok(()) } else { Err(format!("{count}")) }
+    })
+    .await;
+    few.await.expect("the client does not panic").assert_nothing_missing();
 }
 
 #[test]
 fn pods_that_go_in_the_midst_of_requests_of_ten_seconds_answer_them() {
     in_namespace("long-requests", async |namespace| {
-        let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/target", "2");
-        let hello = plan.annotated("autoscaling.knative.dev/max-scale", "3").create(&namespace).await;
-        hello.takes_connections().await;
-        let load = hello.load().path("/?sleep=10000");
-        let crowd = load.clone().with_own_connections();
-        let crowd = tokio::spawn(async move { crowd.burst(6).await });
-        hello.has_pods(3).await;
-        crowd.await.expect("the client does not panic").assert_all_answered();
-        // One at a time keeps one pod, and the others go while some of these are under way.
-        let few = tokio::spawn(async move { load.paced(12, Duration::from_secs(4)).await });
-        eventually("fewer pods", PATIENCE, || async {
-            let count = hello.count().await;
-            if count < 3 { Ok(()) } else { Err(format!("{count}")) }
-        })
-        .await;
-        nothing_is_missing(&few.await.expect("the client does not panic"));
+        let through = long_requests_are_answered(&namespace, WorkloadPlan::new("hello"));
+        let direct = WorkloadPlan::new("direct").by(RequestPath::Direct);
+        tokio::join!(through, long_requests_are_answered(&namespace, direct));
     });
 }

@@ -53,8 +53,7 @@ fn a_running_deployment_is_adopted_and_given_back_under_load_and_nothing_is_lost
         hello.select(Some("hello")).await;
         nothing_stays_behind(&hello, &namespace).await;
         let tally = traffic.await.expect("the client does not panic");
-        tally.assert_none_lost();
-        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        tally.assert_nothing_missing();
         hello.has_pods(2).await;
     });
 }
@@ -86,6 +85,54 @@ fn an_old_file_that_is_applied_at_zero_while_requests_wait_loses_none_of_them() 
 }
 
 #[test]
+fn an_old_file_with_a_count_of_one_leaves_as_many_pods_as_the_load_needs() {
+    in_namespace("old-count", async |namespace| {
+        let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/target", "2");
+        let plan = plan.annotated("autoscaling.knative.dev/max-scale", "4").served_by_kubernetes();
+        let hello = plan.create(&namespace).await;
+        hello.has_pods(1).await;
+        hello.name_revision(Some("deployment/hello")).await;
+        hello.select(None).await;
+        hello.has_event("Adopted").await;
+        let load = hello.load().path("/?sleep=300").with_own_connections();
+        let traffic = tokio::spawn(async move { load.steady(40, Duration::from_secs(75)).await });
+        hello.has_pods(4).await;
+        hello.patch_service(json!({"metadata": {"annotations": {"ebb.dev/revision": null}}, "spec": {"selector": {"app": "hello"}}})).await;
+        hello.scale_by_hand(1).await;
+        nothing_stays_behind(&hello, &namespace).await;
+        hello.has_pods(4).await;
+        let tally = traffic.await.expect("the client does not panic");
+        tally.assert_none_lost();
+        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        // Longer than its window, and than activators linger.
+        hello.load().steady(2, Duration::from_secs(75)).await.assert_all_answered();
+        hello.has_pods(4).await;
+    });
+}
+
+#[test]
+fn a_service_that_becomes_what_is_not_taken_over_is_served_on_from_zero_and_back() {
+    in_namespace("udp", async |namespace| {
+        let hello = WorkloadPlan::new("hello").create(&namespace).await;
+        hello.has_event("Adopted").await;
+        hello.has_pods(0).await;
+        let ports = json!([
+            {"name": "http", "port": 80, "targetPort": 8080},
+            {"name": "dns", "port": 53, "protocol": "UDP"},
+        ]);
+        hello.patch_service(json!({"spec": {"ports": ports}})).await;
+        hello.has_event("NotServable").await;
+        let load = hello.load().path("/?sleep=50").with_own_connections();
+        load.steady(20, Duration::from_secs(10)).await.assert_all_answered();
+        // Its slices follow its pods.
+        hello.restart().await;
+        load.steady(20, Duration::from_secs(15)).await.assert_all_answered();
+        hello.has_pods(0).await;
+        hello.load().one().await.assert_all_answered();
+    });
+}
+
+#[test]
 fn without_annotation_and_selector_ebb_serves_on_and_lets_go_once_there_is_a_selector() {
     in_namespace("no-selector", async |namespace| {
         let hello = WorkloadPlan::new("hello").served_by_kubernetes().create(&namespace).await;
@@ -101,8 +148,79 @@ fn without_annotation_and_selector_ebb_serves_on_and_lets_go_once_there_is_a_sel
         hello.select(Some("hello")).await;
         nothing_stays_behind(&hello, &namespace).await;
         let tally = traffic.await.expect("the client does not panic");
-        tally.assert_none_lost();
-        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        tally.assert_nothing_missing();
         hello.has_pods(1).await;
+    });
+}
+
+/// An app as it is without ebb: pods that nobody injects, which say goodbye by a hook that sleeps.
+fn plain_plan() -> WorkloadPlan {
+    let hook = json!({"preStop": {"sleep": {"seconds": 3}}});
+    WorkloadPlan::new("hello").not_injected().app_field("lifecycle", hook).served_by_kubernetes()
+}
+
+/// Waits until so many pods are there, each with a queue-proxy, and both its containers ready.
+async fn is_injected(hello: &Workload, pods: usize) {
+    eventually("each pod has two ready containers", PATIENCE, || async {
+        let ready = hello.ready_containers().await;
+        if ready == vec![2; pods] { Ok(()) } else { Err(format!("{ready:?}")) }
+    })
+    .await;
+}
+
+#[test]
+fn a_deployment_that_nobody_has_injected_is_adopted_service_first_then_injected_and_given_back() {
+    in_namespace("plain", async |namespace| {
+        let hello = plain_plan().create(&namespace).await;
+        hello.scale_by_hand(2).await;
+        hello.has_pods(2).await;
+        // Such an app closes kept connections without a word.
+        let load = hello.load().path("/?sleep=50").one_connection_each();
+        let traffic = load.in_background(20);
+
+        hello.name_revision(Some("deployment/hello")).await;
+        hello.has_event("SelectorPresent").await;
+        hello.select(None).await;
+        hello.has_event("Adopted").await;
+        hello.has_only_slices_of(OURS).await;
+        hello.is_served_directly().await;
+        hello.has_event("NotInjected").await;
+        let quiet = hello.generation().await;
+        // Three stable windows, in which there was work for one pod at most.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(
+            (hello.count().await, hello.generation().await),
+            (2, quiet),
+            "nobody could hold its requests"
+        );
+
+        hello.label_template().await;
+        is_injected(&hello, hello.count().await.try_into().expect("no negative number")).await;
+        traffic.end().await.assert_nothing_missing();
+        hello.has_pods(0).await;
+        hello.load().burst(5).await.assert_all_answered();
+        hello.select(Some("hello")).await;
+        nothing_stays_behind(&hello, &namespace).await;
+        hello.load().one().await.assert_all_answered();
+    });
+}
+
+#[test]
+fn annotation_selector_and_label_changed_at_once_end_in_a_workload_that_goes_to_zero_and_back() {
+    in_namespace("at-once", async |namespace| {
+        let hello = plain_plan().create(&namespace).await;
+        hello.has_pods(1).await;
+        let traffic = hello.load().path("/?sleep=50").one_connection_each().in_background(20);
+        let service = json!({
+            "metadata": {"annotations": {"ebb.dev/revision": "deployment/hello"}},
+            "spec": {"selector": null},
+        });
+        tokio::join!(hello.patch_service(service), hello.label_template());
+        hello.has_event("Adopted").await;
+        hello.has_only_slices_of(OURS).await;
+        is_injected(&hello, 1).await;
+        traffic.end().await.assert_nothing_missing();
+        hello.has_pods(0).await;
+        hello.load().burst(5).await.assert_all_answered();
     });
 }

@@ -5,17 +5,25 @@
 
 mod commands;
 mod comparison;
+mod documents;
 mod failover;
 mod faults;
 mod handover;
+mod health_checks;
 mod hooks;
+mod hpa;
 mod idle_first;
 mod kinds;
+mod metrics_adapter;
 mod metrics_apis;
 mod metrics_server;
 mod owners;
+mod plain_ports;
 mod ports;
 mod probes;
+mod protocols;
+mod refusals;
+mod rollouts;
 mod story;
 mod trust;
 mod webhook;

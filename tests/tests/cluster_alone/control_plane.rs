@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::client::Tally;
-use tests::cluster::{TestNamespace, Workload, WorkloadPlan, component, in_namespace};
+use tests::cluster::{RequestPath, TestNamespace, Workload, WorkloadPlan, component, in_namespace};
 use tokio::task::JoinHandle;
 
 /// Traffic in the background.
@@ -18,8 +18,11 @@ async fn is_all_answered(traffic: JoinHandle<Tally>) {
 
 /// What every suite here begins with: one pod that is kept.
 async fn kept(namespace: &TestNamespace, name: &str) -> Workload {
-    let plan = WorkloadPlan::new(name).annotated("autoscaling.knative.dev/min-scale", "1");
-    let app = plan.create(namespace).await;
+    kept_as(namespace, WorkloadPlan::new(name)).await
+}
+
+async fn kept_as(namespace: &TestNamespace, plan: WorkloadPlan) -> Workload {
+    let app = plan.annotated("autoscaling.knative.dev/min-scale", "1").create(namespace).await;
     app.has_pods(1).await;
     app.load().one().await.assert_all_answered();
     app
@@ -29,9 +32,11 @@ async fn kept(namespace: &TestNamespace, name: &str) -> Workload {
 fn while_the_api_server_is_away_for_a_minute_traffic_goes_on_and_then_scaling_does() {
     in_namespace("no-api", async |namespace| {
         let (busy, resting) = (kept(&namespace, "busy").await, kept(&namespace, "resting").await);
+        let direct = kept_as(&namespace, WorkloadPlan::new("direct").by(RequestPath::Direct)).await;
+        direct.is_served_directly().await;
         let asleep = WorkloadPlan::new("asleep").create(&namespace).await;
         asleep.has_pods(0).await;
-        let traffic = traffic(&busy, 75);
+        let traffic = [&busy, &direct].map(|app| traffic(app, 75));
         component("stop", "kube-apiserver").await;
         // Longer than a lease.
         tokio::time::sleep(Duration::from_secs(50)).await;
@@ -42,7 +47,9 @@ fn while_the_api_server_is_away_for_a_minute_traffic_goes_on_and_then_scaling_do
         tokio::time::sleep(Duration::from_secs(10)).await;
         component("start", "kube-apiserver").await;
         is_all_answered(woken).await;
-        is_all_answered(traffic).await;
+        for traffic in traffic {
+            is_all_answered(traffic).await;
+        }
         asleep.has_pods(0).await;
         asleep.load().one().await.assert_all_answered();
     });

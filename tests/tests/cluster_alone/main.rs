@@ -4,5 +4,7 @@
 //! cluster of tests, so they run on no other one.
 
 mod buckets;
+mod certificates;
+mod check;
 mod control_plane;
 mod programs;

@@ -1,8 +1,6 @@
 //! ebb is taken away as `docs/kubernetes.md` says: Services are given back first, then all of it goes.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tests::cluster::{PATIENCE, SYSTEM, WorkloadPlan, in_namespace, kubectl};
 use tests::eventually;
@@ -21,10 +19,8 @@ fn given_back_and_deleted_under_load_ebb_leaves_nothing_and_nobody_without_an_an
         let resting = WorkloadPlan::new("resting").create(&namespace).await;
         kept.has_pods(1).await;
         resting.has_pods(0).await;
-        let load = kept.load().path("/?sleep=50").with_own_connections();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&is_over);
-        let traffic = tokio::spawn(async move { load.steady_until(20, &asked).await });
+        let load = kept.load().path("/?sleep=50");
+        let traffic = load.in_background(20);
 
         let mut release = Command::new(tests::ebb::executable());
         release.args(["release", "--all"]).env("KUBECONFIG", &namespace.kubeconfig).env_remove("EBB_API");
@@ -53,10 +49,7 @@ fn given_back_and_deleted_under_load_ebb_leaves_nothing_and_nobody_without_an_an
         kept.restart().await;
         kept.scale_by_hand(2).await;
         kept.has_pods(2).await;
-        is_over.store(true, Ordering::Relaxed);
-        let tally = traffic.await.expect("the client does not panic");
-        tally.assert_none_lost();
-        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+        traffic.end().await.assert_nothing_missing();
         resting.load().one().await.assert_all_answered();
     });
 }

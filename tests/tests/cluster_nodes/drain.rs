@@ -1,8 +1,6 @@
 //! Nodes are drained one after the other, as before an upgrade of each.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -44,12 +42,8 @@ fn two_nodes_are_drained_in_turn_under_load_and_nothing_is_lost() {
                 "pods of {name} are spread before anything is drained: {nodes:?}"
             );
         }
-        let is_over = Arc::new(AtomicBool::new(false));
-        let traffic = [&one, &two, &through].map(|workload| {
-            let (load, asked) =
-                (workload.load().path("/?sleep=500").with_own_connections(), Arc::clone(&is_over));
-            tokio::spawn(async move { load.steady_until(10, &asked).await })
-        });
+        let traffic =
+            [&one, &two, &through].map(|workload| workload.load().path("/?sleep=500").in_background(10));
 
         for node in NODES {
             kubectl(&["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"]).await;
@@ -81,11 +75,8 @@ fn two_nodes_are_drained_in_turn_under_load_and_nothing_is_lost() {
             asleep.has_pods(0).await;
         }
 
-        is_over.store(true, Ordering::Relaxed);
         for traffic in traffic {
-            let tally = traffic.await.expect("the client does not panic");
-            tally.assert_none_lost();
-            assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+            traffic.end().await.assert_nothing_missing();
         }
     });
 }

@@ -11,6 +11,7 @@ use tests::traces::config_map;
 use tests::{ConfigMap, Ebb, Service, eventually};
 
 use crate::prometheus::Prometheus;
+use crate::stopwatch::Stopwatch;
 
 /// Scrapes, and two of them in each range.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ fn filled_in(question: &str) -> String {
 }
 
 /// The answer to a question to Prometheus: series and their values.
-async fn ask(prometheus: &Prometheus, path: &str, question: &str) -> Result<Value, String> {
+pub(crate) async fn ask(prometheus: &Prometheus, path: &str, question: &str) -> Result<Value, String> {
     let encoded: Vec<String> = question.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let path = format!("{path}{}", encoded.concat());
     let answer =
@@ -54,7 +55,7 @@ async fn ask(prometheus: &Prometheus, path: &str, question: &str) -> Result<Valu
 }
 
 fn board() -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/grafana/ebb.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/components/grafana-board/ebb.json");
     let text = std::fs::read_to_string(file).expect("the board is there");
     serde_json::from_str(&text).expect("it is JSON")
 }
@@ -76,6 +77,7 @@ async fn loaded_ebb(folder: &Path) -> Ebb {
 
 #[tokio::test]
 async fn every_question_of_the_grafana_board_has_an_answer() {
+    let _timed = Stopwatch::of("every question of the grafana board has an answer");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let ebb = loaded_ebb(folder.path()).await;
     let prometheus = Prometheus::start(folder.path(), ebb.api);
@@ -130,6 +132,7 @@ async fn every_question_of_the_grafana_board_has_an_answer() {
 
 #[tokio::test]
 async fn the_choices_of_the_grafana_board_are_labels_that_there_are() {
+    let _timed = Stopwatch::of("the choices of the grafana board are labels that there are");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let ebb = loaded_ebb(folder.path()).await;
     let prometheus = Prometheus::start(folder.path(), ebb.api);

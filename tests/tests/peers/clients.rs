@@ -10,25 +10,30 @@
 //! | `duplex` | read the answer to what it had sent before it sent more |
 //! | `cancel` | left an exchange in its middle; the app noticed, and others were served |
 //!
-//! What is not among a client's words it cannot do. `$PEERS_MEGABYTES` says how large bodies are (100 if it
-//! does not).
+//! What is not among a client's words it cannot do; docs/dataplane.md has the table. `$PEERS_MEGABYTES` says
+//! how large bodies are (100 if it does not).
 
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use rcgen::{CertificateParams, KeyPair};
 use tests::bench::api;
 use tests::bench::machine::Cores;
 use tests::bench::process::Process;
 use tests::bench::proxies::{Place, Protocol, Server, Target, queue_proxy};
-use tests::world::{ROUTINGS, warm};
+use tests::world::{ROUTINGS, warm_with};
 
-use crate::programs::{interop, java, python, tonic};
+use crate::programs::{built, interop, java, python, tonic};
+use crate::stopwatch::Stopwatch;
 use crate::{curl, nghttp2};
 
 /// How long a client may take for everything, in seconds. Only a failing one waits so long.
 const PATIENCE: &str = "400";
+
+/// Everything that a client can show.
+pub(crate) const ALL: &[&str] = &["body", "trailers", "duplex", "cancel"];
 
 /// Where clients find a service.
 #[derive(Clone, Debug)]
@@ -37,6 +42,14 @@ pub(crate) struct Door {
     pub(crate) host: String,
     /// For people.
     pub(crate) name: String,
+    tls: Option<TlsDoor>,
+}
+
+/// Where they find it over TLS.
+#[derive(Clone, Debug)]
+struct TlsDoor {
+    port: u16,
+    certificate: PathBuf,
 }
 
 /// One client in one protocol.
@@ -48,18 +61,8 @@ struct Client {
 }
 
 const CLIENTS: &[Client] = &[
-    Client {
-        name: "Node's http",
-        protocol: "http1",
-        command: node,
-        words: &["body", "trailers", "duplex", "cancel"],
-    },
-    Client {
-        name: "Node's http2",
-        protocol: "h2c",
-        command: node,
-        words: &["body", "trailers", "duplex", "cancel"],
-    },
+    Client { name: "Node's http", protocol: "http1", command: node, words: ALL },
+    Client { name: "Node's http2", protocol: "h2c", command: node, words: ALL },
     Client {
         name: "Python's aiohttp",
         protocol: "http1",
@@ -67,6 +70,7 @@ const CLIENTS: &[Client] = &[
         words: &["body", "duplex", "cancel"],
     },
     Client { name: "Python's httpx", protocol: "h2c", command: python_client, words: &["body", "cancel"] },
+    Client { name: "Python's grpcio", protocol: "h2c", command: python_grpc_client, words: ALL },
     Client { name: "java.net.http", protocol: "http1", command: java_client, words: &["body", "cancel"] },
     // It offers an upgrade, which nobody has to take, and goes on with HTTP/1.1.
     Client {
@@ -75,13 +79,33 @@ const CLIENTS: &[Client] = &[
         command: java_client,
         words: &["body", "cancel"],
     },
+    // Only within TLS does it begin with HTTP/2.
     Client {
-        name: "tonic",
-        protocol: "h2c",
-        command: tonic_client,
-        words: &["body", "trailers", "duplex", "cancel"],
+        name: "java.net.http over TLS",
+        protocol: "https",
+        command: java_client,
+        words: &["body", "cancel"],
     },
+    Client { name: "tonic", protocol: "h2c", command: tonic_client, words: ALL },
+    Client { name: "grpc-go", protocol: "h2c", command: grpc_go_client, words: ALL },
 ];
+
+impl Client {
+    /// What it is told; nothing where its protocol is not spoken.
+    fn arguments(&self, door: &Door) -> Option<Vec<String>> {
+        let bytes = megabytes() * 1024 * 1024;
+        let arguments = |port: u16| {
+            [port.to_string(), door.host.clone(), self.protocol.to_owned(), bytes.to_string()].to_vec()
+        };
+        if self.protocol != "https" {
+            return Some(arguments(door.port));
+        }
+        let tls = door.tls.as_ref()?;
+        let mut arguments = arguments(tls.port);
+        arguments.push(tls.certificate.to_string_lossy().into_owned());
+        Some(arguments)
+    }
+}
 
 fn node() -> Command {
     let mut command = Command::new("node");
@@ -95,14 +119,27 @@ fn python_client() -> Command {
     command
 }
 
+fn python_grpc_client() -> Command {
+    let mut command = Command::new(python());
+    command.arg(interop("python/grpc_client.py"));
+    command
+}
+
 fn java_client() -> Command {
     let mut command = Command::new(java());
+    command.arg(format!("-Djdk.net.hosts.file={}", interop("java/hosts").display()));
     command.arg(interop("java/Client.java"));
     command
 }
 
 fn tonic_client() -> Command {
     Command::new(tonic())
+}
+
+fn grpc_go_client() -> Command {
+    let mut command = Command::new(built("grpc-go", "."));
+    command.arg("check");
+    command
 }
 
 /// How large bodies are.
@@ -113,30 +150,73 @@ pub(crate) fn megabytes() -> usize {
 
 #[tokio::test]
 async fn clients_of_others_work_through_both_proxies() {
-    let ebb = warm(|service| service).await;
+    let _timed = Stopwatch::of("clients through both proxies");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [certificate, key] = identity(folder.path());
+    let [certificate_text, key_text] = [&certificate, &key].map(|path| path.to_str().expect("UTF-8"));
+    let tls = ["--tls-cert", certificate_text, "--tls-key", key_text, "--tls-listen", "127.0.0.1:0"];
+    let mut ebb = warm_with(&tls, |service| service).await;
+    let tls = TlsDoor { port: ebb.requests_over_tls().await.port(), certificate };
     let port = ebb.requests.port();
     for routing in ROUTINGS {
-        let door = Door { port, host: routing.host(), name: format!("{routing:?}") };
+        let name = format!("{routing:?}");
+        let door = Door { port, host: routing.host(), name, tls: Some(tls.clone()) };
         let played = tokio::task::spawn_blocking(move || play(&door));
         played.await.expect("every client has said all its words");
     }
 }
 
+/// A certificate of both services, which signs itself, and its key.
+fn identity(folder: &Path) -> [PathBuf; 2] {
+    let files = ["certificate.pem", "key.pem"].map(|name| folder.join(name));
+    let key = KeyPair::generate().expect("a key");
+    let hosts: Vec<String> = ROUTINGS.iter().map(|routing| routing.host()).collect();
+    let certificate = CertificateParams::new(hosts).expect("names").self_signed(&key).expect("a certificate");
+    for (file, text) in files.iter().zip([certificate.pem(), key.serialize_pem()]) {
+        std::fs::write(file, text).expect("the folder can be written");
+    }
+    files
+}
+
 #[test]
-fn clients_of_others_work_before_the_queue_proxy_alone() {
+fn clients_of_others_work_before_a_queue_proxy_whose_app_speaks_http1() {
+    let _timed = Stopwatch::of("clients before a queue-proxy whose app speaks HTTP/1.1");
+    play_before_queue_proxy(Protocol::Http1);
+}
+
+#[test]
+fn clients_of_others_work_before_a_queue_proxy_whose_app_speaks_http2() {
+    let _timed = Stopwatch::of("clients before a queue-proxy whose app speaks HTTP/2");
+    play_before_queue_proxy(Protocol::H2c);
+}
+
+/// The app speaks that alone, so that clients of the other protocol are translated.
+fn play_before_queue_proxy(protocol: Protocol) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let cores = Cores::divide().expect("this process runs on some core").all();
     let place = Place { folder: folder.path(), cores: &cores };
     let mut command = Command::new(tests::ebb::test_app());
     let app_port = free_port();
-    command.env("PORT", app_port.to_string());
+    command.env("PORT", app_port.to_string()).args(["--only", protocol.name()]);
     let _app = Process::start(command, "test-app", place.folder, place.cores).expect("the app starts");
     let listens = || Ok(TcpStream::connect(("127.0.0.1", app_port))?);
     api::until(Duration::from_secs(20), listens).expect("the app listens");
-    let target = Target { protocol: Protocol::Http1, port: app_port };
+    let target = Target { protocol, port: app_port };
     let server: Server =
         queue_proxy(&tests::ebb::executable(), target, 0, place).expect("the queue-proxy serves");
-    play(&Door { port: server.port, host: "localhost".to_owned(), name: "the queue-proxy alone".to_owned() });
+    let name = format!("a queue-proxy, {} behind it", protocol.name());
+    play(&Door { port: server.port, host: "localhost".to_owned(), name, tls: None });
+}
+
+#[test]
+fn the_documentation_says_what_each_client_shows() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataplane.md");
+    let docs = std::fs::read_to_string(file).expect("it is there");
+    let ours = CLIENTS.iter().map(|client| (client.name, client.protocol, client.words));
+    for (name, protocol, words) in curl::SHOWN.into_iter().chain(nghttp2::SHOWN).chain(ours) {
+        let row = format!("| {name} | `{protocol}` | {} |", words.join(", "));
+        assert!(docs.lines().any(|line| line.starts_with(&row)), "docs/dataplane.md has no row {row}");
+    }
 }
 
 fn free_port() -> u16 {
@@ -148,13 +228,13 @@ fn play(door: &Door) {
     curl::check(door);
     nghttp2::check(door);
     for client in CLIENTS {
-        let bytes = megabytes() * 1024 * 1024;
+        let Some(arguments) = client.arguments(door) else { continue };
         let command = (client.command)();
         let output = Command::new("timeout")
             .arg(PATIENCE)
             .arg(command.get_program())
             .args(command.get_args())
-            .args([&door.port.to_string(), &door.host, client.protocol, &bytes.to_string()])
+            .args(arguments)
             .output()
             .expect("coreutils are there");
         let said = String::from_utf8_lossy(&output.stdout);

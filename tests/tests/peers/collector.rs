@@ -11,6 +11,7 @@ use tests::traces::{SeenSpan, ask, config_map};
 use tests::{ConfigMap, Ebb, Service, eventually};
 
 use crate::programs::built;
+use crate::stopwatch::Stopwatch;
 
 /// The collector, and what it has printed.
 struct GoCollector {
@@ -52,6 +53,7 @@ impl GoCollector {
 
 #[tokio::test]
 async fn opentelemetrys_own_decoder_reads_our_spans() {
+    let _timed = Stopwatch::of("opentelemetrys own decoder reads our spans");
     let mut collector = GoCollector::start();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("observability.yaml");

@@ -4,7 +4,10 @@ use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::clients::{Door, body_file};
+use crate::clients::{ALL, Door, body_file};
+
+/// What it does below, by protocol.
+pub(crate) const SHOWN: [(&str, &str, &[&str]); 2] = [("curl", "http1", ALL), ("curl", "h2c", ALL)];
 
 /// How it calls them.
 const PROTOCOLS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];

@@ -10,9 +10,11 @@ use tests::bench::proxies::{Place, Protocol, Target, queue_proxy};
 use tests::world::{ROUTINGS, warm};
 
 use crate::programs::built;
+use crate::stopwatch::Stopwatch;
 
 #[test]
 fn no_stream_breaks_at_the_queue_proxy() {
+    let _timed = Stopwatch::of("no stream breaks at the queue proxy");
     let program = program();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let cores = Cores::divide().expect("this process runs on some core").all();
@@ -31,6 +33,7 @@ fn no_stream_breaks_at_the_queue_proxy() {
 
 #[tokio::test]
 async fn no_stream_breaks_in_either_routing() {
+    let _timed = Stopwatch::of("no stream breaks in either routing");
     let program = program();
     let name = program.to_string_lossy().into_owned();
     let ebb = warm(|service| service.command(&[&name, "server"])).await;

@@ -10,6 +10,7 @@ use tests::bench::up::service;
 use tests::{ConfigMap, Ebb};
 
 use crate::programs::{app, built};
+use crate::stopwatch::Stopwatch;
 
 /// How many cases this version has.
 const CASES: usize = 146;
@@ -24,6 +25,7 @@ const PATIENCE: &str = "10";
 
 #[tokio::test]
 async fn the_activator_is_as_strict_as_the_standard() {
+    let _timed = Stopwatch::of("the activator is as strict as the standard");
     let services = [service("spec", &app()).scaling("target-burst-capacity", "-1").scaling("min-scale", "1")];
     let ebb = Ebb::up(&services, &ConfigMap::short()).await;
     ebb.until_pods("spec", 1).await;
@@ -33,6 +35,7 @@ async fn the_activator_is_as_strict_as_the_standard() {
 
 #[test]
 fn the_queue_proxy_is_as_strict_as_the_standard() {
+    let _timed = Stopwatch::of("the queue proxy is as strict as the standard");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let cores = Cores::divide().expect("this process runs on some core").all();
     let place = Place { folder: folder.path(), cores: &cores };

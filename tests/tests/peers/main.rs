@@ -19,3 +19,4 @@ mod nghttp2;
 mod programs;
 mod prometheus;
 mod promtool;
+mod stopwatch;

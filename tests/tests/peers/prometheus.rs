@@ -8,7 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tests::{ConfigMap, Ebb, Service};
+
+use crate::board::ask;
+use crate::stopwatch::Stopwatch;
 
 /// A scrape, a sync and a start of pods, each about a second, on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
@@ -44,11 +48,23 @@ impl Exporter {
 
     /// From now on this many jobs wait; elsewhere there are always many.
     fn waiting(&self, jobs: &str) {
-        let page = format!(
+        self.shows(format!(
             "jobs_waiting{{namespace=\"default\",queue=\"mail\"}} {jobs}\n\
              jobs_waiting{{namespace=\"default\",queue=\"print\"}} 5000\n\
              jobs_waiting{{namespace=\"other\",queue=\"mail\"}} 5000\n"
-        );
+        ));
+    }
+
+    /// From now on so many passengers wait at the ferry of that name, and many at others.
+    fn boarding(&self, passengers: &str) {
+        self.shows(format!(
+            "passengers_waiting{{namespace=\"default\",ferry=\"north\"}} {passengers}\n\
+             passengers_waiting{{namespace=\"default\",ferry=\"south\"}} 5000\n\
+             passengers_waiting{{namespace=\"other\",ferry=\"north\"}} 5000\n"
+        ));
+    }
+
+    fn shows(&self, page: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = page;
     }
 }
@@ -69,12 +85,15 @@ impl Drop for Prometheus {
 impl Prometheus {
     /// Scrapes `target` every second.
     pub(crate) fn start(folder: &Path, target: SocketAddr) -> Self {
+        Self::scrape(folder, &format!("honor_labels: true, static_configs: [{{targets: ['{target}']}}]"))
+    }
+
+    /// Scrapes every second whatever one part of `scrape_configs` says.
+    fn scrape(folder: &Path, job: &str) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = address.expect("a port is free");
-        let config = format!(
-            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: jobs\n  honor_labels: true\n  static_configs:\n  \
-             - targets: ['{target}']\n"
-        );
+        let config =
+            format!("global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: jobs, {job}}}]\n");
         let file = folder.join("prometheus.yml");
         std::fs::write(&file, config).expect("the folder can be written");
         let child = Command::new("prometheus")
@@ -95,6 +114,15 @@ const DOCUMENT: &str = "{minReplicas: 0, maxReplicas: 5, metrics: [{type: Extern
 
 const QUERY: &str = "sum({__name__=\"jobs_waiting\",namespace=\"default\",queue=\"mail\"})";
 
+/// A Service `worker` of class hpa, whose numbers come from there.
+async fn worker_that_asks(prometheus: &Prometheus, document: &str) -> Ebb {
+    let config = ConfigMap::short()
+        .set("hpa-sync-period", "1s")
+        .set("hpa-downscale-stabilization", "3s")
+        .set("prometheus-url", &format!("http://{}", prometheus.address));
+    Ebb::up(&[Service::new("worker").annotation("ebb.dev/hpa", document)], &config).await
+}
+
 async fn explained(ebb: &Ebb) -> String {
     ebb.run(&["explain", "worker"]).await.1
 }
@@ -109,15 +137,13 @@ async fn until_explained(ebb: &Ebb, text: &str) {
 
 #[tokio::test]
 async fn a_queue_in_prometheus_brings_pods_to_zero_and_back_and_says_when_it_says_nothing() {
+    let _timed =
+        Stopwatch::of("a queue in prometheus brings pods to zero and back and says when it says nothing");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let exporter = Exporter::start();
     exporter.waiting("25");
     let prometheus = Prometheus::start(folder.path(), exporter.address);
-    let config = ConfigMap::short()
-        .set("hpa-sync-period", "1s")
-        .set("hpa-downscale-stabilization", "3s")
-        .set("prometheus-url", &format!("http://{}", prometheus.address));
-    let ebb = Ebb::up(&[Service::new("worker").annotation("ebb.dev/hpa", DOCUMENT)], &config).await;
+    let ebb = worker_that_asks(&prometheus, DOCUMENT).await;
     ebb.until_within("worker", "three pods", LONG, |revision| {
         revision.wanted() == 3 && revision.ready() == 3
     })
@@ -144,4 +170,71 @@ async fn a_queue_in_prometheus_brings_pods_to_zero_and_back_and_says_when_it_say
     drop(prometheus);
     until_explained(&ebb, "asked      jobs_waiting: ").await;
     until_explained(&ebb, "Connection refused").await;
+}
+
+#[tokio::test]
+async fn what_prometheus_says_of_an_object_brings_pods() {
+    let _timed = Stopwatch::of("what prometheus says of an object brings pods");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let exporter = Exporter::start();
+    exporter.boarding("45");
+    let prometheus = Prometheus::start(folder.path(), exporter.address);
+    let document = "{maxReplicas: 5, metrics: [{type: Object, object: {metric: {name: passengers_waiting}, \
+        describedObject: {apiVersion: example.com/v1, kind: Ferry, name: north}, target: {type: AverageValue, averageValue: 20}}}]}";
+    let ebb = worker_that_asks(&prometheus, document).await;
+    ebb.until_within("worker", "three pods", LONG, |revision| revision.is_settled_at(3)).await;
+    let query = "sum({__name__=\"passengers_waiting\",namespace=\"default\",ferry=\"north\"})";
+    until_explained(&ebb, &format!("asked      passengers_waiting: {query} -> 45")).await;
+    exporter.boarding("3");
+    ebb.until_within("worker", "one pod", LONG, |revision| revision.is_settled_at(1)).await;
+    // A series that is there no more is no zero.
+    exporter.shows(String::new());
+    until_explained(&ebb, "no series").await;
+    assert_eq!(ebb.revision("worker").await.expect("ebb answers").wanted(), 1);
+}
+
+/// The names of a service's pods, in order.
+async fn pod_names(ebb: &Ebb) -> Vec<String> {
+    let revision = ebb.revision("hello").await.expect("ebb answers");
+    let names = revision.pods().iter().filter_map(|pod| pod["name"].as_str());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn prometheus_finds_each_pod_by_http_sd_and_follows_a_pod_that_is_replaced() {
+    let _timed = Stopwatch::of("prometheus finds each pod by http sd and follows a pod that is replaced");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let service = Service::new("hello").scaling("min-scale", "2").scaling("max-scale", "2");
+    let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    let former = ebb.until_pods("hello", 2).await;
+    let job = format!("http_sd_configs: [{{url: 'http://{}/v1/http-sd', refresh_interval: 1s}}]", ebb.api);
+    let prometheus = Prometheus::scrape(folder.path(), &job);
+    let found = async |pods: Vec<String>| {
+        tests::eventually(&format!("{pods:?} are scraped"), LONG, || async {
+            let data = ask(&prometheus, "/api/v1/query?query=", "up").await?;
+            let series = data["result"].as_array().cloned().unwrap_or_default();
+            let mut scraped: Vec<_> = series
+                .iter()
+                .filter(|series| series["value"][1] == "1")
+                .filter_map(|series| series["metric"]["pod"].as_str().map(str::to_owned))
+                .collect();
+            scraped.sort();
+            if scraped == pods { Ok(()) } else { Err(data.to_string()) }
+        })
+        .await;
+    };
+    let names = pod_names(&ebb).await;
+    found(names.clone()).await;
+    tests::ebb::signal_process(former.pids("app_pid")[0], Signal::SIGKILL);
+    ebb.until_within("hello", "another pod", LONG, |revision| {
+        revision.ready() == 2
+            && revision
+                .pods()
+                .iter()
+                .any(|pod| pod["name"].as_str().is_some_and(|pod| !names.iter().any(|name| name == pod)))
+    })
+    .await;
+    found(pod_names(&ebb).await).await;
 }

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use tests::{ConfigMap, Ebb, Service};
 
+use crate::stopwatch::Stopwatch;
+
 /// A page as plain text.
 fn page(port: u16) -> String {
     let output = Command::new("curl")
@@ -33,6 +35,7 @@ fn check(page: &str) {
 
 #[tokio::test]
 async fn promtool_finds_nothing_to_say_about_our_pages() {
+    let _timed = Stopwatch::of("promtool finds nothing to say about our pages");
     let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
     let revision = ebb.until_pods("hello", 1).await;
     ebb.load("hello").burst(20).await.assert_all_answered();

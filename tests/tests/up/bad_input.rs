@@ -147,3 +147,41 @@ async fn a_bad_edit_keeps_the_last_good_state_and_is_shown() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_for_lint_and_a_warning_for_whoever_starts() {
+    let missing = Service::running("missing", &["no-such-program-anywhere"]).scaling("initial-scale", "0");
+    let elsewhere =
+        Service::new("elsewhere").scaling("initial-scale", "0").container("workingDir: /no/such/folder");
+    let config = ConfigMap::short().set("allow-zero-initial-scale", "true");
+    let ebb = Ebb::up(&[missing, elsewhere, Service::new("fine")], &config).await;
+    let output = run(ebb.folder(), &["lint", "-f", "."]).await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for text in ["missing.yaml:", "no-such-program-anywhere", "elsewhere.yaml:", "/no/such/folder"] {
+        assert!(said.contains(text), "{text:?} is missing in {said}");
+        assert!(ebb.output().contains(text), "{text:?} is missing in {}", ebb.output());
+    }
+    ebb.load("fine").one().await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn exports_of_kubectl_are_served_and_foreign_kinds_can_be_skipped() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let export = include_str!("../../../crates/platform-local/src/manifest/tests/export.yaml");
+    std::fs::write(folder.path().join("app.yaml"), export).expect("the folder can be written");
+    let output = run(folder.path(), &["lint", "-f", "app.yaml"]).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("warning:").count(), 3, "{said}");
+    let foreign = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n";
+    let both = format!("{}\n{foreign}", export.trim_end().trim_end_matches("---"));
+    check_refused(&both, &["Deployment", "--ignore-foreign"]).await;
+    std::fs::write(folder.path().join("app.yaml"), both).expect("the folder can be written");
+    let directory = folder.path().to_string_lossy().into_owned();
+    let ebb = Ebb::up_with(&[], &ConfigMap::short(), &["--ignore-foreign", "-f", &directory]).await;
+    assert!(ebb.output().contains("Deployment"), "{}", ebb.output());
+    let answer = tests::client::whole_answer(ebb.requests, "hello.default.example.com", "/").await;
+    let answer = answer.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}

@@ -149,3 +149,22 @@ async fn a_take_over_keeps_every_container_and_goes_on_reading_what_it_prints() 
         })
         .await;
 }
+
+#[tokio::test]
+async fn an_app_reads_nothing_and_is_killed_when_it_hears_no_order_to_end() {
+    let deaf = Service::running("deaf", &["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+        .scaling("min-scale", "1")
+        .spec("terminationGracePeriodSeconds: 2")
+        .container("readinessProbe:\n  exec:\n    command: [\"true\"]");
+    let mut ebb = Ebb::up(&[deaf], &ConfigMap::short()).await;
+    let revision = ebb.until_pods("deaf", 1).await;
+    let app = revision.pids("app_pid")[0];
+    let stdin = std::fs::read_link(format!("/proc/{app}/fd/0")).expect("it lives");
+    assert_eq!(stdin, std::path::Path::new("/dev/null"));
+    ebb.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+    until_dead(&[app]).await;
+    // By its own pod, in time, and not by whoever watches over that.
+    assert!(!ebb.output().contains("is killed pod="), "{}", ebb.output());
+    assert!(!ebb.output().contains("did not end within its time"), "{}", ebb.output());
+}

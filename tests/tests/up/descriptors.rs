@@ -1,8 +1,12 @@
-//! A process with few file descriptors: who may keep a connection when thousands want one.
+//! Connections as the kernel has them: who may keep one when thousands want one and file descriptors are few,
+//! and which peers are asked whether they live.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use tests::{ConfigMap, Ebb, Service};
+use tests::world::{ROUTINGS, warm};
+use tests::{ConfigMap, Ebb, Service, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// What a careful system gives; what a careless one allows.
@@ -63,4 +67,43 @@ async fn the_app_has_the_limits_that_ebb_was_started_with() {
     let own = std::fs::read_to_string(format!("/proc/{}/limits", ebb.pid())).expect("it runs");
     let own = own.lines().find(|line| line.starts_with("Max open files")).expect("there is a limit");
     assert_eq!(own.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["512", "512"], "{own}");
+}
+
+/// Every established TCP connection of this machine: both ports, and whether the kernel is to ask the peer
+/// when it is silent for long (`tr` in proc(5)).
+fn connections() -> Vec<(u16, u16, bool)> {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let port = |address: &str| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
+    let connection = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_established = columns.get(3) == Some(&"01");
+        let is_asked = columns.get(5)?.starts_with("02:");
+        Some((port(columns.get(1)?)?, port(columns.get(2)?)?, is_asked)).filter(|_| is_established)
+    };
+    table.lines().filter_map(connection).collect()
+}
+
+/// After which times is tested beside them, and so is the way to an app on another machine (`dataplane`).
+#[tokio::test]
+async fn clients_that_are_silent_are_asked_whether_they_live() {
+    let ebb = warm(|service| service).await;
+    for routing in ROUTINGS {
+        let mut stream = TcpStream::connect(ebb.requests).await.expect("it listens");
+        // First it owes a request, then it waits for an answer.
+        for path in ["/", "/?sleep=60000"] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", routing.host());
+            stream.write_all(request.as_bytes()).await.expect("it is read");
+            let mut answer = Vec::new();
+            while path == "/" && !answer.ends_with(b"ok\n") {
+                assert!(stream.read_buf(&mut answer).await.expect("it answers") > 0, "{answer:?}");
+            }
+            let client = stream.local_addr().expect("it is connected").port();
+            eventually("the client's connection is watched", Duration::from_secs(10), || async {
+                let all = connections();
+                let is_so = all.contains(&(ebb.requests.port(), client, true));
+                if is_so { Ok(()) } else { Err(format!("{client} at {}: {all:?}", ebb.requests)) }
+            })
+            .await;
+        }
+    }
 }

@@ -30,7 +30,10 @@ async fn a_killed_app_or_queue_proxy_breaks_only_what_it_held() {
             let named = match outcome {
                 Outcome::Answered | Outcome::BrokenAfterStart => true,
                 Outcome::Refused(502, reason) => reason == "upstream-closed" || reason == "upstream-reset",
-                Outcome::Refused(..) | Outcome::ClosedWhileIdle | Outcome::Lost(_) => false,
+                Outcome::Refused(..)
+                | Outcome::ClosedWhileIdle
+                | Outcome::ConnectionRefused
+                | Outcome::Lost(_) => false,
             };
             assert!(named, "{which}: {outcome:?}");
         }
@@ -63,6 +66,13 @@ async fn a_panic_in_a_part_that_others_rely_on_ends_the_process_with_a_code_of_i
         let said = format!("error: {name} failed ({PANIC_TEXT}), and nothing works without it");
         eventually("the reason", Duration::from_secs(10), || async {
             if ebb.output().contains(&said) { Ok(()) } else { Err(ebb.output()) }
+        })
+        .await;
+        let next = Ebb::up_at(&[service("1")], &ConfigMap::short(), ebb.api).await;
+        let told = format!("ended with exit code 70: {name} failed ({PANIC_TEXT})");
+        eventually("its successor's word about it", Duration::from_secs(10), || async {
+            let (_, _, warnings) = next.run(&["get"]).await;
+            if warnings.contains(&told) { Ok(()) } else { Err(warnings) }
         })
         .await;
     }
@@ -209,10 +219,13 @@ async fn an_app_that_hangs_is_taken_out_by_its_liveness_probe() {
     let first = ebb.until_pods("hangs", 1).await.pids("app_pid");
     let tally = ebb.load("hangs").burst(12).await;
     tally.assert_none_lost();
-    ebb.until("hangs", "a replacement", |revision| {
-        revision.ready() == 1 && revision.pids("app_pid") != first
-    })
-    .await;
+    let revision = ebb
+        .until("hangs", "a replacement", |revision| {
+            revision.ready() == 1 && revision.pids("app_pid") != first
+        })
+        .await;
+    let reason = revision.field("last_failure")["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("because the app failed its liveness probe"), "{revision:?}");
     ebb.load("fine").steady(50, Duration::from_secs(2)).await.assert_all_answered();
 }
 
@@ -272,4 +285,42 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
         if revision.wanted() == 0 { Ok(()) } else { Err(revision.0.to_string()) }
     })
     .await;
+}
+
+/// Its pods of the template with this number that are not on their way out.
+fn pods_of(revision: &tests::Revision, template: u32) -> Vec<&serde_json::Value> {
+    let name = format!("edited-{template:05}-");
+    let is_meant = |pod: &&serde_json::Value| {
+        pod["leaving"] == false && pod["name"].as_str().is_some_and(|pod| pod.starts_with(&name))
+    };
+    revision.pods().iter().filter(is_meant).collect()
+}
+
+#[tokio::test]
+async fn a_bad_template_crashes_once_at_a_time_and_a_good_one_begins_with_one_pod() {
+    let service = Service::new("edited").scaling("min-scale", "4").scaling("max-scale", "4");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    ebb.until_pods("edited", 4).await;
+    let load = ebb.load("edited").path("/?sleep=20");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(8)).await });
+    ebb.rewrite(&service.clone().command(&["sh", "-c", "sleep 0.3; exit 3"]));
+    while ebb.output().matches("a pod failed pod=edited-00002").count() < 3 {
+        let revision = ebb.revision("edited").await.expect("ebb answers");
+        assert!(pods_of(&revision, 2).len() <= 1, "{revision:?}");
+        assert_eq!(pods_of(&revision, 1).len(), 4, "the old ones stay: {revision:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
+    ebb.rewrite(&service.args(&["--start-delay-ms", "1500"]));
+    loop {
+        let revision = ebb.revision("edited").await.expect("ebb answers");
+        let new = pods_of(&revision, 3);
+        if new.iter().any(|pod| pod["state"] == "ready") {
+            break;
+        }
+        assert!(new.len() <= 1, "{revision:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ebb.until("edited", "four new ones", |revision| pods_of(revision, 3).len() == 4 && revision.ready() == 4)
+        .await;
 }

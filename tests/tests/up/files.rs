@@ -9,6 +9,8 @@ use tests::{ConfigMap, Ebb, Service, eventually};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::lifecycle::HEARS_HANGUPS;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn until_problem(ebb: &Ebb, text: &str) {
@@ -53,6 +55,7 @@ async fn a_file_that_becomes_empty_removes_nothing_and_one_that_is_gone_does() {
     assert!(ebb.output().contains("removed: its pods drain"), "{}", ebb.output());
     ebb.rewrite(&service);
     until_revisions(&ebb, &["kept", "other"]).await;
+    assert!(ebb.output().contains("added revision=default/service/kept"), "{}", ebb.output());
     ebb.load("kept").one().await.assert_all_answered();
 }
 
@@ -132,4 +135,83 @@ async fn manifests_come_from_a_directory_and_from_standard_input() {
     }
     tests::ebb::signal_process(child.id().expect("it runs"), Signal::SIGTERM);
     assert!(child.wait().await.expect("a child can be waited for").success());
+}
+
+/// Waits until a process has stopped.
+async fn stands_still(pid: u32) {
+    eventually("it stands still", Duration::from_secs(10), || async {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if stat.contains(") T ") { Ok(()) } else { Err(stat) }
+    })
+    .await;
+}
+
+/// A watcher knows a file by its length, its time and its number.
+#[tokio::test]
+async fn a_hangup_finds_an_edit_that_nothing_shows() {
+    let service = |target: &str| Service::new("reloaded").scaling("target", target);
+    let services = [service("50")];
+    let ebb = Ebb::up_under(&HEARS_HANGUPS, Stdio::null(), &services, &ConfigMap::short()).await;
+    let target = |expected: f64| {
+        move |revision: &tests::Revision| revision.field("target_per_pod").as_f64() == Some(expected)
+    };
+    ebb.until("reloaded", "its target", target(35.0)).await;
+    let path = ebb.folder().join("reloaded.yaml");
+    let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified()).expect("it is there");
+    // It stands still meanwhile, so that it never sees the file with its new time.
+    ebb.signal(Signal::SIGSTOP);
+    stands_still(ebb.pid()).await;
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("it is ours");
+    std::io::Write::write_all(&mut &file, service("80").yaml().as_bytes()).expect("it can be written");
+    file.set_modified(written).expect("it is ours");
+    drop(file);
+    ebb.signal(Signal::SIGCONT);
+    // Some event may have had it read by now; after this it must have been.
+    ebb.signal(Signal::SIGHUP);
+    ebb.until("reloaded", "the new target", target(56.0)).await;
+}
+
+#[tokio::test]
+async fn files_and_documents_come_and_go_in_a_directory() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let write = |name: &str, text: &str| {
+        let new = folder.path().join(format!("{name}.new"));
+        std::fs::write(&new, text).expect("the folder can be written");
+        std::fs::rename(new, folder.path().join(name)).expect("the folder can be written");
+    };
+    let two = format!("{}---\n{}", Service::new("first").yaml(), Service::new("second").yaml());
+    write("two.yaml", &two);
+    let directory = folder.path().to_string_lossy().into_owned();
+    let ebb = Ebb::up_with(&[], &ConfigMap::short(), &["-f", &directory]).await;
+    until_revisions(&ebb, &["first", "second"]).await;
+    write("third.yaml", &Service::new("third").yaml());
+    until_revisions(&ebb, &["first", "second", "third"]).await;
+    ebb.load("third").one().await.assert_all_answered();
+    let removed = |count: usize| {
+        let ebb = &ebb;
+        let changed = tests::bench::clock::now();
+        async move {
+            eventually("it is said", PATIENCE, || async {
+                let said = ebb.output().matches("removed: its pods drain").count();
+                if said == count { Ok(()) } else { Err(ebb.output()) }
+            })
+            .await;
+            let after = tests::bench::clock::since(changed);
+            assert!(after >= Duration::from_secs(2), "it counted as gone after {after:?}");
+        }
+    };
+    // A document, then every file.
+    write("two.yaml", &Service::new("first").yaml());
+    removed(1).await;
+    until_revisions(&ebb, &["first", "third"]).await;
+    for file in ["two.yaml", "third.yaml"] {
+        std::fs::remove_file(folder.path().join(file)).expect("it is there");
+    }
+    removed(3).await;
+    until_revisions(&ebb, &[]).await;
+    let gone = ebb.load("third").one().await;
+    assert_eq!(gone.refused(), 1, "{:?}", gone.outcomes);
+    write("third.yaml", &Service::new("third").yaml());
+    until_revisions(&ebb, &["third"]).await;
+    ebb.load("third").one().await.assert_all_answered();
 }

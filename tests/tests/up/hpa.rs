@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use runtime::Clock;
 use tests::{ConfigMap, Ebb, Revision, Service};
 
 const CLASS: &str = "hpa.autoscaling.knative.dev";
@@ -106,6 +107,22 @@ fn assert_paced(line: &[(u64, u64)], counts: &[u64], apart: Duration) {
     }
 }
 
+/// That within no `period` more than half of the pods went, rounded as Kubernetes rounds, or one; and that
+/// more than one went in some, so that it was not the policy of one pod that held.
+fn assert_at_most_halved(line: &[(u64, u64)], period: Duration) {
+    let period = u64::try_from(period.as_millis()).expect("seconds");
+    let mut most = 0;
+    for &(age, count) in line {
+        // What was wanted as the period began. A change that is as old as that counts either way.
+        let began = line.iter().rev().find(|(other, _)| *other > age + period).or(line.first());
+        let began = began.expect("it is one of them").1;
+        let falls = count < began;
+        assert!(!falls || count + 1 >= began || count >= began / 2, "{began} → {count} in {line:?}");
+        most = most.max(began.saturating_sub(count));
+    }
+    assert!(most > 1, "{line:?}");
+}
+
 /// Two pods in five seconds on the way up, whatever requests ask for; on the way down the smaller of one pod
 /// and half of them.
 #[tokio::test]
@@ -127,6 +144,104 @@ async fn policies_of_a_document_are_seen_in_the_time_line() {
     assert_paced(&down, &[6, 5, 4, 3, 2, 1], Duration::from_secs(4));
     let (_, explained, _) = ebb.run(&["explain", "paced"]).await;
     assert!(explained.contains("scaling_policy"), "{explained}");
+}
+
+/// Half of the pods in four seconds on the way down, where the larger of two policies rules; and a rise only
+/// after it was asked for over a whole window.
+#[tokio::test]
+async fn percent_policies_and_windows_of_a_document_are_seen_in_the_time_line() {
+    let document = "{minReplicas: 1, maxReplicas: 8, metrics: [\
+        {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 1}}}], \
+        behavior: {\
+        scaleUp: {stabilizationWindowSeconds: 5, policies: [{type: Pods, value: 8, periodSeconds: 5}]}, \
+        scaleDown: {stabilizationWindowSeconds: 6, selectPolicy: Max, policies: [\
+        {type: Pods, value: 1, periodSeconds: 4}, {type: Percent, value: 50, periodSeconds: 4}]}}}";
+    let ebb = Ebb::up(&[with_document(Service::new("halved"), document)], &quick()).await;
+    ebb.until_pods("halved", 1).await;
+    ebb.until("halved", "a sync", |revision| metrics(revision).contains("concurrency 0/1")).await;
+    let clock = Clock::start();
+    let begun = clock.now();
+    let load = ebb.load("halved").path("/?sleep=20000").patience(LONG);
+    let held = tokio::spawn(async move { load.burst(8).await });
+    let up = time_line(&ebb, "halved", 8).await;
+    let (rose, _) = up.iter().find(|(_, count)| *count > 1).expect("it rose");
+    // The last sync that asked for one pod was up to a second before the requests.
+    let waited = clock.now().saturating_since(begun).saturating_sub(Duration::from_millis(*rose));
+    assert!(waited >= Duration::from_secs(4), "{waited:?}: {up:?}");
+    held.await.expect("the requests end").assert_all_answered();
+    let ended = clock.now();
+    let down = time_line(&ebb, "halved", 1).await;
+    let top = down.iter().position(|(_, count)| *count == 8).expect("it was there");
+    assert_at_most_halved(&down[top..], Duration::from_secs(4));
+    let fell = down[top + 1].0;
+    let waited = clock.now().saturating_since(ended).saturating_sub(Duration::from_millis(fell));
+    assert!(waited >= Duration::from_secs(5), "{waited:?} after the last request: {down:?}");
+}
+
+/// With a sync a minute away, requests alone wake it and raise it; the last pod is retained.
+#[tokio::test]
+async fn requests_need_no_sync_to_wake_and_to_raise() {
+    let document = "{minReplicas: 0, maxReplicas: 6, metrics: [\
+        {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 2}}}]}";
+    let service = with_document(Service::new("asleep"), document).scaling("initial-scale", "0");
+    let config = quick().set("hpa-sync-period", "60s").set("allow-zero-initial-scale", "true");
+    let ebb = Ebb::up(&[service], &config).await;
+    ebb.until("asleep", "asleep", |revision| revision.wanted() == 0 && revision.pods().is_empty()).await;
+    let load = ebb.load("asleep").path("/?sleep=4000").patience(LONG);
+    let (tally, four) =
+        tokio::join!(load.burst(8), ebb.until("asleep", "four pods", |revision| revision.wanted() == 4));
+    tally.assert_all_answered();
+    let decisions = four.field("decisions").as_array().cloned().unwrap_or_default();
+    assert!(decisions.iter().all(|decision| decision["trigger"] != "sync"), "{decisions:?}");
+}
+
+#[tokio::test]
+async fn the_last_pod_of_class_hpa_is_retained() {
+    let document = "{minReplicas: 0, maxReplicas: 6, metrics: [\
+        {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 2}}}]}";
+    let service =
+        with_document(Service::new("retained"), document).scaling("scale-to-zero-pod-retention-period", "8s");
+    let ebb = Ebb::up(&[service], &quick()).await;
+    ebb.load("retained").one().await.assert_all_answered();
+    ebb.until_within("retained", "its retention", LONG, |revision| {
+        let why = revision.field("why_not_zero").as_str().unwrap_or_default();
+        revision.wanted() == 1 && why.contains("the last pod is retained for 8s")
+    })
+    .await;
+    ebb.until_within("retained", "asleep", LONG, |revision| revision.wanted() == 0).await;
+}
+
+/// The kinds of metric that the suites above have not: memory, one container's use, requests per second.
+#[tokio::test]
+async fn memory_one_container_and_requests_per_second_are_measured_too() {
+    let metric = |text: &str| format!("{{minReplicas: 1, maxReplicas: 3, metrics: [{text}]}}");
+    let fat =
+        metric("{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Mi}}}");
+    let boxed = metric(
+        "{type: ContainerResource, containerResource: {name: cpu, container: user-container, target: {type: AverageValue, averageValue: 50m}}}",
+    );
+    let counted = metric(
+        "{type: Pods, pods: {metric: {name: ebb.rps}, target: {type: AverageValue, averageValue: 4}}}",
+    );
+    let services = [
+        with_document(Service::new("fat"), &fat),
+        with_document(Service::new("boxed"), &boxed),
+        with_document(Service::new("counted"), &counted),
+    ];
+    let ebb = Ebb::up(&services, &quick()).await;
+    ebb.until_pods("boxed", 1).await;
+    ebb.until_within("boxed", "a value", LONG, |revision| {
+        let metrics = metrics(revision);
+        metrics.starts_with("cpu ") && !metrics.contains("<unknown>")
+    })
+    .await;
+    // Any app is larger than that.
+    let fat = ebb.until_within("fat", "three pods", LONG, |revision| revision.wanted() == 3).await;
+    assert!(metrics(&fat).ends_with("Mi/1Mi"), "{}", metrics(&fat));
+    let load = ebb.load("counted");
+    let many = tokio::spawn(async move { load.steady(10, Duration::from_secs(20)).await });
+    ebb.until_within("counted", "three pods", LONG, |revision| revision.wanted() == 3).await;
+    many.await.expect("the load ends").assert_all_answered();
 }
 
 /// A document of its own kind in the files; `Disabled` keeps what there is.

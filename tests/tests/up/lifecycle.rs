@@ -178,7 +178,7 @@ async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
 
 /// Whoever runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children ignore
 /// too.
-const HEARS_HANGUPS: [&str; 2] = ["env", "--default-signal=HUP"];
+pub(crate) const HEARS_HANGUPS: [&str; 2] = ["env", "--default-signal=HUP"];
 
 #[tokio::test]
 async fn a_hangup_reads_the_files_again_and_ends_nothing() {

@@ -39,6 +39,21 @@ fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<Child
     (child, lines, folder)
 }
 
+/// Pods start while activators are still made ready; whoever has started `ebb up` reads its first lines.
+#[tokio::test]
+async fn where_everything_is_reached_is_said_before_any_pod_prints() {
+    let service = printer("early", "echo now").scaling("min-scale", "8");
+    let (_child, mut lines, _folder) = piped(&service, &["--activators", "16"]);
+    let reading = async {
+        for expected in ["requests: http://", "api: http://", "default/service/early: http://"] {
+            let line = lines.next_line().await.expect("it prints").expect("a line");
+            assert!(line.starts_with(expected), "{line}");
+        }
+        while lines.next_line().await.expect("it prints").expect("a line") != "[early-00001-0001] now" {}
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("it prints that");
+}
+
 #[tokio::test]
 async fn no_line_is_dropped_for_a_reader_that_is_slow() {
     const LINES: usize = 50_000;
@@ -189,21 +204,24 @@ async fn every_line_is_json_where_that_is_asked_for() {
     let (mut child, mut stdout, _folder) = piped(&service, &["--log-format", "json"]);
     // A quick pod's first line may come before the addresses.
     let reading = async {
-        let (mut welcome, mut line) = (None, None);
-        while welcome.is_none() || line.is_none() {
+        let (mut welcome, mut line, mut proxy) = (None, None, None);
+        while welcome.is_none() || line.is_none() || proxy.is_none() {
             let text = stdout.next_line().await.expect("it prints").expect("a line");
             let read: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
             if read["line"] == "hello" {
                 line = Some(read);
+            } else if read["stream"] == "queue-proxy" {
+                proxy = Some(read);
             } else if read["requests"].is_string() {
                 welcome = Some(read);
             }
         }
-        (welcome.expect("it was seen"), line.expect("it was seen"))
+        [welcome, line, proxy].map(|line| line.expect("it was seen"))
     };
-    let (welcome, line) = tokio::time::timeout(PATIENCE, reading).await.expect("both lines come");
+    let [welcome, line, proxy] = tokio::time::timeout(PATIENCE, reading).await.expect("all three come");
     assert!(welcome["requests"].as_str().is_some_and(|url| url.starts_with("http://")), "{welcome}");
     assert_eq!((&line["stream"], &line["pod"]), (&"stdout".into(), &"plain-00001-0001".into()), "{line}");
+    assert!(proxy["pod"] == line["pod"] && proxy["line"].is_string(), "{proxy}");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     tests::ebb::signal_process(child.id().expect("it runs"), nix::sys::signal::Signal::SIGTERM);
     let mut said = String::new();
@@ -212,6 +230,47 @@ async fn every_line_is_json_where_that_is_asked_for() {
         said += &read.to_string();
     }
     assert!(said.contains("imagePullPolicy"), "{said}");
+    while let Some(line) = stdout.next_line().await.expect("it prints") {
+        let _: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+}
+
+/// Fails unless each line is an object that has a level and says something.
+fn assert_json(stderr: &str) {
+    assert!(!stderr.is_empty(), "nothing was said");
+    for line in stderr.lines() {
+        let read: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(read["level"].is_string() && read["fields"]["message"].is_string(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_keeps_it_from_starting_is_json_too() {
+    let ebb = Ebb::up(&[printer("plain", "echo hello")], &ConfigMap::short()).await;
+    ebb.write("broken.yaml", "kind: Service\n");
+    let good = ebb.folder().join("plain.yaml").to_string_lossy().into_owned();
+    let broken = ebb.folder().join("broken.yaml").to_string_lossy().into_owned();
+    let (used, free) = (ebb.requests.to_string(), "127.0.0.1:0".to_owned());
+    for (listen, file, more, expected) in [
+        (&free, &broken, &[][..], "broken.yaml"),
+        (&used, &good, &[], "cannot listen on"),
+        (&free, &good, &["--log", "ebb=nonsense"], "malformed"),
+        (&free, &good, &["--tls-cert", "/none", "--tls-key", "/none"], "/none"),
+    ] {
+        let mut command = Command::new(executable());
+        command.args(["up", "--log-format", "json", "--api", "127.0.0.1:0", "--listen", listen, "-f", file]);
+        let output = command.args(more).stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(PATIENCE, output).await.expect("it ends").expect("it starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_json(&stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{expected}: {stderr}");
+    }
+    ebb.write("broken.yaml", "");
+    std::fs::remove_file(broken).expect("it is there");
+    let arguments = ["--log-format", "json", "--listen", "127.0.0.1:1"];
+    let (code, stderr) = ebb.failing_successor(&arguments).await;
+    assert_json(&stderr);
+    assert!(code == 1 && stderr.contains("could not be taken over"), "{code}: {stderr}");
 }
 
 #[tokio::test]
@@ -243,4 +302,25 @@ async fn an_edit_its_rollout_and_the_end_of_that_are_lines_of_the_log_in_this_or
     let revision = ebb.until("rolling", "only new pods", |revision| revision.pods().len() == 2).await;
     assert!(revision.pods().iter().all(|pod| pod["outdated"] == false), "{revision:?}");
     assert_eq!(ebb.output().matches(done).count(), 1, "{}", ebb.output());
+}
+
+#[tokio::test]
+async fn what_is_older_than_asked_for_is_not_shown() {
+    let script = "echo first; while ! [ -e go ]; do sleep 0.05; done; echo second";
+    let ebb = Ebb::up(&[printer("printer", script)], &ConfigMap::short()).await;
+    let shown = async |arguments: &[&str], text: &str| {
+        eventually(text, PATIENCE, || async {
+            let (code, stdout, stderr) = ebb.run(&[&["logs", "printer"], arguments].concat()).await;
+            if code == 0 && stdout.contains(text) { Ok(stdout) } else { Err(stdout + &stderr) }
+        })
+        .await
+    };
+    shown(&[], "] first").await;
+    // So that it is older than what is asked for below.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    ebb.write("go", "");
+    let stdout = shown(&["--since", "3s"], "] second").await;
+    assert!(!stdout.contains("] first"), "{stdout}");
+    let stdout = shown(&["--since", "5m"], "] second").await;
+    assert!(stdout.contains("] first"), "{stdout}");
 }

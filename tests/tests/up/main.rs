@@ -19,5 +19,6 @@ mod service;
 mod slots;
 mod system_vectors;
 mod take_over;
+mod takers;
 mod tls;
 mod traces;

@@ -200,10 +200,12 @@ async fn edits_take_effect_while_it_runs() {
     ebb.rewrite(&service.clone().scaling("min-scale", "2"));
     let grown = ebb.until_pods("edited", 2).await.pids("app_pid");
     assert!(grown.contains(&before[0]), "{grown:?} should contain {before:?}");
+    assert!(ebb.output().contains("edited: it applies to the pods that run"), "{}", ebb.output());
     // The ConfigMap applies to every revision.
     ebb.configure(&ConfigMap::short().set("container-concurrency-target-default", "40"));
     ebb.until("edited", "a target of 28", |revision| revision.field("target_per_pod").as_f64() == Some(28.0))
         .await;
+    assert!(ebb.output().contains("the ConfigMap changed"), "{}", ebb.output());
     // A Service that is removed with its file drains and stops.
     std::fs::remove_file(ebb.folder().join("edited.yaml")).expect("it is there");
     tests::eventually("the service is gone", Duration::from_secs(30), || async {
@@ -216,4 +218,13 @@ async fn edits_take_effect_while_it_runs() {
         if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?}")) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn hosts_end_in_the_domain_that_was_chosen() {
+    let services = [Service::new("named"), Service::new("other")];
+    let ebb = Ebb::up_with(&services, &ConfigMap::short(), &["--domain", "test.org"]).await;
+    tests::Load::new(ebb.requests, "named.default.test.org").one().await.assert_all_answered();
+    let tally = tests::Load::new(ebb.requests, "named.default.example.com").one().await;
+    assert_eq!(tally.refused(), 1, "{:?}", tally.outcomes);
 }

@@ -177,3 +177,65 @@ async fn an_interrupt_under_load_finishes_what_was_sent(#[values(1, 3)] activato
     tally.assert_none_lost();
     assert!(tally.answered() > 100, "{:?}", tally.outcomes);
 }
+
+/// From one activator to three and back, and the other way round.
+#[rstest]
+#[tokio::test]
+async fn two_take_overs_under_load(#[values(1, 3)] activators: u32) {
+    let service = Service::new("kept").scaling("min-scale", "3").scaling("max-scale", "3");
+    let service = service.spec("containerConcurrency: 10");
+    let mut first = up(activators, &[service], &ConfigMap::short()).await;
+    let before = first.until_pods("kept", 3).await.pids("app_pid");
+    let long = first.load("kept").path("/?sleep=8000").with_own_connections();
+    let long = tokio::spawn(async move { long.burst(8).await });
+    let steady = first.load("kept").path("/?sleep=20");
+    let steady = tokio::spawn(async move { steady.steady(100, Duration::from_secs(9)).await });
+    first
+        .until("kept", "8 requests in flight", |revision| {
+            revision.pods().iter().filter_map(|pod| pod["in_flight"].as_f64()).sum::<f64>() >= 8.0
+        })
+        .await;
+    let one = ["--activators", "1", "--autoscalers", "1"];
+    let several = ["--activators", "3", "--autoscalers", "2"];
+    let (own, other) = if activators == 1 { (&one, &several) } else { (&several, &one) };
+    let mut second = first.successor_with(other).await;
+    let third = second.successor_with(own).await;
+    for tally in [long.await.expect("no panic"), steady.await.expect("no panic")] {
+        tally.assert_none_lost();
+        assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+    }
+    for ended in [&mut first, &mut second] {
+        assert_eq!(ended.ended().await.code(), Some(0), "{}", ended.output());
+    }
+    assert_eq!(third.until_pods("kept", 3).await.pids("app_pid"), before);
+}
+
+#[rstest]
+#[tokio::test]
+async fn an_emptied_file_under_load(#[values(1, 3)] activators: u32) {
+    let service = Service::new("kept").scaling("min-scale", "2");
+    let ebb = up(activators, std::slice::from_ref(&service), &ConfigMap::short()).await;
+    let before = ebb.until_pods("kept", 2).await.pids("app_pid");
+    let load = ebb.load("kept").path("/?sleep=20");
+    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(7)).await });
+    std::fs::write(ebb.folder().join("kept.yaml"), "").expect("the folder can be written");
+    tests::eventually("it is refused", Duration::from_secs(30), || async {
+        let (_, stdout, stderr) = ebb.run(&["get"]).await;
+        if stderr.contains("kept.yaml: holds no manifest") { Ok(()) } else { Err(stdout + &stderr) }
+    })
+    .await;
+    ebb.rewrite(&service);
+    traffic.await.expect("the load ends").assert_all_answered();
+    assert_eq!(ebb.until_pods("kept", 2).await.pids("app_pid"), before);
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_burst_at_slow_starters_at_zero_pods(#[values(1, 3)] activators: u32) {
+    let service = from_zero("interpreter").args(&["--start-work-ms", "400"]).spec("containerConcurrency: 1");
+    let ebb = up(activators, &[service.scaling("max-scale", "10")], &zero_allowed()).await;
+    let load = ebb.load("interpreter").path("/?sleep=100").with_own_connections();
+    let tally = load.burst(60).await;
+    tally.assert_all_answered();
+    assert_eq!(tally.most_in_one_pod, 1);
+}

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tests::ebb::{descendants, is_alive, signal_process};
+use tests::client::whole_answer;
+use tests::ebb::{descendants, executable, is_alive, signal_process};
 use tests::{ConfigMap, Ebb, Revision, Service, eventually};
 
 use crate::lifecycle::until_dead;
 
 /// Of each pod: itself, its queue-proxy and its app.
-fn processes(revision: &Revision) -> Vec<u32> {
+pub(crate) fn processes(revision: &Revision) -> Vec<u32> {
     let mut pids: Vec<u32> =
         ["pod_pid", "queue_proxy_pid", "app_pid"].iter().flat_map(|which| revision.pids(which)).collect();
     pids.sort_unstable();
@@ -21,14 +22,17 @@ fn in_flight(revision: &Revision) -> f64 {
     revision.pods().iter().filter_map(|pod| pod["in_flight"].as_f64()).sum()
 }
 
-fn three(name: &str) -> Service {
+pub(crate) fn three(name: &str) -> Service {
     Service::new(name).scaling("min-scale", "3").scaling("max-scale", "3").spec("containerConcurrency: 10")
 }
 
 #[tokio::test]
 async fn requests_in_flight_and_on_their_way_outlive_two_take_overs() {
     let mut first = Ebb::up(&[three("kept")], &ConfigMap::short()).await;
-    let before = processes(&first.until_pods("kept", 3).await);
+    let revision = first.until_pods("kept", 3).await;
+    let before = processes(&revision);
+    let epoch = |revision: &Revision| revision.field("owner")["epoch"].as_u64();
+    let first_epoch = epoch(&revision).expect("somebody decides");
     let long = first.load("kept").path("/?sleep=8000").with_own_connections();
     let long = tokio::spawn(async move { long.burst(8).await });
     let steady = first.load("kept").path("/?sleep=20");
@@ -43,7 +47,9 @@ async fn requests_in_flight_and_on_their_way_outlive_two_take_overs() {
     for ended in [&mut first, &mut second] {
         assert_eq!(ended.ended().await.code(), Some(0), "{}", ended.output());
     }
-    assert_eq!(processes(&third.until_pods("kept", 3).await), before);
+    let revision = third.until_pods("kept", 3).await;
+    assert_eq!(processes(&revision), before);
+    assert_eq!(epoch(&revision), Some(first_epoch + 2), "each raises it by one");
     third.load("kept").burst(20).await.assert_all_answered();
     assert_eq!(descendants(third.pid()), Vec::<u32>::new(), "it started none");
 }
@@ -119,7 +125,7 @@ async fn pods_of_another_template_roll_and_what_was_removed_stays_removed() {
     })
     .await;
     until_dead(&edited).await;
-    assert_eq!(processes(&new.until_pods("same", 3).await), same);
+    assert_eq!(processes(&new.until_pods("same", 3).await), same, "{}", new.output());
     assert!(new.revision("removed").await.is_err(), "it stays removed until its file is written");
     assert_eq!(old.ended().await.code(), Some(0), "{}", old.output());
 }
@@ -199,4 +205,83 @@ async fn whoever_cannot_take_over_changes_nothing() {
     // The autoscaler that gives orders is the one that did, or was built anew: it still does.
     ebb.rewrite(&three("kept").scaling("min-scale", "2").scaling("max-scale", "2"));
     ebb.until_pods("kept", 2).await;
+}
+
+#[tokio::test]
+async fn what_failed_and_what_was_said_before_is_known_to_whoever_takes_over() {
+    let crashes = Service::running("crashes", &["sh", "-c", "echo no database at db:5432 >&2; exit 3"])
+        .scaling("min-scale", "1");
+    let dies = Service::running("dies", &["sh", "-c", "echo these last words >&2; exec sleep 1000"])
+        .scaling("min-scale", "1")
+        .container("readinessProbe:\n  exec:\n    command: [\"true\"]");
+    let host = crashes.host();
+    let old = Ebb::up(&[crashes, dies], &ConfigMap::short()).await;
+    let doomed = old.until_pods("dies", 1).await.pids("app_pid")[0];
+    let refusal = whole_answer(old.requests, &host, "/").await.expect("an answer");
+    assert!(refusal.contains("failures in a row"), "{refusal}");
+    eventually("what the other one printed", Duration::from_secs(10), || async {
+        let output = old.output();
+        if output.contains("these last words") { Ok(()) } else { Err(output) }
+    })
+    .await;
+    let new = old.successor().await;
+    let refusal = whole_answer(new.requests, &host, "/").await.expect("an answer");
+    let (before, _) = refusal.split_once(" failures in a row").unwrap_or_else(|| panic!("{refusal}"));
+    let known = before.rsplit(|character: char| !character.is_ascii_digit()).next();
+    let known: usize = known.and_then(|number| number.parse().ok()).expect("a number");
+    let own = new.output().matches("a pod failed pod=crashes").count();
+    assert!(known >= 3 && known > own, "{own} of {known} failures were seen here: {refusal}");
+    let revision = new.revision("crashes").await.expect("ebb answers");
+    assert!(revision.field("last_failure")["last_lines"].to_string().contains("no database"), "{revision:?}");
+    signal_process(doomed, Signal::SIGKILL);
+    let revision =
+        new.until("dies", "a failure", |revision| revision.field("last_failure").is_object()).await;
+    let said = &revision.field("last_failure")["last_lines"];
+    assert!(said.to_string().contains("these last words"), "{revision:?}");
+}
+
+#[tokio::test]
+async fn where_nobody_runs_or_runs_any_more_it_is_an_ordinary_start() {
+    let services = [Service::new("kept").scaling("min-scale", "1")];
+    let mut first = Ebb::up_with(&services, &ConfigMap::short(), &["--take-over"]).await;
+    let before = processes(&first.until_pods("kept", 1).await);
+    first.signal(Signal::SIGKILL);
+    first.ended().await;
+    // Its socket is still there, and nobody at it.
+    let api = first.api.to_string();
+    let second = Ebb::up_with(&services, &ConfigMap::short(), &["--take-over", "--api", &api]).await;
+    until_dead(&before).await;
+    second.until_pods("kept", 1).await;
+    second.load("kept").one().await.assert_all_answered();
+}
+
+#[tokio::test]
+async fn an_upgrade_of_the_executable_is_a_take_over_by_the_new_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (installed, new) = (folder.path().join("ebb"), folder.path().join("ebb.new"));
+    std::fs::copy(executable(), &installed).expect("a copy");
+    let mut first = Ebb::up_as(&installed, &[three("kept")], &ConfigMap::short(), &[]).await;
+    let before = processes(&first.until_pods("kept", 3).await);
+    // As package managers do: the running one's file is nameless from now on.
+    std::fs::copy(executable(), &new).expect("a copy");
+    std::fs::rename(&new, &installed).expect("it is replaced");
+    let steady = first.load("kept").path("/?sleep=20");
+    let steady = tokio::spawn(async move { steady.steady(100, Duration::from_secs(4)).await });
+    first.signal(Signal::SIGUSR2);
+    assert_eq!(first.ended().await.code(), Some(0), "{}", first.output());
+    let output = first.output();
+    let started = output.split_once("another one is started, to take over pid=").map(|(_, rest)| rest);
+    let digits: String = started.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let pid: u32 = digits.parse().unwrap_or_else(|_| panic!("{output}"));
+    let runs = std::fs::read_link(format!("/proc/{pid}/exe")).expect("it lives");
+    assert_eq!(runs, installed);
+    let tally = steady.await.expect("no panic");
+    tally.assert_none_lost();
+    assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
+    assert_eq!(processes(&first.until_pods("kept", 3).await), before);
+    // Pods that start from now on are the new file's.
+    first.rewrite(&three("kept").scaling("min-scale", "4").scaling("max-scale", "4"));
+    let all = processes(&first.until_pods("kept", 4).await);
+    signal_process(pid, Signal::SIGTERM);
+    until_dead(&all).await;
 }

@@ -186,12 +186,12 @@ impl Drop for Grant {
 }
 
 /// A pod that was picked past queue and slots.
-pub(crate) struct Direct {
+pub(crate) struct DirectRequest {
     revision: Arc<AssignedRevision>,
     pick: DirectPick,
 }
 
-impl Direct {
+impl DirectRequest {
     pub(super) fn new(revision: &Arc<AssignedRevision>, pick: DirectPick) -> Self {
         Self { revision: Arc::clone(revision), pick }
     }
@@ -218,7 +218,7 @@ impl Direct {
     }
 }
 
-impl Drop for Direct {
+impl Drop for DirectRequest {
     fn drop(&mut self) {
         let mut state = self.revision.state.lock();
         state.throttler.finish_direct(self.pick.pod);

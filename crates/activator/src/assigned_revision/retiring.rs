@@ -13,7 +13,7 @@ use super::{AssignedRevision, RevisionState};
 
 /// What is left of a revision here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remains {
+pub(crate) enum RevisionRemainder {
     /// It is served here, or holds something.
     Something,
     /// Others serve it, and it holds nothing.
@@ -75,15 +75,15 @@ impl AssignedRevision {
     }
 
     /// What is left of it.
-    pub(crate) fn remains(&self) -> Remains {
+    pub(crate) fn remains(&self) -> RevisionRemainder {
         let mut state = self.state.lock();
         state.retirement.is_noted = false;
         match (state.retirement.standing, state.holds_nothing(), state.retirement.forget) {
-            (Standing::Assigned, _, _) | (Standing::Retired, false, _) => Remains::Something,
-            (Standing::Retired, true, None) => Remains::Nothing,
+            (Standing::Assigned, _, _) | (Standing::Retired, false, _) => RevisionRemainder::Something,
+            (Standing::Retired, true, None) => RevisionRemainder::Nothing,
             (Standing::Retired, true, Some(version)) => {
                 state.is_gone = true;
-                Remains::NoMemory(version)
+                RevisionRemainder::NoMemory(version)
             }
         }
     }

@@ -3,11 +3,16 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use ::link::ActivatorOrder;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use vocabulary::{Assignment, PodExits, PodState, RevisionName, Version};
+use vocabulary::{Assignment, PodExits, PodState, RevisionName, Routing, Version};
 
-use crate::world::{Pod, World, assignment, until, within};
+use crate::world::{HOST, Pod, World, assignment, until, within};
 
 /// A port of this machine that nobody has now.
 fn free_port() -> u16 {
@@ -33,6 +38,11 @@ impl Client {
 
     /// The first line of the answer to a request by that name.
     async fn get(&mut self, host: &str) -> String {
+        self.head(host).await.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// The head of the answer to a request by that name.
+    async fn head(&mut self, host: &str) -> String {
         let request = format!("GET /path HTTP/1.1\r\nhost: {host}\r\n\r\n");
         self.0.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -45,7 +55,14 @@ impl Client {
             }
         })
         .await;
-        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Whether the answer to a request by that name says that the next is to come on another connection.
+    async fn is_sent_away(&mut self, host: &str) -> bool {
+        let head = self.head(host).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        head.to_ascii_lowercase().contains("connection: close")
     }
 }
 
@@ -132,4 +149,62 @@ async fn who_came_in_at_a_port_is_told_to_go_when_the_activator_drains() {
     let mut rest = Vec::new();
     within("the end of the connection", client.0.read_to_end(&mut rest)).await.unwrap();
     assert!(is_refused(port).await);
+}
+
+/// With nothing sent on it.
+async fn http2(port: u16) -> SendRequest<Empty<Bytes>> {
+    let socket = TokioIo::new(TcpStream::connect(at(port)).await.unwrap());
+    let (client, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Who stays on the path that was left would be served by it for good.
+#[tokio::test]
+async fn after_a_path_switch_clients_are_told_to_come_back() {
+    let (world, pod, port) = (World::start(), Pod::start(), free_port());
+    let through = Assignment { hosts: vec![HOST.to_owned()], ..with_ports(1, &pod, &[port]) };
+    let mut autoscaler = world.synced(std::slice::from_ref(&through)).await;
+    autoscaler.acknowledged(&through.revision, through.version).await;
+    let (mut at_port, mut by_host) =
+        (Client::connect(port).await, Client::connect(world.address.port()).await);
+    let mut h2 = http2(port).await;
+    let get = || Request::get("http://h/").body(Empty::new()).unwrap();
+    assert!(!at_port.is_sent_away("a").await);
+    assert_eq!(h2.send_request(get()).await.unwrap().status(), 200);
+
+    let direct = Version { counter: 2, ..through.version };
+    autoscaler.assign(&Assignment { routing: Routing::Direct, version: direct, ..through.clone() }).await;
+    assert!(at_port.is_sent_away("a").await);
+    within("the end of the connection", at_port.0.read_to_end(&mut Vec::new())).await.unwrap();
+    assert_eq!(Client::connect(port).await.get("a").await, "HTTP/1.1 200 OK", "new ones are served");
+    // The request that was on its way is served, and those until its library has heard.
+    let mut answered = 0;
+    while within("ready", h2.ready()).await.is_ok() {
+        let Ok(response) = h2.send_request(get()).await else { break };
+        assert_eq!(response.status(), 200);
+        response.into_body().collect().await.unwrap();
+        answered += 1;
+    }
+    assert!(answered > 0);
+    // Of a host there is no other way.
+    assert!(!by_host.is_sent_away(HOST).await);
+}
+
+/// While none is ready activators are the path, whatever the routing.
+#[tokio::test]
+async fn who_waits_for_a_first_pod_stays_where_it_waits() {
+    let (world, pod, port) = (World::start(), Pod::start(), free_port());
+    let ready = Assignment { routing: Routing::Direct, ..with_ports(2, &pod, &[port]) };
+    let empty = Version { counter: 1, ..ready.version };
+    let none = Assignment { pods: Vec::new(), version: empty, ..ready.clone() };
+    let mut autoscaler = world.synced(std::slice::from_ref(&none)).await;
+    autoscaler.acknowledged(&none.revision, none.version).await;
+    let mut client = Client::connect(port).await;
+    let waiting = tokio::spawn(async move { (client.is_sent_away("a").await, client) });
+    until("it waits", || world.metric("activator_waiting_requests") > 0.0).await;
+    autoscaler.assign(&ready).await;
+    let (is_sent_away, mut client) = within("the answer", waiting).await.unwrap();
+    assert!(!is_sent_away);
+    assert!(client.is_sent_away("a").await, "a pod is ready by now");
 }

@@ -51,6 +51,28 @@ pub(crate) fn summary() -> RevisionSummary {
     }
 }
 
+fn status_of_hpa() -> HpaView {
+    HpaView {
+        current: PodCount::ONE,
+        desired: Some(PodCount::new(2)),
+        last_scale_ms: Some(30_000),
+        conditions: vec![HpaConditionView {
+            kind: "ScalingActive".to_owned(),
+            status: false,
+            reason: "FailedGetExternalMetric".to_owned(),
+            age_ms: 9,
+        }],
+        metrics: vec![HpaMetricView {
+            metric: "jobs".to_owned(),
+            value: None,
+            target: "30".to_owned(),
+            ratio: Some(0.5),
+            count: Some(PodCount::ONE),
+            failure: Some("no series".to_owned()),
+        }],
+    }
+}
+
 fn detail() -> RevisionDetail {
     let inputs = InputsView {
         ready_pods: PodCount::ONE,
@@ -74,6 +96,7 @@ fn detail() -> RevisionDetail {
         container_concurrency: 10,
         min_scale: PodCount::ZERO,
         max_scale: None,
+        hpa: Some(status_of_hpa()),
         asked: vec![AskedMetricView {
             metric: "jobs".to_owned(),
             query: Some("sum({__name__=\"jobs\"})".to_owned()),

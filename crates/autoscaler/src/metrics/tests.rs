@@ -1,9 +1,10 @@
 use scaling::Trigger;
+use scaling::hpa::{HpaConditions, NoProposal, ReportedMetric};
 use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use super::*;
 
-const PAGE: [&str; 21] = [
+const PAGE: [&str; 24] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -18,6 +19,9 @@ const PAGE: [&str; 21] = [
     "autoscaler_excess_burst_capacity gauge",
     "autoscaler_through_activator gauge",
     "autoscaler_waiting_requests gauge",
+    "autoscaler_hpa_asked_pods gauge",
+    "autoscaler_hpa_metric_ratio gauge",
+    "autoscaler_hpa_failing_metrics gauge",
     "autoscaler_links gauge",
     "autoscaler_links_lost counter",
     "autoscaler_decisions counter",
@@ -34,6 +38,7 @@ fn the_page_is_pinned() {
     let metrics = AutoscalerMetrics::register(&registry);
     let revision = RevisionName::parse("default/service/hello").unwrap();
     metrics.show(&revision, &status());
+    metrics.show_hpa(&revision, &report());
     metrics.decided(&revision, &decision());
     metrics.link_up(PeerKind::Pod);
     metrics.link_up(PeerKind::Activator);
@@ -49,6 +54,9 @@ fn the_page_is_pinned() {
         "autoscaler_wanted_pods{namespace=\"default\",revision=\"service/hello\"} 3.0",
         "autoscaler_stable_value{namespace=\"default\",revision=\"service/hello\"} 14.5",
         "autoscaler_excess_burst_capacity{namespace=\"default\",revision=\"service/hello\"} -5.0",
+        "autoscaler_hpa_asked_pods{namespace=\"default\",revision=\"service/hello\"} 4.0",
+        "autoscaler_hpa_metric_ratio{namespace=\"default\",revision=\"service/hello\"} 1.5",
+        "autoscaler_hpa_failing_metrics{namespace=\"default\",revision=\"service/hello\"} 1.0",
         "autoscaler_links{peer=\"pod\"} 1",
         "autoscaler_links_lost_total{peer=\"activator\"} 1",
         "autoscaler_decisions_total{trigger=\"surge\"} 1",
@@ -66,6 +74,29 @@ fn the_page_is_pinned() {
     }
     metrics.forget(&revision);
     assert!(!registry.encode().contains("service/hello"), "a removed revision leaves nothing behind");
+}
+
+/// One metric that asks for most, one that is far from its target by nothing, one that says nothing.
+fn report() -> HpaReport {
+    let metric = |ratio, count, failure| ReportedMetric {
+        name: "jobs".to_owned(),
+        current: None,
+        target: "10".to_owned(),
+        ratio,
+        count,
+        failure,
+    };
+    HpaReport {
+        conditions: HpaConditions::default(),
+        metrics: vec![
+            metric(Some(1.5), Some(PodCount::new(4)), None),
+            metric(Some(f64::INFINITY), Some(PodCount::ONE), None),
+            metric(None, None, Some(NoProposal::NoAnswer)),
+        ],
+        current: PodCount::ONE,
+        desired: None,
+        last_scale: None,
+    }
 }
 
 fn status() -> RevisionStatus {

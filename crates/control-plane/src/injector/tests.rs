@@ -22,7 +22,7 @@ struct Webhook {
     registry: MetricsRegistry,
     state: Arc<WebhookState>,
     connector: TlsConnector,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Webhook {
@@ -49,14 +49,14 @@ impl Webhook {
             WebhookListener::new(crate::listen(any).expect("a port is free"), certificates, places)
                 .expect("it is bound");
         let address = axum::serve::Listener::local_addr(&listener).expect("it is bound");
-        let server = axum::serve(listener, router(Arc::clone(&state)));
+        let server = axum::serve(listener, router(&state));
         // Ends with the test.
         tokio::spawn(async move { server.await });
         let provider = Arc::new(crypto::ring::default_provider());
         let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let client = client.expect("it has versions").with_root_certificates(roots).with_no_client_auth();
         let connector = TlsConnector::from(Arc::new(client));
-        Self { address, registry, state, connector, _folder: folder }
+        Self { address, registry, state, connector, folder }
     }
 
     async fn call(&self) -> TlsStream<TcpStream> {
@@ -140,6 +140,33 @@ async fn every_review_is_counted_by_its_verdict() {
         let series = format!("injector_reviews_total{{question=\"{question}\",verdict=\"{verdict}\"}}");
         assert_eq!(webhook.counts(&series), 1, "{series}");
     }
+}
+
+/// Kubelet asks where it needs no TLS, and hears the same.
+#[tokio::test]
+async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
+    let webhook = Webhook::start();
+    let (is_known_in, is_known) = watch::channel(false);
+    let known = WebhookCertificates::keep(webhook.folder.path().to_owned()).expect("they are sound");
+    let state = Arc::new(WebhookState {
+        image: String::new(),
+        roots: known.roots(),
+        cluster: settings::follow_cluster(None),
+        observability: settings::follow_observability(None),
+        is_known,
+        metrics: webhook.state.metrics.clone(),
+        turns: Semaphore::new(1),
+        patience: Duration::from_secs(2),
+    });
+    let status = async |path: &str| {
+        let request = Request::builder().uri(path).body(axum::body::Body::empty()).expect("legal");
+        let answer = tower::ServiceExt::oneshot(probe_router(&state), request).await;
+        answer.expect("it answers").status()
+    };
+    assert_eq!(status("/ready").await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(status("/healthz").await, StatusCode::OK);
+    is_known_in.send_replace(true);
+    assert_eq!(status("/ready").await, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ use crate::refusal::Refusal;
 use crate::socket::Socket;
 use crate::stream::ReadAheadStream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
-use heads::{HeadReader, Next};
+use heads::{ClientStart, HeadReader};
 use wire::body::RequestBody;
 use wire::{BegunBody, ServerWire};
 
@@ -65,7 +65,7 @@ impl From<WrongLength> for BrokenResponse {
 
 /// What becomes of a connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum ConnectionFate {
     Kept,
     Over,
 }
@@ -83,6 +83,10 @@ struct ServedConnection<'d, S> {
 
 impl<S> Drop for ServedConnection<'_, S> {
     fn drop(&mut self) {
+        if self.connection.is_lost() {
+            // The kernel would try on for minutes to deliver what it has.
+            self.wire.reset();
+        }
         // A body in another task may outlive us, and must not keep the socket open.
         self.wire.close();
     }
@@ -103,7 +107,6 @@ pub(super) fn serve<S: Service>(
     async move {
         loop {
             let next = poll_fn(|context| {
-                served.connection.register(context);
                 let next = heads.poll_next(&served.wire, served.drain, context);
                 if next.is_pending() {
                     served.rest(&heads);
@@ -113,14 +116,14 @@ pub(super) fn serve<S: Service>(
             let next = next.await;
             served.drain.work(&served.connection);
             match next {
-                Ok(Next::Request) => match served.exchange(&mut heads).await? {
-                    After::Kept => {}
-                    After::Over => return Ok(None),
+                Ok(ClientStart::Request) => match served.exchange(&mut heads).await? {
+                    ConnectionFate::Kept => {}
+                    ConnectionFate::Over => return Ok(None),
                 },
-                Ok(Next::Preface) => return Ok(served.wire.take_stream()),
-                Ok(Next::End) => return Ok(None),
+                Ok(ClientStart::Preface) => return Ok(served.wire.take_stream()),
+                Ok(ClientStart::End) => return Ok(None),
                 // Boxed, because every connection would have room for it.
-                Ok(Next::Ambiguous(ambiguity)) => {
+                Ok(ClientStart::Ambiguous(ambiguity)) => {
                     let head = heads.take_head();
                     Box::pin(served.refuse(ambiguity.into(), head)).await?;
                     return Ok(None);
@@ -144,8 +147,8 @@ impl<S> ServedConnection<'_, S> {
 impl<S: Service> ServedConnection<'_, S> {
     /// Has the request that was read answered. What is large is moved as seldom as can be: neither request
     /// nor response is handed to another future.
-    async fn exchange(&self, heads: &mut HeadReader) -> Result<After, ConnectionError> {
-        let Some((answer, asked, switched_to)) = self.begin(heads) else { return Ok(After::Over) };
+    async fn exchange(&self, heads: &mut HeadReader) -> Result<ConnectionFate, ConnectionError> {
+        let Some((answer, asked, switched_to)) = self.begin(heads) else { return Ok(ConnectionFate::Over) };
         let mut sending = None;
         {
             let mut answer = pin!(answer);
@@ -167,7 +170,7 @@ impl<S: Service> ServedConnection<'_, S> {
                 (sending.announced.is_last, sending.is_switched)
             }
             // Somebody broke the exchange off, the service or the client.
-            None => return Ok(After::Over),
+            None => return Ok(ConnectionFate::Over),
         };
         // What the response holds is free before anything else is waited for.
         drop(sending);
@@ -175,9 +178,13 @@ impl<S: Service> ServedConnection<'_, S> {
             if let (Some(to), Some(stream)) = (switched_to, self.wire.take_stream()) {
                 to.switch(stream);
             }
-            return Ok(After::Over);
+            return Ok(ConnectionFate::Over);
         }
-        if !is_last && self.wire.is_body_over() { Ok(After::Kept) } else { Ok(self.settle(is_last).await) }
+        if !is_last && self.wire.is_body_over() {
+            Ok(ConnectionFate::Kept)
+        } else {
+            Ok(self.settle(is_last).await)
+        }
     }
 
     /// Hands the request that was read to the service, and says where its connection goes if it switches
@@ -227,7 +234,7 @@ impl<S: Service> ServedConnection<'_, S> {
 
     /// The response is out. What becomes of the connection depends on the rest of the request, which somebody
     /// may still be reading.
-    async fn settle(&self, is_last: bool) -> After {
+    async fn settle(&self, is_last: bool) -> ConnectionFate {
         // The client may wait for the end of the connection to know that the response is whole. It gets that
         // before the rest of its own request is waited for.
         if is_last {
@@ -235,12 +242,12 @@ impl<S: Service> ServedConnection<'_, S> {
         }
         poll_fn(|_| self.wire.poll_body_left()).await;
         if !is_last && self.wire.can_go_on() {
-            return After::Kept;
+            return ConnectionFate::Kept;
         }
         if self.wire.may_be_sending() {
             Box::pin(self.linger()).await;
         }
-        After::Over
+        ConnectionFate::Over
     }
 
     /// Lets a client that still sends read its answer.

@@ -51,7 +51,6 @@ pub(super) async fn serve<S: Service>(
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
-        connection.register(context);
         let end = transport.poll_turn(
             context,
             |arrived| answerer.answer(arrived),

@@ -20,6 +20,8 @@ pub struct ServerLimits {
     /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a
     /// stream of HTTP/2.
     pub idle_time: Duration,
+    /// How long a peer may leave unanswered what is sent to it again and again, before it counts as gone.
+    pub silence: Duration,
     /// What connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
 }
@@ -38,6 +40,8 @@ impl Default for ServerLimits {
             // Longer than load balancers keep theirs to us (600 s is the longest default known to us), so
             // that they close first and write nothing to a connection that we are closing.
             idle_time: Duration::from_mins(15),
+            // With the time until it is looked for, a dead one is gone within two minutes.
+            silence: Duration::from_secs(80),
             memory: <&MemoryBudget>::default(),
         }
     }

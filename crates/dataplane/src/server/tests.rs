@@ -1,5 +1,7 @@
 //! Connections that hold nothing, and who may stay.
 
+mod silent;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -17,7 +19,11 @@ use protocol::http2::PREFACE;
 /// As few clients as crowd a server.
 const ROOM: usize = 16;
 
-/// Answers with the path, on `/held` when it is told to; `/hop` is asked by a hop of ours.
+/// More than the kernels of both ends keep.
+const LARGE: usize = 32 << 20;
+
+/// Answers with the path, on `/held` when it is told to, and on `/large` with more than kernels take; `/hop`
+/// is asked by a hop of ours.
 #[derive(Default)]
 struct Answers {
     gate: Rc<Notify>,
@@ -37,6 +43,7 @@ impl Service for Answers {
         match path.as_str() {
             "/held" => self.gate.notified().await,
             "/hop" => connection.mark_as_hop(),
+            "/large" => return Ok(Response::new(Body::full("x".repeat(LARGE)))),
             _ => {}
         }
         Ok(Response::new(Body::full(format!("<{path}>"))))
@@ -52,12 +59,15 @@ struct Server {
 
 impl Server {
     fn start(room: usize, idle_time: Duration) -> Self {
+        Self::with(room, ServerLimits { idle_time, ..ServerLimits::default() })
+    }
+
+    fn with(room: usize, limits: ServerLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let closed = ClosedIdleConnections::default();
         let drain = Drain::within(ConnectionBudget::of_connections(room, closed.clone()));
         let service = Rc::new(Answers::default());
-        let limits = ServerLimits { idle_time, ..ServerLimits::default() };
         let serving = serve(listener, Rc::clone(&service), drain.clone(), limits);
         tokio::task::spawn_local(async move { serving.await.expect("a listener") });
         Self { address, drain, service, closed }

@@ -55,9 +55,9 @@ pub enum CertificateProblem {
     /// A file is missing, or not ours to read.
     #[error("{} cannot be read; check its path and permissions", .file.display())]
     Unreadable {
-        /// Which.
+        /// The file that was to be read.
         file: PathBuf,
-        /// Why.
+        /// What the system said.
         source: io::Error,
     },
     /// What is in it is no certificate.
@@ -77,15 +77,15 @@ pub enum CertificateProblem {
     /// Its time is over.
     #[error("the certificate in {} expired on {}; renew it", .file.display(), httpdate::fmt_http_date(*.at))]
     Expired {
-        /// Which.
+        /// The file with the certificate.
         file: PathBuf,
-        /// When.
+        /// The end of its time.
         at: SystemTime,
     },
     /// Its time has not come.
     #[error("the certificate in {} is not valid before {}; check this machine's clock", .file.display(), httpdate::fmt_http_date(*.from))]
     NotYetValid {
-        /// Which.
+        /// The file with the certificate.
         file: PathBuf,
         /// From when.
         from: SystemTime,

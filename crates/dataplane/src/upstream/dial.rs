@@ -70,6 +70,9 @@ fn is_established(socket: &Socket) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use socket2::SockRef;
     use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
@@ -85,5 +88,19 @@ mod tests {
         let other = listener.local_addr().expect("bound");
         let stream = TcpStream::connect(other).await.expect("a connection");
         assert!(!is_own(&stream, other));
+    }
+
+    #[tokio::test]
+    async fn an_app_elsewhere_is_asked_whether_it_lives() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        // Written so, the way to this machine looks like one to another.
+        let mapped: Ipv6Addr = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        for (to, is_asked) in
+            [(SocketAddr::from((mapped, port)), true), (SocketAddr::from((Ipv4Addr::LOCALHOST, port)), false)]
+        {
+            let stream = dial(to, Duration::from_secs(10)).await.expect("it listens");
+            assert_eq!(SockRef::from(&stream).keepalive().expect("known"), is_asked, "{to}");
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
-use manners::{Afterwards, note_body, watch};
+use manners::{HopConnectionFate, note_body, watch};
 use upload::{Progress, UploadRest};
 use wire::UpstreamWire;
 
@@ -123,13 +123,13 @@ impl Http1Lease {
         }
         self.connection.is_after_bodiless = true;
         match pool.with_host(self.address, |host| host.manners.afterwards(bodiless)) {
-            Afterwards::Kept => self.keep(),
-            Afterwards::Watched => {
+            HopConnectionFate::Kept => self.keep(),
+            HopConnectionFate::Watched => {
                 // After a panic it would count as watched for ever; further connections are closed then, as
                 // beyond the limit.
                 tokio::task::spawn_local(watch(self.pool, self.address, self.connection));
             }
-            Afterwards::Closed => self.connection.discard(&pool, self.address),
+            HopConnectionFate::Closed => self.connection.discard(&pool, self.address),
         }
     }
 

@@ -71,11 +71,19 @@ impl Http2Host {
         }
     }
 
+    /// How many connections take no more bytes of bodies.
+    #[cfg(test)]
+    pub(super) fn choked(&self) -> usize {
+        self.connections.iter().filter(|session| session.is_choked()).count()
+    }
+
     /// A connection with room for one more stream: the first that is comfortable, so that few are open,
-    /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are.
-    fn with_room(&mut self) -> Option<Rc<Session>> {
+    /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are. Where
+    /// the request has a body, never one whose window is full of other requests' bodies.
+    fn with_room(&mut self, body: HasBody) -> Option<Rc<Session>> {
         self.connections.retain(|session| !session.is_closed());
-        let have_room = || self.connections.iter().filter(|session| session.has_room());
+        let lets_by = |session: &Session| body == HasBody::No || !session.is_choked();
+        let have_room = || self.connections.iter().filter(|session| session.has_room() && lets_by(session));
         have_room()
             .find(|session| is_comfortable(session))
             .or_else(|| have_room().min_by_key(|session| (session.is_laden(), session.streams())))
@@ -100,13 +108,14 @@ pub(super) async fn send(
     mut request: Box<Request<Body>>,
 ) -> Result<Response<Body>, SendError> {
     *request.version_mut() = Version::HTTP_2;
+    let body = if request.body().is_empty() { HasBody::No } else { HasBody::Yes };
     let (mut attempt, mut refusals) = (1, 0);
     loop {
-        let session = match connection_with_room(pool, to).await {
+        let session = match connection_with_room(pool, to, body).await {
             Ok(session) => session,
             Err(kind) => return Err(SendError::not_started(kind, request)),
         };
-        request = match exchange(&session, request, pool.clock).await {
+        request = match exchange(&session, request, body, pool.clock).await {
             Ok(response) => return Ok(response),
             Err(error) => {
                 refusals += u32::from(error.kind == SendErrorKind::StreamRefused && !session.is_closed());
@@ -128,9 +137,9 @@ pub(super) async fn send(
 async fn exchange(
     session: &Rc<Session>,
     mut request: Box<Request<Body>>,
+    body: HasBody,
     clock: Clock,
 ) -> Result<Response<Body>, SendError> {
-    let body = if request.body().is_empty() { HasBody::No } else { HasBody::Yes };
     let (sender, receiver) = session.open(&request, body);
     let mut upload = (body == HasBody::Yes).then(|| Pump::new(sender, clock));
     let answered = poll_fn(|context| {
@@ -193,10 +202,16 @@ impl From<StreamError> for SendError {
     }
 }
 
-async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Session>, SendErrorKind> {
+async fn connection_with_room(
+    pool: &Rc<Pool>,
+    to: SocketAddr,
+    body: HasBody,
+) -> Result<Rc<Session>, SendErrorKind> {
+    // If there can be no other, a body may wait behind others: they may be read yet.
+    let or_choked = |kind| pool.with_host(to, |host| host.http2.with_room(HasBody::No)).ok_or(kind);
     loop {
         let (session, dialing) =
-            pool.with_host(to, |host| (host.http2.with_room(), host.http2.dialing.clone()));
+            pool.with_host(to, |host| (host.http2.with_room(body), host.http2.dialing.clone()));
         let dialing = match (session, dialing) {
             (Some(session), dialing) => {
                 // For those that come later. If it fails, what there is does as well.
@@ -209,7 +224,13 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
                 }
                 return Ok(session);
             }
-            (None, None) => return DialAttempt::begin(pool, to)?.connect().await,
+            (None, None) => {
+                let connected = match DialAttempt::begin(pool, to) {
+                    Ok(dialing) => dialing.connect().await,
+                    Err(kind) => Err(kind),
+                };
+                return connected.or_else(or_choked);
+            }
             (None, Some(dialing)) => dialing,
         };
         // Nothing between the look and this can end the attempt: all of it is on this thread, and nothing is
@@ -218,7 +239,7 @@ async fn connection_with_room(pool: &Rc<Pool>, to: SocketAddr) -> Result<Rc<Sess
         if let Some(failure) = dialing.failure.get() {
             // The next attempt would fail no sooner than this one; who waited for this one has waited long
             // enough.
-            return Err(failure.clone());
+            return or_choked(failure.clone());
         }
     }
 }

@@ -1,6 +1,7 @@
 mod heads;
 mod late_bodies;
 mod small_pieces;
+mod unread;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -31,6 +32,46 @@ async fn app() -> App {
 
 /// An app that takes so many streams on an HTTP/2 connection.
 async fn app_with_streams(streams: u32) -> App {
+    app_that_serves(move |stream| async move {
+        let service = service_fn(|_: Request<Incoming>| async {
+            // Long enough for others to come meanwhile.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
+        });
+        let mut builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
+        builder.http2().max_concurrent_streams(streams);
+        let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    })
+    .await
+}
+
+/// An app over HTTP/2 that neither reads nor answers `/stuck`, and answers all other requests so.
+async fn app_with_stuck<Answered>(answer: impl Fn(Request<Incoming>) -> Answered + Clone + 'static) -> App
+where
+    Answered: Future<Output = Bytes> + 'static,
+{
+    app_that_serves(move |stream| {
+        let answer = answer.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let answer = answer.clone();
+            async move {
+                if request.uri().path() == "/stuck" {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Infallible>(Response::new(Full::new(answer(request).await)))
+            }
+        });
+        let builder = hyper::server::conn::http2::Builder::new(LocalExecutor);
+        let serving = builder.serve_connection(TokioIo::new(stream), service);
+        async move { drop(serving.await) }
+    })
+    .await
+}
+
+async fn app_that_serves<Served>(serve: impl Fn(TcpStream) -> Served + 'static) -> App
+where
+    Served: Future<Output = ()> + 'static,
+{
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let connections = Rc::new(Cell::new(0));
@@ -38,16 +79,7 @@ async fn app_with_streams(streams: u32) -> App {
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
             counted.set(counted.get() + 1);
-            tokio::task::spawn_local(async move {
-                let service = service_fn(|_: Request<Incoming>| async {
-                    // Long enough for others to come meanwhile.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
-                });
-                let mut builder = hyper_util::server::conn::auto::Builder::new(LocalExecutor);
-                builder.http2().max_concurrent_streams(streams);
-                let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-            });
+            tokio::task::spawn_local(serve(stream));
         }
     });
     App { address, connections }

@@ -5,6 +5,7 @@ use autoscaler::api_types::{RevisionList, RevisionSummary};
 use super::findings::{CheckFinding, CheckFindings};
 use crate::adopt::problems;
 use crate::cluster::Cluster;
+use crate::cluster::problem::ProblemSubject;
 use crate::cluster::service::ServiceName;
 
 /// `namespace` limits what is looked at.
@@ -27,9 +28,29 @@ pub(super) async fn check(cluster: &Cluster, namespace: Option<&str>, findings: 
     {
         findings.add(workload(revision));
     }
+    for finding in others(&list, namespace, &services.names) {
+        findings.add(finding);
+    }
     if list.revisions.is_empty() {
         findings.add(CheckFinding::well(format!("no workload is, of {} Services", services.among)));
     }
+}
+
+/// What the autoscaler says of workloads, and of Services that name none. What it says of the settings, which
+/// are no object's, was looked at in themselves.
+fn others(list: &RevisionList, namespace: Option<&str>, shown: &[ServiceName]) -> Vec<CheckFinding> {
+    let subjects = list.problems.iter().filter_map(|problem| ProblemSubject::of(problem));
+    let named = subjects.filter(|one| namespace.is_none_or(|named| one.namespace == named));
+    let is_shown = |one: &ProblemSubject<'_>| {
+        let is_it = |name: &ServiceName| name.namespace == one.namespace && name.name == one.name;
+        one.kind == "Service" && shown.iter().any(is_it)
+    };
+    let rest = named.filter(|one| !is_shown(one));
+    let finding = |one: ProblemSubject<'_>| {
+        let what = format!("{}/{} in {} is as ebb wants it", one.kind, one.name, one.namespace);
+        CheckFinding::remark(what, one.text.to_owned())
+    };
+    rest.map(finding).collect()
 }
 
 async fn one_service(cluster: &Cluster, list: &RevisionList, name: &ServiceName) -> CheckFinding {
@@ -61,5 +82,42 @@ fn workload(revision: &RevisionSummary) -> CheckFinding {
     match &revision.why_not_ready {
         None => CheckFinding::well(what),
         Some(why) => CheckFinding::remark(what, why.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use autoscaler::api_types::API_VERSION;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_workloads_is_told_with_whose_it_is() {
+        let problems = [
+            "deployment shop/hello: annotation ebb.dev/paused is \"true\"",
+            "deployment other/hello: it is elsewhere",
+            "Service shop/hello: its own finding says it",
+            "Service shop/former: it has no selector",
+            "key stable-window of ConfigMap config-autoscaler is \"soon\"",
+        ];
+        let list = RevisionList {
+            version: API_VERSION,
+            revisions: Vec::new(),
+            problems: problems.map(str::to_owned).into(),
+            unanswered: Vec::new(),
+            links: Vec::new(),
+        };
+        let shown = [ServiceName { namespace: "shop".to_owned(), name: "hello".to_owned() }];
+        let mut findings = CheckFindings::default();
+        findings.begin("what is adopted");
+        for finding in others(&list, Some("shop"), &shown) {
+            findings.add(finding);
+        }
+        let text = findings.text();
+        let paused =
+            "remark   deployment/hello in shop is as ebb wants it\n           annotation ebb.dev/paused";
+        let former = "remark   Service/former in shop is as ebb wants it\n           it has no selector";
+        assert!(text.contains(paused) && text.contains(former), "{text}");
+        assert!(!text.contains("elsewhere") && !text.contains("own finding"), "{text}");
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -13,8 +15,8 @@ use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
 
 use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
 
-use super::certificates;
 use super::findings::{CheckFinding, CheckFindings};
+use super::{certificates, permissions};
 use crate::cluster::Cluster;
 
 /// Each with what is amiss without it.
@@ -40,7 +42,12 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     for finding in certificates::check(cluster).await {
         findings.add(finding);
     }
-    findings.add(webhook(cluster).await);
+    for finding in permissions::check(cluster).await {
+        findings.add(finding);
+    }
+    for kind in [WebhookKind::Mutating, WebhookKind::Validating] {
+        findings.add(webhook(cluster, kind).await);
+    }
     findings.add(injector_endpoints(cluster).await);
     owner(cluster, findings).await;
 }
@@ -81,25 +88,54 @@ async fn present_secret(cluster: &Cluster, name: &str) -> CheckFinding {
     }
 }
 
+/// For what the API server calls the injector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WebhookKind {
+    Mutating,
+    Validating,
+}
+
+impl WebhookKind {
+    /// Its name, and what is amiss without it.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Mutating => ("mutating", "pods get no queue-proxy"),
+            Self::Validating => ("validating", "what is wrong with annotations and settings is not refused"),
+        }
+    }
+
+    /// The authorities by which the API server trusts the injector; `None` if there is no such webhook.
+    async fn bundles(self, cluster: &Cluster) -> Result<Option<Vec<String>>, kube::Error> {
+        let client = cluster.client.clone();
+        let configs: Option<Vec<_>> = match self {
+            Self::Mutating => {
+                let api: Api<MutatingWebhookConfiguration> = Api::all(client);
+                let found = api.get_opt(WEBHOOK).await?;
+                found.map(|found| found.webhooks.into_iter().flatten().map(|one| one.client_config).collect())
+            }
+            Self::Validating => {
+                let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
+                let found = api.get_opt(WEBHOOK).await?;
+                found.map(|found| found.webhooks.into_iter().flatten().map(|one| one.client_config).collect())
+            }
+        };
+        let bundle = |config: WebhookClientConfig| text(&config.ca_bundle.unwrap_or_default());
+        Ok(configs.map(|configs| configs.into_iter().map(bundle).collect()))
+    }
+}
+
 /// The API server trusts the injector only by the certificate that stands there.
-async fn webhook(cluster: &Cluster) -> CheckFinding {
-    let what = format!("webhook {WEBHOOK} trusts ebb's authority");
-    let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
-    let found = match api.get_opt(WEBHOOK).await {
+async fn webhook(cluster: &Cluster, kind: WebhookKind) -> CheckFinding {
+    let (word, without) = kind.words();
+    let what = format!("{word} webhook {WEBHOOK} trusts ebb's authority");
+    let bundles = match kind.bundles(cluster).await {
         Err(error) => return CheckFinding::unknown(what, error.to_string()),
         Ok(found) => found,
     };
-    let Some(found) = found else {
-        let advice =
-            "it is not there, so pods get no queue-proxy; `kubectl apply -k deploy/` makes it".to_owned();
+    let Some(bundles) = bundles else {
+        let advice = format!("it is not there, so {without}; `kubectl apply -k deploy/` makes it");
         return CheckFinding::wrong(what, advice);
     };
-    let bundles: Vec<String> = found
-        .webhooks
-        .into_iter()
-        .flatten()
-        .map(|one| text(&one.client_config.ca_bundle.unwrap_or_default()))
-        .collect();
     if bundles.is_empty() || bundles.iter().any(String::is_empty) {
         let advice = format!(
             "it has no caBundle; the injector writes it: `kubectl -n {} logs deployment/injector`",

@@ -63,6 +63,7 @@ impl Cluster {
     async fn owners(&self) -> anyhow::Result<Owners> {
         let first = self.lease(Bucket(0)).await?;
         let annotations = first.as_ref().and_then(|lease| lease.metadata.annotations.as_ref());
+        // A Lease that does not say how many there are is the only one.
         let count = annotations.and_then(|all| all.get(BUCKETS_ANNOTATION)?.parse().ok()).unwrap_or(1);
         let others = try_join_all((1..count).map(|number| self.lease(Bucket(number)))).await?;
         let (mut named, mut missing) = (BTreeSet::new(), Vec::new());

@@ -210,11 +210,7 @@ fn annotation<'n>(document: &'n DocumentNode, key: &str) -> Option<&'n str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use scaling::{ClusterConfig, RevisionSettings};
-
-    use super::super::tests::imported;
+    use super::super::tests::{assert_valid, imported};
     use super::*;
 
     const SCALED: &str = "\
@@ -242,12 +238,6 @@ spec:
 
     fn pairs(imported: &ImportResult) -> Vec<(&str, &str)> {
         imported.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
-    }
-
-    /// What is printed is what the autoscaler takes.
-    fn assert_valid(imported: &ImportResult) {
-        let annotations: BTreeMap<String, String> = imported.annotations.iter().cloned().collect();
-        RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("valid annotations");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use scaling::hpa::reading::{self, DocumentNode};
 
-use super::{ImportResult, at, document_annotations, map, messages, number_at, text, text_at};
+use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
 
 /// What is kept after the last activity where nobody says, in seconds (KEDA's `cooldownPeriod`).
 pub(super) const COOLDOWN_DEFAULT: i64 = 300;
@@ -33,6 +33,7 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
         min = 1;
     }
     note_what_is_left(spec, &mut notes);
+    note_pauses(document, &mut notes);
     let mut written = vec![
         ("minReplicas".to_owned(), DocumentNode::Integer(min)),
         (
@@ -61,15 +62,32 @@ fn note_what_is_left(spec: &DocumentNode, notes: &mut Vec<String>) {
     for (field, why) in [
         ("fallback", "a metric that fails never takes pods away; there is no other count for that time"),
         ("idleReplicaCount", "without work there are minReplicas"),
+        ("initialCooldownPeriod", "a new workload has its initial-scale until it was ready"),
     ] {
         if at(spec, &[field]).is_some() {
             notes.push(format!("spec.{field} has no equivalent: {why}"));
         }
     }
+    if at(spec, &["advanced", "restoreToOriginalReplicaCount"]) == Some(&DocumentNode::Boolean(true)) {
+        notes.push(
+            "spec.advanced.restoreToOriginalReplicaCount has no equivalent: the count stays as it is when the annotations go"
+                .to_owned(),
+        );
+    }
     if at(spec, &["advanced", "scalingModifiers"]).is_some() {
         notes.push(
             "spec.advanced.scalingModifiers has no equivalent: record the formula as a series".to_owned(),
         );
+    }
+}
+
+/// A pause is a word of a person's about the present, and not imported.
+fn note_pauses(document: &DocumentNode, notes: &mut Vec<String>) {
+    for (key, value) in fields(at(document, &["metadata", "annotations"])) {
+        if key.starts_with("autoscaling.keda.sh/paused") && *value != text("false") {
+            let remedy = "write ebb.dev/paused: \"true\" where the count is to stay, and scale by hand";
+            notes.push(format!("{key} is left out: {remedy}"));
+        }
     }
 }
 
@@ -80,7 +98,7 @@ fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<DocumentNode> {
         let kind = text_at(trigger, &["type"]).unwrap_or_default();
         let metric = match kind {
             "cpu" | "memory" => resource(kind, trigger),
-            "prometheus" => prometheus(trigger),
+            "prometheus" => prometheus(trigger, &format!("spec.triggers[{index}]"), notes),
             "external-push" if is_http_add_on(trigger) => {
                 Err("import the HTTPScaledObject or InterceptorRoute that it names".to_owned())
             }
@@ -124,7 +142,7 @@ fn resource(name: &str, trigger: &DocumentNode) -> Result<DocumentNode, String> 
 }
 
 /// A query that only names a series and its labels, summed or not, is a metric of type External.
-fn prometheus(trigger: &DocumentNode) -> Result<DocumentNode, String> {
+fn prometheus(trigger: &DocumentNode, place: &str, notes: &mut Vec<String>) -> Result<DocumentNode, String> {
     let query = text_at(trigger, &["metadata", "query"]).ok_or("it has no query")?;
     let threshold = text_at(trigger, &["metadata", "threshold"]).ok_or("it has no threshold")?;
     let (name, labels) = series(query).ok_or_else(|| {
@@ -138,8 +156,45 @@ fn prometheus(trigger: &DocumentNode) -> Result<DocumentNode, String> {
             labels.iter().map(|(label, value)| (*label, text(value))).collect();
         metric.push(("selector", map(&[("matchLabels", map(&labels))])));
     }
-    let target = map(&[("type", text("AverageValue")), ("averageValue", text(threshold))]);
+    let target = match text_at(trigger, &["metricType"]) {
+        Some("AverageValue") | None => ("AverageValue", "averageValue"),
+        Some("Value") => ("Value", "value"),
+        Some(other) => return Err(format!("its metricType {other:?} is none of a number from outside")),
+    };
+    let target = map(&[("type", text(target.0)), (target.1, text(threshold))]);
+    note_how_it_is_asked(trigger, place, notes);
     Ok(map(&[("type", text("External")), ("external", map(&[("metric", map(&metric)), ("target", target)]))]))
+}
+
+/// What of the trigger is said elsewhere here, or not at all.
+fn note_how_it_is_asked(trigger: &DocumentNode, place: &str, notes: &mut Vec<String>) {
+    notes.push(format!(
+        "{place}: the matcher namespace=\"…\" is added, of the workload's namespace; prometheus-namespace-label: \"\" in ConfigMap config-autoscaler turns that off"
+    ));
+    if text_at(trigger, &["metadata", "ignoreNullValues"]) != Some("false") {
+        notes.push(format!(
+            "{place}: without a series the metric fails, and is not 0 as in KEDA, so no pod is taken away; record it with \"or vector(0)\""
+        ));
+    }
+    if at(trigger, &["authenticationRef"]).is_some() {
+        notes.push(format!(
+            "{place}.authenticationRef has no equivalent: prometheus-bearer-token-file and prometheus-ca-file in ConfigMap config-autoscaler say how the server is asked"
+        ));
+    }
+    for (key, value) in fields(at(trigger, &["metadata"])) {
+        let place = format!("{place}.metadata.{key}");
+        match (key.as_str(), value) {
+            ("query" | "threshold" | "metricName" | "ignoreNullValues", _) => {}
+            ("serverAddress", DocumentNode::Text(address)) => notes.push(format!(
+                "{place}: one server is asked for all workloads; set prometheus-url: {address:?} in ConfigMap config-autoscaler"
+            )),
+            ("activationThreshold", DocumentNode::Text(zero)) if zero == "0" => {}
+            ("activationThreshold", _) => {
+                notes.push(format!("{place} has no equivalent: whatever is above zero wakes the workload"));
+            }
+            _ => notes.push(format!("{place} has no equivalent")),
+        }
+    }
 }
 
 type Labels<'q> = Vec<(&'q str, &'q str)>;
@@ -171,7 +226,7 @@ fn series(query: &str) -> Option<(&str, Labels<'_>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::imported;
+    use super::super::tests::{assert_valid, imported};
     use super::*;
 
     const SCALED: &str = "\
@@ -215,6 +270,44 @@ spec:
             imported.notes.iter().any(|note| note.starts_with("spec.triggers[2] (kafka) has no equivalent"))
         );
         assert!(imported.notes.iter().any(|note| note.starts_with("spec.fallback has no equivalent")));
+        assert_valid(&imported);
+    }
+
+    /// What would otherwise be lost without a word: the trigger asks another server, as somebody else, and
+    /// counts otherwise.
+    #[test]
+    fn a_prometheus_trigger_keeps_its_kind_of_target_and_names_what_is_said_elsewhere() {
+        let scaled = "\
+kind: ScaledObject
+metadata: {name: worker, annotations: {autoscaling.keda.sh/paused-replicas: '2', autoscaling.keda.sh/paused: 'false'}}
+spec:
+  scaleTargetRef: {name: worker}
+  initialCooldownPeriod: 60
+  advanced: {restoreToOriginalReplicaCount: true}
+  triggers:
+    - type: prometheus
+      metricType: Value
+      authenticationRef: {name: keys}
+      metadata: {serverAddress: 'http://prometheus:9090', query: jobs, threshold: '30', activationThreshold: '5', unsafeSsl: 'true'}
+";
+        let imported = imported(scaled).expect("the trigger has an equivalent");
+        assert_valid(&imported);
+        let document = &imported.annotations[1].1;
+        assert!(document.contains("type: Value\n        value: \"30\"\n"), "{document}");
+        for said in [
+            "spec.initialCooldownPeriod has no equivalent",
+            "spec.advanced.restoreToOriginalReplicaCount has no equivalent",
+            "autoscaling.keda.sh/paused-replicas is left out",
+            "spec.triggers[0]: the matcher namespace=\"…\" is added",
+            "spec.triggers[0]: without a series the metric fails",
+            "spec.triggers[0].authenticationRef has no equivalent",
+            "spec.triggers[0].metadata.activationThreshold has no equivalent",
+            "spec.triggers[0].metadata.unsafeSsl has no equivalent",
+            "set prometheus-url: \"http://prometheus:9090\"",
+        ] {
+            assert!(imported.notes.iter().any(|note| note.contains(said)), "{said}: {:#?}", imported.notes);
+        }
+        assert!(!imported.notes.iter().any(|note| note.contains("keda.sh/paused is")), "it is not paused");
     }
 
     #[test]

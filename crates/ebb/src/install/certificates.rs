@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use dataplane::CertificateFiles;
 
-use super::Manager;
+use super::ServiceScope;
 use super::units::TlsFacts;
 use crate::cli::InstallOptions;
 use crate::up;
@@ -26,11 +26,11 @@ const ENTER: u32 = 0o1;
 /// What the units say of TLS, if it is wanted. Every problem is told.
 pub(super) fn of_service(
     options: &InstallOptions,
-    manager: Manager,
+    manager: ServiceScope,
 ) -> Result<Option<TlsFacts>, Vec<anyhow::Error>> {
     let named = up::named_certificates(&options.tls)?;
     let Some(listen) = up::tls_address(&options.tls, options.listen) else { return Ok(None) };
-    if named.is_empty() && manager == Manager::System {
+    if named.is_empty() && manager == ServiceScope::System {
         return Err(vec![anyhow!(
             "--tls dev makes a certificate for one person on this machine, so it is for --user; give the machine's service --tls-cert and --tls-key"
         )]);
@@ -41,7 +41,7 @@ pub(super) fn of_service(
         certificates.push(CertificateFiles { certificate: absolute(certificate)?, key: absolute(key)? });
     }
     let mut groups = BTreeSet::new();
-    if manager == Manager::System {
+    if manager == ServiceScope::System {
         groups = groups_of_readers(&certificates, options.run_as.as_deref())?;
     }
     Ok(Some(TlsFacts { listen, certificates, groups }))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dataplane::CertificateFiles;
 
-use super::Manager;
+use super::ServiceScope;
 use crate::up::TLS_LISTEN_OPTION;
 
 /// With this a file of ours begins: any other is left alone.
@@ -28,7 +28,7 @@ pub(super) struct UnitFile {
 /// What differs from one machine to the next.
 #[derive(Debug)]
 pub(super) struct UnitFacts {
-    pub(super) manager: Manager,
+    pub(super) manager: ServiceScope,
     pub(super) executable: PathBuf,
     pub(super) files: Vec<PathBuf>,
     pub(super) listen: SocketAddr,
@@ -107,14 +107,14 @@ fn service(facts: &UnitFacts) -> String {
         StartCondition::OnceThereAreManifests => conditions(&facts.files),
     };
     let (rights, target) = match facts.manager {
-        Manager::User => (String::new(), "default.target"),
-        Manager::System => (rights_of(facts.run_as.as_deref()), "multi-user.target"),
+        ServiceScope::User => (String::new(), "default.target"),
+        ServiceScope::System => (rights_of(facts.run_as.as_deref()), "multi-user.target"),
     };
     format!(
         "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
 [Unit]
 Description=ebb: Services that are scaled with their traffic
-Documentation=https://github.com/ebb-dev/ebb
+Documentation=man:ebb(1) https://github.com/ebb-dev/ebb
 Requires={SOCKET}
 After={SOCKET} network.target
 {conditions}

@@ -215,6 +215,7 @@ mod tests {
             ebb: "ebb".into(),
             handover: None,
             app_descriptors: None,
+            former_failure: None,
             clock: runtime::Clock::start(),
         };
         LocalPlatform::start(config, platform_local::LoadedManifest::default())
@@ -245,6 +246,36 @@ mod tests {
             let (status, text, _) = asked(Method::GET, "/metrics", host, origin).await;
             assert_eq!((status, text.as_str()), (StatusCode::OK, "numbers"), "{host} {origin:?}");
         }
+    }
+
+    #[test]
+    fn the_first_page_says_what_is_where_as_the_documentation_does() {
+        let page = include_str!("first_page.html");
+        let table = include_str!("../../../../docs/api.md").lines();
+        let requests: Vec<&str> = table
+            .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+            .map(|(first, _)| first)
+            .collect();
+        let (mut asked, mut ordered) = (0, 0);
+        for request in requests {
+            let request = request
+                .replace("{namespace}", "NAMESPACE")
+                .replace("{kind}", "service")
+                .replace("{name}", "NAME");
+            match request.split_once(' ') {
+                Some(("GET", path)) if path != "/" => {
+                    asked += 1;
+                    assert!(page.contains(&format!(">{path}</")), "{request}");
+                }
+                Some(("DELETE", _)) => {
+                    ordered += 1;
+                    assert!(page.contains(&format!("<code>{request}</code>")), "{request}");
+                }
+                // The page itself, and the tables of fields.
+                _ => {}
+            }
+        }
+        assert!(asked >= 6 && ordered == 1, "{asked} {ordered}");
     }
 
     #[tokio::test]

@@ -54,6 +54,7 @@ fn follow(
     let news = store.news();
     stream::unfold((store, revision, query, news), async |(store, revision, mut query, mut news)| {
         loop {
+            // Before the read: what is printed between the two ends the wait below, and is not overlooked.
             news.borrow_and_update();
             let lines = store.read(&revision, &query);
             if let Some(last) = lines.last() {

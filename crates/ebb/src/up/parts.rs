@@ -59,6 +59,8 @@ pub(super) struct Foundations {
     pub(super) start_autoscaler: StartAutoscaler,
     /// If another one was taken over.
     pub(super) inheritance: Option<Inheritance>,
+    /// Why the one before this one failed, if it did.
+    pub(super) former_failure: Option<String>,
 }
 
 /// The sockets at which clients come in. All activators accept there.
@@ -147,6 +149,7 @@ impl AnnouncedActivators {
     fn beats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
         let mut all = BTreeMap::new();
         for PresentActivator { facts, own } in self.present.lock().iter() {
+            // Threads of one that retires end with what they serve, and would look as if they hung.
             let is_at_work = facts.life == ActivatorLife::Ready;
             let beats = own.as_ref().filter(|_| is_at_work).map(|(_, pulse)| pulse.beats());
             for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
@@ -171,13 +174,11 @@ impl Parts {
         foundations: Foundations,
         entrances: Entrances,
     ) -> anyhow::Result<Self> {
-        let Foundations { manifests, descriptors, start_autoscaler, inheritance } = foundations;
-        let (handover, predecessor, names_given) = match inheritance {
-            Some(Inheritance { platform, predecessor, activators_started }) => {
-                (Some(platform), Some(predecessor), activators_started)
-            }
-            None => (None, None, 0),
-        };
+        let Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure } =
+            foundations;
+        let (handover, predecessor, names_given) = inheritance.map_or((None, None, 0), |inherited| {
+            (Some(inherited.platform), Some(inherited.predecessor), inherited.activators_started)
+        });
         let clock = Clock::start();
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::ActivatorMetrics::register(&metrics);
@@ -194,6 +195,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
+            former_failure,
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);
@@ -288,6 +290,8 @@ impl Parts {
     pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
         for running in &mut self.accepting {
             let new = self.starter.start()?;
+            // Announced before it is waited for: autoscalers link to whom the platform names, and tell nobody
+            // else.
             self.activators.add(&new);
             new.activator.synced().await;
             let old = std::mem::replace(running, new);

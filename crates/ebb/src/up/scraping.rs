@@ -128,3 +128,44 @@ async fn body(api: &Router, path: &str) -> Option<Vec<u8>> {
     }
     Some(to_bytes(response.into_body(), ANSWER_BYTES_MAX).await.ok()?.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::routing::get;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_page_holds_no_more_pods_than_may_be_and_counts_the_others() {
+        let asked = Arc::<AtomicUsize>::default();
+        let counter = Arc::clone(&asked);
+        let pod_page = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(
+                "# HELP queue_proxy_ready Ready.\n# TYPE queue_proxy_ready gauge\nqueue_proxy_ready 1\n# EOF\n",
+            )
+        };
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let serving = axum::serve(listener, Router::new().route("/metrics", get(pod_page)));
+        // A panic of it would be seen below: nobody would answer.
+        let server = tokio::spawn(serving.into_future());
+        let pods = (0..PODS_MAX + 50).map(|number| ScrapedPod {
+            revision: RevisionName::parse("default/service/hello").expect("a name"),
+            pod: PodName::new(&format!("hello-{number}")),
+            port,
+        });
+        let page = page("# EOF\n".to_owned(), pods.collect()).await;
+        server.abort();
+        assert_eq!(asked.load(Ordering::Relaxed), PODS_MAX);
+        assert_eq!(
+            page.lines().filter(|line| line.starts_with("queue_proxy_ready{")).count(),
+            PODS_MAX,
+            "{page}"
+        );
+        assert!(page.lines().any(|line| line == "supervisor_unscraped_pods 50"), "{page}");
+    }
+}

@@ -49,6 +49,8 @@ impl GivenSockets {
                 .take_tcp_listener(index)
                 .context("LISTEN_FDS gives something else than sockets that listen")?;
             if let Some(socket) = &socket {
+                // It comes as the service manager made it, and a runtime that accepts on one that blocks
+                // stands still.
                 socket.set_nonblocking(true).context("preparing a socket of LISTEN_FDS")?;
             }
             Ok(socket)

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use vocabulary::{LinkAddress, LinkToken, ReplicaName};
 
 pub(super) use giving::{HandOverOffer, HandOverOrder, listen};
-pub(super) use place::TakeOverSocket;
+pub(super) use place::{TakeOverSocket, last_words};
 pub(super) use taking::{Predecessor, TakenParts, take};
 
 use orchestration::{ActivatorFacts, ActivatorLife};

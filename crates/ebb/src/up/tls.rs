@@ -18,6 +18,7 @@ use tokio::time::MissedTickBehavior;
 use tracing::{info, warn};
 
 use crate::cli::{TlsMode, TlsOptions, UpOptions};
+use crate::output;
 
 /// How often the files are looked at, as the manifests are.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -65,7 +66,7 @@ impl FrontTls {
                 let trusted = files.certificate.display();
                 let warning =
                     format!("--tls dev: clients must be told to trust {trusted}, such as with curl --cacert");
-                super::tell_warning(up.log_format, &warning);
+                output::print_warning(&warning);
                 vec![files]
             }
             None => pairs(&options.tls_cert, &options.tls_key).map_err(|error| vec![error])?,

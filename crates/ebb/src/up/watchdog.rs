@@ -21,8 +21,8 @@ use super::{scraping, service_manager};
 
 /// So many words fit into the service manager's patience: one may be late because something is being rebuilt.
 const WORDS_PER_PATIENCE: u32 = 3;
-/// A thread of an activator shows once a second that it moves.
-const PACE_MIN: Duration = Duration::from_secs(3);
+/// A thread of an activator shows every other second that it moves.
+const PACE_MIN: Duration = Duration::from_secs(5);
 
 /// By thread: how often it has shown that it moves.
 type Beats = BTreeMap<(ReplicaName, usize), u64>;
@@ -57,6 +57,11 @@ impl Drop for ServiceWatchdog {
     }
 }
 
+/// A thread that has not moved between the two looks. One that has just come may not have had the time.
+fn stuck<'now>(before: &Beats, now: &'now Beats) -> Option<&'now (ReplicaName, usize)> {
+    now.iter().find(|(thread, beats)| before.get(*thread) == Some(*beats)).map(|(thread, _)| thread)
+}
+
 impl Vitals {
     async fn report(self, pace: Duration) {
         let (mut before, mut since_look) = (Beats::new(), Duration::ZERO);
@@ -65,10 +70,9 @@ impl Vitals {
                 None if since_look < PACE_MIN && !before.is_empty() => service_manager::tell_alive(),
                 None => {
                     let now = (self.beats)();
-                    let stuck = now.iter().find(|(thread, beats)| before.get(*thread) == Some(*beats));
-                    match stuck {
+                    match stuck(&before, &now) {
                         None => service_manager::tell_alive(),
-                        Some(((activator, thread), _)) => {
+                        Some((activator, thread)) => {
                             warn!(%activator, thread, "a thread does not move, so the service manager hears nothing");
                         }
                     }
@@ -89,5 +93,28 @@ impl Vitals {
         let router: Router = self.api.router();
         let answer = tokio::time::timeout(patience, scraping::text(&router, "/healthz")).await;
         if matches!(answer, Ok(Some(_))) { None } else { Some("the autoscaler") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_does_not_move_is_stuck_unless_it_has_just_come_or_gone() {
+        let beats = |beats: &[(usize, u64)]| -> Beats {
+            let name = ReplicaName::new("activator-1");
+            beats.iter().map(|(thread, beats)| ((name.clone(), *thread), *beats)).collect()
+        };
+        for (before, now, expected) in [
+            (&[(0, 1), (1, 5)][..], &[(0, 2), (1, 6)][..], None),
+            (&[(0, 1), (1, 5)], &[(0, 2), (1, 5)], Some(1)),
+            (&[(0, 1)], &[(0, 2), (1, 0)], None),
+            (&[(0, 1), (1, 5)], &[(0, 2)], None),
+            (&[], &[(0, 0)], None),
+        ] {
+            let (before, now) = (beats(before), beats(now));
+            assert_eq!(stuck(&before, &now).map(|(_, thread)| *thread), expected, "{before:?} {now:?}");
+        }
     }
 }

@@ -27,18 +27,21 @@ fn injected(pod: &Value) -> Value {
     }
 }
 
-/// What counts for the class: amounts above zero, where a request that is not written is the limit.
-fn amounts(container: &Value, part: &str) -> BTreeMap<&'static str, MilliValue> {
-    let written = |part: &str, name: &str| {
-        let text = container["resources"][part][name].as_str()?;
-        Some(parse_quantity(text).expect("a quantity"))
-    };
+/// Amounts of a container, or of a whole pod, that count for the class: those above zero.
+fn written(holder: &Value, part: &str) -> BTreeMap<&'static str, MilliValue> {
     let of = |name: &'static str| {
-        let own = written(part, name);
-        let amount = if part == "requests" { own.or_else(|| written("limits", name)) } else { own };
-        Some((name, amount.filter(|amount| *amount > MilliValue::ZERO)?))
+        let text = holder["resources"][part][name].as_str()?;
+        let amount = parse_quantity(text).expect("a quantity");
+        Some((name, amount)).filter(|(_, amount)| *amount > MilliValue::ZERO)
     };
     ["cpu", "memory"].into_iter().filter_map(of).collect()
+}
+
+/// The same of a container, where a request that is not written is the limit.
+fn amounts(container: &Value, part: &str) -> BTreeMap<&'static str, MilliValue> {
+    let mut amounts = if part == "requests" { written(container, "limits") } else { BTreeMap::new() };
+    amounts.extend(written(container, part));
+    amounts
 }
 
 /// The class as Kubernetes' API server computes it, by the sums over all containers: another way than the
@@ -53,8 +56,21 @@ fn class(pod: &Value) -> &'static str {
         }
         sum
     };
-    let (requests, limits) = (sum("requests"), sum("limits"));
-    let are_limited = all.iter().all(|container| amounts(container, "limits").len() == 2);
+    let (mut requests, mut limits) = (sum("requests"), sum("limits"));
+    let mut are_limited = all.iter().all(|container| amounts(container, "limits").len() == 2);
+    // What a pod says as a whole counts alone. Where it gives a limit and no request, that is what its
+    // containers request together, or else the limit.
+    let of_pod = |part: &str| -> BTreeMap<&str, _> {
+        written(&pod["spec"], part).into_iter().map(|(name, amount)| (name, amount.value())).collect()
+    };
+    if !of_pod("requests").is_empty() || !of_pod("limits").is_empty() {
+        let of_containers = requests;
+        limits = of_pod("limits");
+        let not_written =
+            limits.iter().map(|(name, limit)| (*name, *of_containers.get(name).unwrap_or(limit)));
+        requests = not_written.chain(of_pod("requests")).collect();
+        are_limited = limits.len() == 2;
+    }
     match () {
         () if requests.is_empty() && limits.is_empty() => "BestEffort",
         () if are_limited && requests == limits => "Guaranteed",

@@ -78,6 +78,7 @@ fn the_sidecar_comes_after_the_app_and_knows_its_port() {
     );
     assert_eq!(variable(&pod, "SERVING_POD"), "$(SERVING_NAMESPACE)/$(POD_NAME)");
     assert_eq!(variable(&pod, "EBB_LINK_CA"), "the authority's");
+    assert_eq!(variable(&pod, "EBB_STAT_PORT"), "off");
 }
 
 #[test]
@@ -91,6 +92,19 @@ fn ports_that_the_app_has_are_left_to_it() {
         .map(|name| variable(&pod, name));
     assert_eq!(numbers, ["8100", "8110", "8024", "19179"]);
     assert_eq!(containers(&pod)[0]["lifecycle"]["preStop"]["httpGet"]["port"], 8110);
+}
+
+/// They share the pod's network, some of them for as long as it lives.
+#[test]
+fn ports_of_containers_that_start_before_the_app_are_left_to_them() {
+    let ports = [8012, 8022, 8024, 19091].map(|port| json!({"containerPort": port}));
+    let mesh = json!({"name": "mesh", "image": "mesh", "restartPolicy": "Always", "ports": ports});
+    let spec = json!({"containers": [web(&json!({}))], "initContainers": [mesh]});
+    let pod = injected(&pod(&json!({}), &spec)).pod;
+    let numbers = ["QUEUE_SERVING_PORT", "EBB_ADMIN_PORT", "EBB_LINK_PORT", "EBB_METRICS_PORT"]
+        .map(|name| variable(&pod, name));
+    assert_eq!(numbers, ["8100", "8110", "8112", "19179"]);
+    assert_eq!(variable(&pod, "USER_PORT"), "8080", "theirs are not served");
 }
 
 #[test]
@@ -287,6 +301,29 @@ fn there_is_time_for_the_drain_and_for_the_app_after_it() {
 }
 
 #[test]
+fn what_a_failed_probe_leaves_a_container_is_what_it_had_before() {
+    let after = |kind: &str, given: Option<u64>, hook: Option<Value>| {
+        let mut probe = json!({"tcpSocket": {"port": 8080}});
+        if let Some(given) = given {
+            probe["terminationGracePeriodSeconds"] = json!(given);
+        }
+        let mut fields = json!({kind: probe});
+        if let Some(hook) = hook {
+            fields["lifecycle"] = json!({"preStop": hook});
+        }
+        let pod = injected(&one(&web(&fields))).pod;
+        containers(&pod)[0][kind]["terminationGracePeriodSeconds"].as_u64()
+    };
+    for kind in ["livenessProbe", "startupProbe"] {
+        assert_eq!(after(kind, Some(5), None), Some(15), "{kind}: its own, and the hook's wait");
+        assert_eq!(after(kind, None, None), Some(40), "{kind}: the pod's own, and the hook's wait");
+        // A hook of the app's waits for no drain.
+        let hook = || Some(json!({"exec": {"command": ["save"]}}));
+        assert_eq!((after(kind, Some(5), hook()), after(kind, None, hook())), (Some(5), Some(30)), "{kind}");
+    }
+}
+
+#[test]
 fn the_class_is_what_kubernetes_makes_of_it() {
     let both = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
     let rows = [
@@ -313,6 +350,19 @@ fn the_class_is_what_kubernetes_makes_of_it() {
         let pod = injected(&one(&web(&json!({"resources": resources})))).pod;
         assert_eq!(sidecar(&pod)["resources"], expected, "{what}");
     }
+}
+
+/// What the containers ask for must fit into that, and may use it up already.
+#[test]
+fn a_pod_that_says_what_it_may_have_as_a_whole_gives_the_sidecar_its_part() {
+    let both = json!({"cpu": "1", "memory": "1Gi"});
+    let app = web(&json!({"resources": {"requests": both, "limits": both}}));
+    for resources in [json!({"requests": both, "limits": both}), json!({"limits": {"memory": "1Gi"}})] {
+        let pod = injected(&pod(&json!({}), &json!({"containers": [app], "resources": resources}))).pod;
+        assert_eq!(sidecar(&pod)["resources"], json!({}), "{resources}");
+    }
+    let pod = injected(&pod(&json!({}), &json!({"containers": [app], "resources": {}}))).pod;
+    assert_eq!(sidecar(&pod)["resources"]["limits"]["cpu"], "250m", "it says nothing");
 }
 
 /// With these keys of the ConfigMap.
@@ -438,11 +488,13 @@ fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
     other["metadata"]["annotations"] = json!({"ebb.dev/container-concurrency": "many", "ebb.dev/timeout": "1.5s", "ebb.dev/drain-limit": "25h"});
     other["spec"]["hostNetwork"] = json!(true);
     other["spec"]["os"] = json!({"name": "windows"});
+    other["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
     other["spec"]["containers"] = json!([web(&json!({})), {"name": QUEUE_PROXY, "image": "another"}]);
     let problems = refused(&other);
     for word in [
         "hostNetwork",
-        "windows",
+        "spec.os.name is windows",
+        "spec.nodeSelector is windows",
         "DaemonSet",
         "called \"queue-proxy\"",
         "container-concurrency",
@@ -451,6 +503,47 @@ fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
     ] {
         assert!(problems.contains(word), "{word} is missing in:\n{problems}");
     }
+}
+
+#[test]
+fn a_pod_that_ends_by_itself_is_refused() {
+    let mut job = one(&web(&json!({})));
+    job["metadata"]["ownerReferences"] = json!([{"kind": "Job"}]);
+    assert!(refused(&job).contains("belongs to a Job, which is not scaled"));
+    job["metadata"]["ownerReferences"] = json!([{"kind": "ReplicaSet"}]);
+    injected(&job);
+}
+
+/// Its requests would come to a pod whose mesh is not ready, if the queue-proxy's word were enough.
+#[test]
+fn what_came_later_is_asked_by_kubelet_and_keeps_its_time() {
+    let added = |place: &str, fields: Value| {
+        let startup = json!({"tcpSocket": {"port": 8080}});
+        let app = web(&json!({"startupProbe": startup}));
+        let spec = json!({"containers": [app], "initContainers": [], "terminationGracePeriodSeconds": 7});
+        let mut pod = injected(&pod(&json!({}), &spec)).pod;
+        let mut mesh = json!({"name": "mesh", "image": "mesh"});
+        let (Value::Object(map), Value::Object(more)) = (&mut mesh, fields) else { unreachable!() };
+        map.extend(more);
+        pod["spec"][place].as_array_mut().expect("a list").insert(0, mesh);
+        let again = injected(&pod).pod;
+        assert_eq!(injected(&again).pod, again, "a third pass changes nothing");
+        again
+    };
+    let exec = || json!({"exec": {"command": ["true"]}});
+    let judge = |place: &str, fields: Value| variable(&added(place, fields), "EBB_READINESS_JUDGE");
+    for place in ["containers", "initContainers"] {
+        assert_eq!(judge(place, json!({})), "", "{place}");
+        assert_eq!(judge(place, json!({"readinessProbe": exec()})), "platform", "{place}");
+    }
+    assert_eq!(judge("containers", json!({"startupProbe": exec()})), "platform");
+    assert_eq!(judge("initContainers", json!({"startupProbe": exec()})), "", "the app starts after it");
+
+    let pod = added("containers", json!({"livenessProbe": exec()}));
+    let grace = |container: usize, kind: &str| {
+        containers(&pod)[container][kind]["terminationGracePeriodSeconds"].as_u64()
+    };
+    assert_eq!((grace(0, "livenessProbe"), grace(1, "startupProbe")), (Some(17), Some(17)));
 }
 
 #[test]
@@ -520,6 +613,7 @@ fn class(pod: &Value) -> &'static str {
         Quality::BestEffort => "BestEffort",
         Quality::Burstable(_) => "Burstable",
         Quality::Guaranteed => "Guaranteed",
+        Quality::OfThePod => "the pod's own",
     }
 }
 

@@ -115,6 +115,24 @@ fn a_manifest_that_names_the_count_is_warned_of() {
     );
 }
 
+#[test]
+fn a_server_side_apply_that_names_the_count_is_warned_of() {
+    let entry = |operation: &str, subresource: &str, field: &str| json!({"manager": "m", "operation": operation, "subresource": subresource, "fieldsV1": {"f:spec": {field: {}}}});
+    let rows = [
+        (entry("Apply", "", "f:replicas"), true),
+        (entry("Apply", "", "f:template"), false),
+        (entry("Update", "", "f:replicas"), false),
+        (entry("Apply", "scale", "f:replicas"), false),
+    ];
+    for (entry, is_warned) in rows {
+        let mut object = workload(&json!({}));
+        object["metadata"]["managedFields"] = json!([{"manager": "other", "operation": "Update"}, entry]);
+        let response = ask(ReviewQuestion::Validate, &object, &Value::Null);
+        let warning = response["warnings"][0].as_str().unwrap_or_default();
+        assert_eq!(warning.contains("spec.replicas"), is_warned, "{object}");
+    }
+}
+
 /// Each of these is fixed when a pod is made, from its template.
 #[test]
 fn what_only_a_template_can_say_is_warned_of_on_the_workload() {

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+use proptest::sample::Index;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -8,6 +10,7 @@ use vocabulary::{
 
 use super::*;
 use crate::PodOrder;
+use crate::wire::tests::any_activator_report;
 
 /// Both ends of a connection.
 async fn connection() -> (TcpStream, TcpStream) {
@@ -31,6 +34,84 @@ fn heartbeat(second: u64) -> PodWord {
 fn framed(payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap();
     [&length.to_be_bytes()[..], payload].concat()
+}
+
+/// Frames of a message: one, or as many as it is cut into.
+fn frames_of(message: &ActivatorWord, cuts: &[usize]) -> Vec<u8> {
+    let mut whole = BytesMut::new();
+    message.encode(&mut whole);
+    if cuts.is_empty() {
+        return framed(&whole);
+    }
+    let mut frames = Vec::new();
+    for cut in cuts {
+        // No writer sends an empty part, which on the wire is no fragment.
+        if *cut < whole.len() {
+            let part = whole.split_to(*cut).to_vec();
+            frames.extend(framed(&wire::Fragment { part, last: false }.encode()));
+        }
+    }
+    frames.extend(framed(&wire::Fragment { part: whole.to_vec(), last: true }.encode()));
+    frames
+}
+
+/// What is read when the bytes come in pieces of these sizes, in turn, and how the link ends then.
+async fn read_in(sizes: &[usize], mut bytes: &[u8]) -> (Vec<ActivatorWord>, String) {
+    let (near, mut far) = tokio::io::duplex(1 << 20);
+    let (mut reader, _writer) = crate::accept::<ActivatorWord, PodOrder>(crate::ByteStream::of(near));
+    let send = async move {
+        for size in sizes.iter().cycle() {
+            if bytes.is_empty() {
+                break;
+            }
+            let (piece, rest) = bytes.split_at(bytes.len().min(*size));
+            // Who has read garbage is gone.
+            if far.write_all(piece).await.is_err() {
+                break;
+            }
+            bytes = rest;
+            // The reader's turn, so that it sees the piece alone.
+            tokio::task::yield_now().await;
+        }
+    };
+    let read = async move {
+        let mut messages = Vec::new();
+        loop {
+            match reader.next().await {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => return (messages, "closed".to_owned()),
+                Err(error) => return (messages, format!("{error:?}")),
+            }
+        }
+    };
+    tokio::join!(send, read).1
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn messages_and_garbage_are_the_same_however_their_bytes_come(
+        sent in prop::collection::vec(
+            (any_activator_report(), prop::collection::vec(1..200_usize, 0..5)), 1..5
+        ),
+        damage in prop::option::of((any::<Index>(), 1..=255_u8)),
+        sizes in prop::collection::vec(1..300_usize, 1..6),
+    ) {
+        let mut bytes: Vec<u8> = sent.iter().flat_map(|(message, cuts)| frames_of(message, cuts)).collect();
+        if let Some((place, change)) = &damage {
+            let place = place.index(bytes.len());
+            bytes[place] ^= change;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (in_pieces, end) = runtime.block_on(read_in(&sizes, &bytes));
+        let whole = runtime.block_on(read_in(&[bytes.len()], &bytes));
+        prop_assert_eq!(&(in_pieces.clone(), end.clone()), &whole);
+        if damage.is_none() {
+            let messages: Vec<ActivatorWord> = sent.into_iter().map(|(message, _)| message).collect();
+            prop_assert_eq!((in_pieces, end), (messages, "closed".to_owned()));
+        }
+    }
 }
 
 #[tokio::test]

@@ -186,6 +186,60 @@ async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
     assert_eq!(reader.next().await.unwrap(), Some(word));
 }
 
+/// The same of the side that is dialled: the next one measures by the new roots and sees the new certificate.
+#[tokio::test]
+async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on() {
+    let (former, next) = (Authority::new("one"), Authority::new("other"));
+    let door = TlsDoor::new(&former.identity(LinkRole::Activator)).unwrap();
+    let mut activator =
+        Listening::<ActivatorOrder, ActivatorWord>::behind(door.clone(), LinkChannel::TlsOfActivator).await;
+    let dial = async |authority: &Authority, address| {
+        let dialler = TlsDialler::new(&authority.identity(LinkRole::Autoscaler)).unwrap();
+        let mut ends = crate::dial_with::<ActivatorWord, ActivatorOrder>(&dialler, address).await?;
+        ends.1.send(&ActivatorOrder::Heartbeat).await?;
+        Ok::<_, LinkError>(ends)
+    };
+    let (ends, mut accepted) = tokio::join!(dial(&former, activator.address), activator.acceptor.accept());
+    let (mut reader, mut writer) = ends.unwrap();
+    door.show(&next.identity(LinkRole::Activator)).unwrap();
+    let (ends, _accepted) = tokio::join!(dial(&next, activator.address), activator.acceptor.accept());
+    ends.unwrap();
+    // It shows what the former authority knows nothing of.
+    tokio::select! {
+        refused = dial(&former, activator.address) => assert!(refused.is_err()),
+        _ = activator.acceptor.accept() => panic!("it was let in"),
+    }
+    accepted.writer.send(&ActivatorWord::Draining).await.unwrap();
+    assert_eq!(reader.next().await.unwrap(), Some(ActivatorWord::Draining));
+    writer.send(&ActivatorOrder::Heartbeat).await.unwrap();
+    assert_eq!(accepted.reader.next().await.unwrap(), Some(ActivatorOrder::Heartbeat));
+}
+
+/// Its certificate is good; TLS 1.2 would show it to whoever listens on the way.
+#[tokio::test]
+async fn who_speaks_an_older_tls_is_refused() {
+    let authority = Authority::new("one");
+    let mut pod = pod(&authority.pem).await;
+    let identity = authority.identity(LinkRole::Autoscaler);
+    let connect = async |version: &'static rustls::SupportedProtocolVersion| {
+        let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[version]);
+        let builder = builder.unwrap().dangerous();
+        let builder = builder.with_custom_certificate_verifier(Arc::new(AnyKey(provider())));
+        let config = builder.with_client_auth_cert(identity.chain.clone(), identity.key.clone_key()).unwrap();
+        let stream = TcpStream::connect(pod.address.socket).await.unwrap();
+        TlsConnector::from(Arc::new(config)).connect(server_name(LinkRole::Activator), stream).await
+    };
+    let trying = async {
+        let refused = connect(&rustls::version::TLS12).await.expect_err("it is too old");
+        assert!(refused.to_string().contains("ProtocolVersion"), "{refused}");
+        connect(&rustls::version::TLS13).await.expect("the same of today is let in");
+    };
+    tokio::select! {
+        () = trying => {}
+        _ = pod.acceptor.accept() => panic!("nobody has said anything"),
+    }
+}
+
 /// As it does over plain TCP: a process that ends closes its connections, and says no more.
 #[tokio::test]
 async fn a_peer_that_goes_away_between_frames_has_ended_the_link() {

@@ -32,7 +32,7 @@ impl From<&ActivatorWord> for proto::ActivatorReport {
             ActivatorWord::Emptied { revision } => {
                 proto::ActivatorReportBody::Emptied(revision.as_str().to_owned())
             }
-            ActivatorWord::Draining => proto::ActivatorReportBody::Draining(proto::Nothing {}),
+            ActivatorWord::Draining => proto::ActivatorReportBody::Draining(proto::EmptyMessage {}),
         };
         Self { body: Some(body) }
     }
@@ -59,7 +59,7 @@ impl TryFrom<proto::ActivatorReport> for ActivatorWord {
             proto::ActivatorReportBody::Emptied(revision) => {
                 Self::Emptied { revision: fields::revision("emptied", revision)? }
             }
-            proto::ActivatorReportBody::Draining(proto::Nothing {}) => Self::Draining,
+            proto::ActivatorReportBody::Draining(proto::EmptyMessage {}) => Self::Draining,
         })
     }
 }
@@ -161,8 +161,8 @@ impl From<&ActivatorOrder> for proto::ActivatorOrder {
                 let buckets = buckets.iter().map(|bucket| u32::from(bucket.0)).collect();
                 proto::ActivatorOrderBody::Released(proto::Buckets { buckets })
             }
-            ActivatorOrder::SyncEnd => proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}),
-            ActivatorOrder::Heartbeat => proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}),
+            ActivatorOrder::SyncEnd => proto::ActivatorOrderBody::SyncEnd(proto::EmptyMessage {}),
+            ActivatorOrder::Heartbeat => proto::ActivatorOrderBody::Heartbeat(proto::EmptyMessage {}),
         };
         Self { body: Some(body) }
     }
@@ -192,8 +192,8 @@ impl TryFrom<proto::ActivatorOrder> for ActivatorOrder {
                     released.buckets.into_iter().map(|number| fields::bucket("released.buckets", number));
                 Self::Released { buckets: buckets.collect::<Result<_, WireError>>()? }
             }
-            proto::ActivatorOrderBody::SyncEnd(proto::Nothing {}) => Self::SyncEnd,
-            proto::ActivatorOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
+            proto::ActivatorOrderBody::SyncEnd(proto::EmptyMessage {}) => Self::SyncEnd,
+            proto::ActivatorOrderBody::Heartbeat(proto::EmptyMessage {}) => Self::Heartbeat,
         })
     }
 }

@@ -152,7 +152,7 @@ impl From<&PodOrder> for proto::PodOrder {
     fn from(order: &PodOrder) -> Self {
         let body = match order {
             PodOrder::Settings(settings) => proto::PodOrderBody::Settings(settings.as_ref().into()),
-            PodOrder::Heartbeat => proto::PodOrderBody::Heartbeat(proto::Nothing {}),
+            PodOrder::Heartbeat => proto::PodOrderBody::Heartbeat(proto::EmptyMessage {}),
         };
         Self { body: Some(body) }
     }
@@ -163,7 +163,7 @@ impl TryFrom<proto::PodOrder> for PodOrder {
     fn try_from(order: proto::PodOrder) -> Result<Self, WireError> {
         Ok(match fields::present("pod_order.body", order.body)? {
             proto::PodOrderBody::Settings(settings) => Self::Settings(Arc::new(settings.try_into()?)),
-            proto::PodOrderBody::Heartbeat(proto::Nothing {}) => Self::Heartbeat,
+            proto::PodOrderBody::Heartbeat(proto::EmptyMessage {}) => Self::Heartbeat,
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Fragment {
 
 /// Nothing but its presence.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Nothing {}
+pub(crate) struct EmptyMessage {}
 
 /// Frames from a queue-proxy.
 #[derive(Clone, PartialEq, Message)]
@@ -164,7 +164,7 @@ pub(crate) enum PodOrderBody {
     #[prost(message, tag = "1")]
     Settings(PodSettings),
     #[prost(message, tag = "2")]
-    Heartbeat(Nothing),
+    Heartbeat(EmptyMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -205,7 +205,7 @@ pub(crate) enum ActivatorReportBody {
     #[prost(string, tag = "5")]
     Emptied(String),
     #[prost(message, tag = "6")]
-    Draining(Nothing),
+    Draining(EmptyMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -296,9 +296,9 @@ pub(crate) enum ActivatorOrderBody {
     #[prost(message, tag = "3")]
     Remove(RevisionVersion),
     #[prost(message, tag = "4")]
-    SyncEnd(Nothing),
+    SyncEnd(EmptyMessage),
     #[prost(message, tag = "5")]
-    Heartbeat(Nothing),
+    Heartbeat(EmptyMessage),
     #[prost(message, tag = "6")]
     Forget(RevisionVersion),
     #[prost(message, tag = "7")]

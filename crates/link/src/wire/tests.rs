@@ -408,7 +408,7 @@ fn any_loads() -> impl Strategy<Value = Vec<RevisionLoad>> {
     proptest::collection::vec(load, 0..4)
 }
 
-fn any_activator_report() -> impl Strategy<Value = ActivatorWord> {
+pub(crate) fn any_activator_report() -> impl Strategy<Value = ActivatorWord> {
     let history = proptest::collection::vec((0..=1000_u64, any_loads()), 0..5);
     let present = proptest::collection::vec((any_revision(), any_count()), 0..4);
     let routings = proptest::collection::vec((any_revision(), any_routing()), 0..4);

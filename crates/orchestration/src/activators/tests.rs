@@ -79,7 +79,7 @@ fn those_on_their_way_out_are_chosen_only_if_there_is_nobody_else() {
     assert_eq!(names(&known), ["a", "b"]);
     known.get_mut(ONE).expect("it is there").is_draining = true;
     assert_eq!(names(&known), ["b"]);
-    known.get_mut(TWO).expect("it is there").reach = Reach::Refused;
+    known.get_mut(TWO).expect("it is there").reach = ActivatorReach::Refused;
     assert_eq!(names(&known), ["b"], "it may come back, the other one will not");
     known.get_mut(TWO).expect("it is there").facts.life = ActivatorLife::Terminating;
     assert_eq!(names(&known), ["a", "b"]);

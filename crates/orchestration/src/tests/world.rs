@@ -76,6 +76,7 @@ pub(super) struct World {
     scale_outcome: OrderOutcome,
     counts: Vec<u32>,
     releases: Vec<(String, ReleaseProof)>,
+    drained: Vec<String>,
     people: Vec<ReasonCode>,
     entrances: Vec<Entrance>,
     released_activators: Vec<String>,
@@ -106,6 +107,7 @@ impl World {
             scale_outcome: OrderOutcome::Done,
             counts: Vec::new(),
             releases: Vec::new(),
+            drained: Vec::new(),
             people: Vec::new(),
             entrances: Vec::new(),
             released_activators: Vec::new(),
@@ -351,6 +353,10 @@ impl World {
                 OrderOutcome::Done
             }
             Order::NotePodState { .. } => OrderOutcome::Done,
+            Order::NoteDrained { pod, .. } => {
+                self.drained.push(pod.as_str().to_owned());
+                OrderOutcome::Done
+            }
             Order::Tell { reason, .. } => {
                 self.people.push(*reason);
                 OrderOutcome::Done
@@ -595,6 +601,10 @@ impl World {
 
     pub(super) fn releases(&mut self) -> Vec<(String, ReleaseProof)> {
         std::mem::take(&mut self.releases)
+    }
+
+    pub(super) fn drained(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.drained)
     }
 
     pub(super) fn people(&mut self) -> Vec<ReasonCode> {

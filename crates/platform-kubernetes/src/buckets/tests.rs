@@ -4,16 +4,16 @@ fn at(milliseconds: u64) -> Timestamp {
     Timestamp::from_duration(Duration::from_secs(1000) + Duration::from_millis(milliseconds))
 }
 
-/// An API server with a Lease for each bucket, which refuses a write over another version than it has.
+/// An API server with Leases, which refuses a write over another version than it has.
 #[derive(Default)]
 struct Server {
-    leases: BTreeMap<Bucket, LeaseRecord>,
+    leases: BTreeMap<AutoscalerLease, LeaseRecord>,
     versions: u32,
 }
 
 impl Server {
-    fn write(&mut self, bucket: Bucket, write: &LeaseWrite) -> Result<String, ()> {
-        let present = self.leases.get(&bucket).map(|lease| lease.resource_version.clone());
+    fn write(&mut self, which: AutoscalerLease, write: &LeaseWrite) -> Result<String, ()> {
+        let present = self.leases.get(&which).map(|lease| lease.resource_version.clone());
         if present != write.over {
             return Err(());
         }
@@ -26,7 +26,7 @@ impl Server {
             resource_version: resource_version.clone(),
             notes: write.notes.clone(),
         };
-        self.leases.insert(bucket, lease);
+        self.leases.insert(which, lease);
         Ok(resource_version)
     }
 }
@@ -36,8 +36,8 @@ fn replica(name: &str, count: u16) -> Buckets {
 }
 
 fn look(buckets: &mut Buckets, server: &Server, now: Timestamp) {
-    for (bucket, lease) in &server.leases {
-        buckets.observe(*bucket, Some(lease.clone()), now);
+    for (which, lease) in &server.leases {
+        buckets.observe(*which, Some(lease.clone()), now);
     }
     buckets.listed(now);
 }
@@ -46,13 +46,13 @@ fn look(buckets: &mut Buckets, server: &Server, now: Timestamp) {
 fn turn(buckets: &mut Buckets, server: &mut Server, now: Timestamp) {
     look(buckets, server, now);
     let mut asked = Vec::new();
-    while let Some((bucket, write)) = buckets.next_write(now) {
-        asked.push((bucket, server.write(bucket, &write)));
+    while let Some((which, write)) = buckets.next_write(now) {
+        asked.push((which, server.write(which, &write)));
     }
-    for (bucket, answer) in asked {
+    for (which, answer) in asked {
         match answer {
-            Ok(version) => buckets.written(bucket, version, now),
-            Err(()) => buckets.failed(bucket, now),
+            Ok(version) => buckets.written(which, version, now),
+            Err(()) => buckets.failed(which, now),
         }
     }
 }
@@ -86,7 +86,8 @@ fn two_that_start_together_get_one_of_two_each() {
     look(&mut two, &server, at(0));
     let first = one.next_write(at(0)).expect("it is free");
     let second = two.next_write(at(0)).expect("as far as it knows");
-    assert_eq!((first.0, second.0), (Bucket(0), Bucket(0)));
+    let expected = AutoscalerLease::Bucket(Bucket(0));
+    assert_eq!((first.0, second.0), (expected, expected));
     let version = server.write(first.0, &first.1).expect("it was first");
     one.written(first.0, version, at(10));
     server.write(second.0, &second.1).expect_err("it was second");
@@ -131,7 +132,7 @@ fn beside_another_number_of_buckets_nobody_takes_anything() {
         }
         if theirs > 1 {
             // So that there is something to take, if it were not for that.
-            server.leases.remove(&Bucket(0));
+            server.leases.remove(&AutoscalerLease::Bucket(Bucket(0)));
         }
         turn(&mut two, &mut server, at(1000));
         assert_eq!(owned(&two, at(1000)), Vec::<u16>::new(), "{theirs} and {ours}");
@@ -142,4 +143,82 @@ fn beside_another_number_of_buckets_nobody_takes_anything() {
         }
         assert_eq!(owned(&two, at(3500)).len(), usize::from(ours), "once they are gone");
     }
+}
+
+/// Turns of several replicas, 100 ms apart, each of which renews what it has once a second.
+fn turns(replicas: &mut [&mut Buckets], server: &mut Server, times: std::ops::Range<u64>) {
+    for tenth in times {
+        for replica in &mut *replicas {
+            if tenth % 10 == 0 {
+                replica.renew();
+            }
+            turn(replica, server, at(tenth * 100));
+        }
+        let now = at(tenth * 100);
+        let all: Vec<_> = replicas.iter().flat_map(|replica| owned(replica, now)).collect();
+        let each: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(all.len(), each.len(), "two decide about one at {tenth}: {all:?}");
+    }
+}
+
+#[test]
+fn who_has_none_is_given_one_by_who_has_several() {
+    let mut server = Server::default();
+    let (mut one, mut two, mut three) = (replica("one", 3), replica("two", 3), replica("three", 3));
+    turns(&mut [&mut one], &mut server, 0..30);
+    assert_eq!(owned(&one, at(2900)), [0, 1, 2]);
+    turns(&mut [&mut one, &mut two], &mut server, 30..40);
+    assert_eq!((owned(&one, at(3900)), owned(&two, at(3900))), (vec![0, 1], vec![2]));
+    // Not again before the first one who asked may be gone without a word.
+    turns(&mut [&mut one, &mut two, &mut three], &mut server, 40..300);
+    let now = at(29_900);
+    assert_eq!((owned(&one, now), owned(&two, now), owned(&three, now)), (vec![0], vec![2], vec![1]));
+    let before = server.versions;
+    // Nobody asks for anything any more: each renews its own once a second.
+    turns(&mut [&mut one, &mut two, &mut three], &mut server, 300..400);
+    assert_eq!(server.versions - before, 30);
+    for replica in [&mut one, &mut two, &mut three] {
+        replica.leave();
+        turn(replica, &mut server, at(40_000));
+        assert!(replica.has_left());
+    }
+    assert!(server.leases.values().all(|lease| lease.holder.is_none()), "{:?}", server.leases);
+}
+
+#[test]
+fn who_asks_for_one_and_does_not_take_it_is_given_none_again() {
+    let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
+    turns(&mut [&mut one], &mut server, 0..20);
+    turn(&mut two, &mut server, at(2000));
+    assert_eq!(server.leases[&AutoscalerLease::Waiting].holder.as_deref(), Some("two"));
+    // It was killed.
+    turn(&mut one, &mut server, at(2100));
+    assert_eq!(owned(&one, at(2100)), [0]);
+    turns(&mut [&mut one], &mut server, 22..30);
+    assert_eq!(owned(&one, at(2900)), [0, 1], "nobody wants it");
+    let epoch = one.rights(at(2900))[&Bucket(1)].epoch;
+    turns(&mut [&mut one], &mut server, 30..600);
+    assert_eq!(one.rights(at(59_900))[&Bucket(1)].epoch, epoch, "it has stayed since");
+}
+
+#[test]
+fn one_that_is_being_given_is_decided_about_by_nobody() {
+    let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
+    turns(&mut [&mut one], &mut server, 0..20);
+    turn(&mut two, &mut server, at(2000));
+    look(&mut one, &server, at(2100));
+    let (which, write) = one.next_write(at(2100)).expect("it gives one");
+    assert_eq!((which, write.holder), (AutoscalerLease::Bucket(Bucket(1)), None));
+    assert_eq!(owned(&one, at(2100)), [0], "before anybody knows");
+    // The write was lost, and is tried again.
+    one.failed(which, at(2100));
+    turns(&mut [&mut one, &mut two], &mut server, 22..60);
+    assert_eq!((owned(&one, at(5900)), owned(&two, at(5900))), (vec![0], vec![1]));
+}
+
+#[test]
+fn of_one_bucket_nothing_is_asked() {
+    let (mut server, mut one, mut two) = (Server::default(), replica("one", 1), replica("two", 1));
+    turns(&mut [&mut one, &mut two], &mut server, 0..100);
+    assert_eq!((owned(&one, at(9900)), server.leases.len()), (vec![0], 1));
 }

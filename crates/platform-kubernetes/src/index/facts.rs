@@ -23,6 +23,7 @@ impl Index {
 
     /// Somebody listens who has heard nothing yet.
     pub(crate) fn tell_everything(&mut self) {
+        // Who never heard that something was there must not be told that it is gone.
         self.told.clear();
         self.topics.extend([Topic::Configuration, Topic::Activators]);
         let problems = self.notices.keys().cloned().map(Topic::Problems);
@@ -67,6 +68,9 @@ impl Index {
                 self.told.insert(revision);
                 Some(PlatformFact::RevisionChanged(Arc::new(facts)))
             }
+            // A new port may not be used before it is on the Lease. Until then the autoscaler keeps what it
+            // was told of the revision: were it told that it is gone, activators would refuse its requests.
+            None if self.awaits_ports(&revision) => None,
             None if !self.told.remove(&revision) => None,
             // Its pods go on without us.
             None if self.workloads.contains_key(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
@@ -115,14 +119,13 @@ impl Index {
     }
 }
 
-/// A Service stands among revisions there, so it is said that it is one.
+/// All problems stand in one list, so each says whose it is.
 fn in_words(about: &Subject, notice: &Notice) -> String {
     match about {
-        Subject::Revision(name) if name.kind() == "service" => {
-            format!("Service {}/{}: {}", name.namespace(), name.name(), notice.text)
+        Subject::Revision(name) => {
+            let kind = if name.kind() == "service" { "Service" } else { name.kind() };
+            format!("{kind} {}/{}: {}", name.namespace(), name.name(), notice.text)
         }
-        Subject::Configuration | Subject::Revision(_) | Subject::Pod(_) | Subject::Activator(_) => {
-            notice.text.clone()
-        }
+        Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => notice.text.clone(),
     }
 }

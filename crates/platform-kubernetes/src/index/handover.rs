@@ -25,6 +25,8 @@ const LINGERS_FOR: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
     pub(crate) service: ObjectKey,
+    /// Of that one, and of no later one of its name.
+    pub(crate) uid: String,
     /// What its Endpoints object is to say, if there is one.
     pub(crate) endpoints: Vec<EndpointSubset>,
     /// Slices of Kubernetes' own controllers.
@@ -52,6 +54,7 @@ impl Index {
         if changed && let Some(revision) = self.revision_of_service(key) {
             self.shape(key);
             self.revision_changed(&revision);
+            self.notice_service(key);
         }
     }
 
@@ -169,6 +172,7 @@ impl Index {
     /// When what lingers has done so long enough.
     pub(super) fn lingering_ends(&self) -> Option<Timestamp> {
         let since = self.lingering.values().map(|(_, since)| *since);
+        // One that no look has seen yet is due at once: its time begins with that look.
         since.map(|since| since.map_or(Timestamp::ZERO, |since| since + LINGERS_FOR)).min()
     }
 
@@ -312,6 +316,7 @@ impl Index {
         let must_go = !leftovers.is_empty();
         (names_somebody && (must_go || is_behind)).then(|| Takeover {
             service: key.clone(),
+            uid: uid.clone(),
             endpoints: desired,
             leftovers,
         })

@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 
 use orchestration::Subject;
-use vocabulary::RevisionName;
+use vocabulary::{PodName, RevisionName};
 
 use super::{Index, Topic, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
-use crate::notice::{KEPT_HOOK, Notice, SESSION_AFFINITY};
+use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY};
 use crate::resources::ObjectKey;
+use crate::resources::pod::PodObject;
+use crate::resources::service::ServiceClaim;
 
 /// Announcements that wait for somebody who may write them; the oldest go first. State stays in the problems.
 const ANNOUNCEMENTS_MAX: usize = 1000;
@@ -38,6 +40,7 @@ impl Index {
 
     /// Whoever tells people of these from now on says what is so.
     pub(crate) fn announce_all(&mut self, is_ours: impl Fn(&Subject) -> bool) {
+        // All of them are said below, as they are now; what waits may be over.
         self.announcements.retain(|announcement| !is_ours(&announcement.about));
         let all: Vec<Announcement> = self
             .notices
@@ -78,7 +81,8 @@ impl Index {
                 Some(object(api_version, kind, revision.namespace(), revision.name(), &record.uid))
             }
             Subject::Pod(pod) => {
-                let record = &self.pods.get(pod)?.record;
+                let ours = self.pods.get(pod).map(|pod| &pod.record);
+                let record = ours.or_else(|| self.plain_pods.get(pod))?;
                 Some(object("v1", "Pod", &record.namespace, &record.name, &record.uid))
             }
             Subject::Configuration | Subject::Activator(_) => None,
@@ -96,6 +100,8 @@ impl Index {
     pub(super) fn put_notices(&mut self, about: Subject, notices: Vec<Notice>) {
         let former = self.notices.remove(&about).unwrap_or_default();
         if former != notices {
+            // Everything about an object is put anew with each change of it, and an Event is a request to the
+            // API server.
             for notice in notices.iter().filter(|notice| !former.contains(notice)) {
                 tracing::warn!(?about, reason = notice.reason, "{}", notice.text);
                 let (about, notice) = (about.clone(), notice.clone());
@@ -127,9 +133,18 @@ impl Index {
     pub(super) fn review_hooks(&mut self, revision: &RevisionName) {
         let hooks = self.pods_of(revision).flat_map(|pod| &pod.record.own_hooks).cloned().collect();
         let Some(workload) = self.workloads.get_mut(revision) else { return };
+        // Pods come and go by the dozen with the same hooks.
         if std::mem::replace(&mut workload.own_hooks, hooks) != workload.own_hooks {
             self.notice_workload(revision);
         }
+    }
+
+    /// A program of ours that ended because of a bug serves again, and only who started it saw that.
+    pub(super) fn notice_failed_part(&mut self, name: &PodName, pod: &PodObject) {
+        let notice = pod.failed_part.as_ref().map(|part| {
+            Notice::new(PART_FAILED, format!("pod {name}: {part}; this is a bug of ebb, which goes on since"))
+        });
+        self.put_notices(Subject::Pod(name.clone()), notice.into_iter().collect());
     }
 
     pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
@@ -138,10 +153,25 @@ impl Index {
         }
     }
 
+    /// Why a Service that names a workload would not be taken over.
+    fn refusal(&self, key: &ObjectKey) -> Option<Notice> {
+        let service = self.services.get(key)?;
+        match &service.claim {
+            ServiceClaim::None => None,
+            ServiceClaim::Of(_) => service.refusal.clone(),
+            ServiceClaim::Refused(notice) => Some(notice.clone()),
+        }
+    }
+
     pub(super) fn notice_service(&mut self, key: &ObjectKey) {
         let Some(subject) = service_subject(key) else { return };
         let custody = self.custody.get(key);
-        let mut notices: Vec<Notice> = custody.and_then(Custody::notice).into_iter().collect();
+        let mut notices: Vec<Notice> = match (custody, self.refusal(key)) {
+            (Some(Custody::Adopted(_)), refusal) => refusal.into_iter().collect(),
+            // Why it is ours no more says more than that it is.
+            (Some(Custody::Abandoned(_)), Some(refusal)) => vec![refusal],
+            (custody, _) => custody.and_then(Custody::notice).into_iter().collect(),
+        };
         let revision = custody.and_then(Custody::revision);
         notices.extend(revision.and_then(|revision| self.missing_notice(revision)));
         notices.extend(custody.and_then(|_| self.strangers_notice(key)));

@@ -10,6 +10,7 @@ use vocabulary::{PodName, RevisionName};
 use super::{Index, Pod, Workload};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::{PodController, PodObject};
+use crate::resources::selector::Selector;
 
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
@@ -20,20 +21,42 @@ impl Index {
         self.owners_of(record).into_iter().next()
     }
 
+    /// A pod of ours.
+    pub(crate) fn pod_record(&self, pod: &PodName) -> Option<&PodObject> {
+        self.pods.get(pod).map(|pod| &pod.record)
+    }
+
     pub(super) fn pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &Pod> {
-        let owner = self.workloads.get_key_value(revision);
-        let pods = self.pods_in(revision.namespace());
-        pods.filter(move |pod| {
-            owner.is_some_and(|(revision, workload)| self.is_pod_of(&pod.record, revision, workload))
-        })
+        self.pod_names_of(revision).filter_map(|name| self.pods.get(name))
     }
 
     /// Those that nobody gave a queue-proxy, nor was to.
     pub(super) fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodObject> {
+        self.pod_names_of(revision).filter_map(|name| self.plain_pods.get(name))
+    }
+
+    /// Of both, in their order.
+    fn pod_names_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodName> {
         let owner = self.workloads.get_key_value(revision);
-        let pods = self.plain_pods_in(revision.namespace());
-        pods.filter(move |pod| {
-            owner.is_some_and(|(revision, workload)| self.is_pod_of(pod, revision, workload))
+        let selected = owner
+            .into_iter()
+            .flat_map(|(revision, workload)| self.selected(revision.namespace(), &workload.record.selector));
+        selected.filter(move |name| {
+            let pod = self.pods.get(*name).map(|pod| &pod.record).or_else(|| self.plain_pods.get(*name));
+            owner.zip(pod).is_some_and(|((revision, workload), pod)| self.is_pod_of(pod, revision, workload))
+        })
+    }
+
+    /// Pods of a namespace that a selector may mean.
+    pub(super) fn selected(&self, namespace: &str, selector: &Selector) -> Vec<&PodName> {
+        let named = self.pod_labels.candidates(namespace, selector).map(Iterator::collect);
+        named.unwrap_or_else(|| {
+            let all = self.pods.keys().chain(self.plain_pods.keys());
+            let prefix = first_in(namespace);
+            let mut all: Vec<&PodName> =
+                all.filter(|name| name.as_str().starts_with(prefix.as_str())).collect();
+            all.sort();
+            all
         })
     }
 
@@ -56,9 +79,9 @@ impl Index {
     }
 
     pub(super) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
-        let owners = self.workloads.iter().filter(|(revision, workload)| {
-            revision.namespace() == pod.namespace && self.is_pod_of(pod, revision, workload)
-        });
+        let named = self.workload_labels.candidates(pod).into_iter();
+        let named = named.filter_map(|revision| self.workloads.get_key_value(revision));
+        let owners = named.filter(|(revision, workload)| self.is_pod_of(pod, revision, workload));
         owners.map(|(revision, _)| revision.clone()).collect()
     }
 
@@ -86,9 +109,8 @@ impl Index {
             }
             // It may own them through anything.
             Some(WorkloadKind::Custom(_)) => {
-                let mut all = self.workloads.iter();
                 let is_others =
-                    all.any(|(other, workload)| other != revision && workload.record.uid == owner.uid);
+                    self.workload_labels.of_uid(&owner.uid).is_some_and(|other| other != revision);
                 !is_others && self.deployment_of(owner, pod).is_none()
             }
             None => false,

@@ -7,7 +7,7 @@ use orchestration::Entrance;
 use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
 
 use super::{Index, Pod};
-use crate::notice::{NOT_INJECTED, Notice, PORT_NOT_SERVED};
+use crate::notice::{NO_PORT_LEFT, NOT_INJECTED, Notice, PORT_NOT_DECLARED};
 use crate::port_book::{LeaseNotes, PortBooks, PortEntry, PortNotes, PortSeeker, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
@@ -43,6 +43,9 @@ impl Index {
         for revision in self.ports.expire(now) {
             self.revision_changed(&revision);
         }
+        let starving = self.ports.starving(wall);
+        let hungry = self.adopted.iter().filter(|(_, service)| starving.contains(&service.uid));
+        self.unsettled.extend(hungry.map(|(key, _)| key.clone()));
         for key in std::mem::take(&mut self.unsettled) {
             let Some(service) = self.adopted.get(&key) else { continue };
             // What its ports are, the workload's template says.
@@ -57,6 +60,7 @@ impl Index {
                 self.revision_changed(&revision);
             }
         }
+        self.ports_due = self.ports.free_again().map(|again| now + again.since(wall));
     }
 
     /// What is to stand on Leases of ours, where that may be something else than at the last call.
@@ -69,6 +73,7 @@ impl Index {
         if !self.ports.is_waiting(bucket) {
             return;
         }
+        // Asked first: once the ports are recorded nobody could tell who had waited for them.
         let services = self.adopted.values();
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
@@ -86,7 +91,7 @@ impl Index {
 
     /// When [`Index::settle_ports`] has something to do by itself.
     pub(crate) fn next_port_deadline(&self) -> Option<Timestamp> {
-        self.ports.next_deadline()
+        [self.ports.next_deadline(), self.ports_due].into_iter().flatten().min()
     }
 
     /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are
@@ -117,18 +122,28 @@ impl Index {
 
     /// All of a revision's; `None` while they are not all known.
     pub(super) fn entrances(&self, revision: &RevisionName) -> Option<Vec<Entrance>> {
+        // Less than all must not be told: what is missing would be taken for given up, and released.
+        if self.has_unsettled_ports(revision) {
+            return None;
+        }
         let mut entrances = BTreeSet::new();
         for service in self.services_of(revision) {
-            // Less than all must not be told: what is missing would be taken for given up, and released.
-            if !self.ports.is_settled(&service.uid) {
-                return None;
-            }
             let ports = self.ports.of_service(&service.uid).filter_map(|entry| entry.port);
             entrances.extend(ports.map(Entrance::Port));
         }
         let former = self.ports.former_of(revision).map(|(port, _)| Entrance::Port(port));
         entrances.extend(former);
         Some(entrances.into_iter().collect())
+    }
+
+    /// Whether a workload would be served, were all ports of its Services on the Lease.
+    pub(super) fn awaits_ports(&self, revision: &RevisionName) -> bool {
+        let has_settings = self.workloads.get(revision).is_some_and(|workload| workload.settings.is_some());
+        has_settings && self.has_unsettled_ports(revision)
+    }
+
+    fn has_unsettled_ports(&self, revision: &RevisionName) -> bool {
+        self.services_of(revision).any(|service| !self.ports.is_settled(&service.uid))
     }
 
     /// Where in a pod requests go that come by an activator's port, if not where it takes requests usually.
@@ -176,26 +191,16 @@ impl Index {
     /// What people should know of a Service's ports.
     pub(super) fn port_problems(&self, service: &AdoptedService) -> Vec<Notice> {
         let revision = &service.revision;
-        let unheld = self.unheld_ports(service).map(|(port, kind)| match kind {
-            PortKind::Plain | PortKind::Served => format!(
-                "port {}: all ports of activators are given, so {revision} is served direct and its count not lowered",
-                port.text()
-            ),
-            PortKind::Undeclared => {
-                let (target, line) = match &port.target {
-                    TargetPort::Number(number) => (
-                        number.to_string(),
-                        format!("\"containerPort: {number}\", or the annotation ebb.dev/ports: \"{number}\" (ebb.dev/plain-ports if it is no HTTP)"),
-                    ),
-                    TargetPort::Name(name) => (format!("{name:?}"), format!("a port of the name {name:?}")),
-                };
-                format!(
-                    "port {} leads to {target}, which no container of {revision} declares, so that is served direct and its count not lowered; add {line} to its template",
-                    port.text()
-                )
-            }
-        });
-        let mut problems: Vec<Notice> = unheld.map(|text| Notice::new(PORT_NOT_SERVED, text)).collect();
+        let mut problems: Vec<Notice> = Vec::new();
+        for (port, kind) in self.unheld_ports(service) {
+            let named = port.text();
+            problems.push(match kind {
+                PortKind::Plain | PortKind::Served => Notice::new(NO_PORT_LEFT, format!(
+                    "port {named}: all ports of activators are given, so {revision} is served direct and its count not lowered, until one comes free"
+                )),
+                PortKind::Undeclared => Notice::new(PORT_NOT_DECLARED, undeclared(port, revision)),
+            });
+        }
         if self.has_bare_pods(revision) {
             let text = format!(
                 "there are pods without a queue-proxy, or not before each port; until they are gone {revision} is served direct and its count not lowered (the label ebb.dev/inject: \"true\" on its template, or `ebb inject`, gives new pods one)"
@@ -204,6 +209,22 @@ impl Index {
         }
         problems
     }
+}
+
+fn undeclared(port: &ServicePort, revision: &RevisionName) -> String {
+    let (target, line) = match &port.target {
+        TargetPort::Number(number) => (
+            number.to_string(),
+            format!(
+                "\"containerPort: {number}\", or the annotation ebb.dev/ports: \"{number}\" (ebb.dev/plain-ports if it is no HTTP)"
+            ),
+        ),
+        TargetPort::Name(name) => (format!("{name:?}"), format!("a port of the name {name:?}")),
+    };
+    format!(
+        "port {} leads to {target}, which no container of {revision} declares, so that is served direct and its count not lowered; add {line} to its template",
+        port.text()
+    )
 }
 
 /// What a slice says of its Service's ports.

@@ -1,7 +1,8 @@
 //! What may be done to a workload's count, whatever load and settings say?
 //!
 //! Who is served past us is not measured by us: a count that looked idle would be lowered under those
-//! clients. So as long as there are any, it may grow and does not fall. And where a person or another
+//! clients. So as long as there are any, it may grow and does not fall; nor does it while nobody knows what
+//! its people want. And where a person or another
 //! autoscaler decides, nothing is written at all; at zero a request then waits for nobody, and is told so at
 //! once.
 
@@ -10,10 +11,10 @@ use vocabulary::{PodCount, RevisionName};
 use super::handover::selects;
 use super::{Index, Workload};
 use crate::custody::Custody;
-use crate::notice::{NOT_ROUTABLE, Notice, OTHER_AUTOSCALER, PAUSED};
+use crate::notice::{BAD_ANNOTATION, NOT_ROUTABLE, Notice, OTHER_AUTOSCALER, PAUSED};
 use crate::resources::ObjectKey;
-use crate::resources::ports::PortKind;
-use crate::resources::service::{ServiceRecord, ServiceSelection};
+use crate::resources::ports::{PortKind, ServicePort};
+use crate::resources::service::{ServiceAddressing, ServiceRecord, ServiceSelection};
 
 /// What holds back whoever decides.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +38,7 @@ pub(super) enum WriteScope {
 
 /// Somebody else decides.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stop {
+pub(super) struct OtherDecider {
     /// For whoever sends a request while there is no pod.
     hold: String,
     notice: Notice,
@@ -48,7 +49,7 @@ impl Index {
         let keys = self.served.get(revision).into_iter().flatten();
         let custody: Vec<&Custody> = keys.filter_map(|key| self.custody.get(key)).collect();
         let is_waiting = custody.iter().all(|custody| matches!(custody, Custody::Prepared(_)));
-        if let Some(Stop { hold, notice }) = self.stop(revision, workload) {
+        if let Some(OtherDecider { hold, notice }) = self.stop(revision, workload) {
             let notices = if is_waiting { Vec::new() } else { vec![notice] };
             return Restraint {
                 reach: WriteScope::Nothing,
@@ -66,27 +67,31 @@ impl Index {
                 notices: Vec::new(),
             };
         }
-        let bypass = self.bypass(revision, workload);
+        let makeshift = workload.is_makeshift.then(|| {
+            let text = "while ebb has looked, its annotations were never all right: what is wrong in them counts as not written, and its count is not lowered until they are mended";
+            Notice::new(BAD_ANNOTATION, text)
+        });
+        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(makeshift).collect();
         let wanted = workload.record.wanted;
         // Whose Service is being given back is served without us at any moment, so a pod must be there. A
-        // bypass alone only keeps what there is.
+        // bypass, or not knowing what its people want, only keeps what there is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {
             wanted.max(PodCount::ONE)
-        } else if bypass.is_some() {
+        } else if !notices.is_empty() {
             wanted
         } else {
             PodCount::ZERO
         };
-        Restraint { reach: WriteScope::Everything, floor, hold: None, notices: bypass.into_iter().collect() }
+        Restraint { reach: WriteScope::Everything, floor, hold: None, notices }
     }
 
     /// Who else decides about a count, if somebody does. What a person asked only to be watched is nobody's
     /// here.
-    pub(super) fn stop(&self, revision: &RevisionName, workload: &Workload) -> Option<Stop> {
+    pub(super) fn stop(&self, revision: &RevisionName, workload: &Workload) -> Option<OtherDecider> {
         let settings = workload.settings.as_ref()?;
         if settings.scaling.paused == Some(true) {
-            let text = "annotation ebb.dev/paused is \"true\", so ebb leaves its count alone, and at zero answers requests 503 at once; take it away to go on";
-            return Some(Stop { hold: "paused".to_owned(), notice: Notice::new(PAUSED, text) });
+            let text = "annotation ebb.dev/paused is \"true\", so ebb leaves its count alone, and at zero answers requests 504 at once; take it away to go on";
+            return Some(OtherDecider { hold: "paused".to_owned(), notice: Notice::new(PAUSED, text) });
         }
         if settings.scaling.shadow == Some(true) {
             return None;
@@ -97,7 +102,7 @@ impl Index {
             "HorizontalPodAutoscaler {name} scales it too, so ebb leaves its count alone; delete that one, or set ebb.dev/shadow: \"true\" to see what ebb would do"
         );
         let hold = format!("HorizontalPodAutoscaler {name} decides its count");
-        Some(Stop { hold, notice: Notice::new(OTHER_AUTOSCALER, text) })
+        Some(OtherDecider { hold, notice: Notice::new(OTHER_AUTOSCALER, text) })
     }
 
     /// A Service that leads to its pods past us.
@@ -118,14 +123,18 @@ impl Index {
 }
 
 /// Whether clients of a Service reach requests' ports of a workload's pods. Peers of a `StatefulSet` find
-/// each other by its governing Service, and ports that are no affair of ours keep nobody.
+/// each other by its governing Service, and ports that are no affair of ours keep nobody: plain ones, those
+/// that nobody declared, those of other protocols.
 fn leads_past_us(key: &ObjectKey, service: &ServiceRecord, workload: &Workload) -> bool {
     let ServiceSelection::Labels(wanted) = &service.selection else { return false };
     let record = &workload.record;
     let is_governing = record.governing_service.as_deref() == Some(key.name.as_str());
-    let is_plain = service
-        .served
-        .as_ref()
-        .is_ok_and(|shape| shape.ports.iter().all(|port| record.ports.kind(port) == PortKind::Plain));
-    !service.is_bypass && !is_governing && !is_plain && selects(wanted, &record.template_labels)
+    let is_served = |port: &ServicePort| record.ports.kind(port) == PortKind::Served;
+    let reaches_requests = !service.names_ports || service.shape.ports.iter().any(is_served);
+    let has_endpoints = service.addressing != ServiceAddressing::ExternalName;
+    has_endpoints
+        && reaches_requests
+        && !service.is_bypass
+        && !is_governing
+        && selects(wanted, &record.template_labels)
 }

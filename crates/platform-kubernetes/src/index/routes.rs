@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::RouteInForce;
-use vocabulary::{PodState, RevisionName, Routing};
+use vocabulary::{PodCount, PodState, RevisionName, Routing};
 
 use super::Index;
 use crate::custody::Custody;
@@ -20,6 +20,12 @@ impl Index {
         keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()
     }
 
+    /// Whether a revision has no pods and is to have none, so that nobody asked for it lately.
+    pub(crate) fn is_at_rest(&self, revision: &RevisionName) -> bool {
+        let workload = self.workloads.get(revision).map(|workload| &workload.record);
+        workload.is_none_or(|record| record.wanted == PodCount::ZERO && record.present == PodCount::ZERO)
+    }
+
     fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
         let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
         let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
@@ -27,7 +33,7 @@ impl Index {
             Custody::Adopted(_) if self.stays_direct(revision) => Routing::Direct,
             Custody::Adopted(_) => self.routes.get(revision)?.routing,
             Custody::GivingBack(_) if self.is_served_by_kubernetes(key, revision) => {
-                return Some(slices::changes(Vec::new(), &present));
+                return Some(slices::changes(&[], &present));
             }
             // What is ours no more is served directly while a pod is ready, like by those who are to serve it
             // again.
@@ -40,7 +46,8 @@ impl Index {
         let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
         let route = ServiceRoute { service, entrances, route, side };
-        Some(slices::changes(slices::desired(&route, &self.servers(&route)), &present))
+        let desired = slices::desired(&route, &self.servers(&route), &present);
+        Some(slices::changes(&desired, &present))
     }
 
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
@@ -60,7 +67,7 @@ impl Index {
                     servers.ready_pods.push(address);
                 }
                 (PodLife::Running | PodLife::Pending, _) if service.names_unready => {
-                    servers.ready_pods.push(address);
+                    servers.ready_pods.push(ServingAddress { is_serving: false, ..address });
                 }
                 (
                     PodLife::Running,
@@ -77,6 +84,7 @@ impl Index {
         let PodObject { namespace, name, uid, .. } = pod;
         (!pod.addresses.is_empty()).then(|| ServingAddress {
             addresses: pod.addresses.clone(),
+            is_serving: true,
             ports: service.ports.iter().map(|port| pod.port(port)).collect(),
             node: pod.node.clone(),
             zone: self.zone(pod.node.as_deref()),
@@ -88,6 +96,7 @@ impl Index {
         let named = route.activators.iter().filter_map(|name| self.activators.get(name));
         let address = |activator: &ActivatorObject| ServingAddress {
             addresses: activator.addresses.clone(),
+            is_serving: true,
             ports: entrances.to_vec(),
             node: activator.node.clone(),
             zone: self.zone(activator.node.as_deref()),

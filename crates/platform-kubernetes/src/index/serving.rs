@@ -52,6 +52,11 @@ impl Index {
         }
     }
 
+    /// Whether a Service has slices of ours.
+    pub(crate) fn has_slices(&self, key: &ObjectKey) -> bool {
+        self.services.get(key).is_some_and(|service| self.slices_of(key, &service.uid).next().is_some())
+    }
+
     pub(super) fn services_of(&self, revision: &RevisionName) -> impl Iterator<Item = &AdoptedService> {
         let keys = self.served.get(revision).into_iter().flatten();
         keys.filter_map(|key| self.adopted.get(key))

@@ -12,10 +12,11 @@ impl Index {
     pub(crate) fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
         let workload = self.workloads.get(revision)?;
         let selector = workload.record.selector.clone();
-        let is_selected =
-            |pod: &&PodObject| pod.namespace == revision.namespace() && selector.selects(&pod.labels);
-        let ours = self.pods.values().map(|pod| &pod.record);
-        let pods: Vec<&PodObject> = ours.chain(self.plain_pods.values()).filter(is_selected).collect();
+        let named = self.selected(revision.namespace(), &selector).into_iter();
+        let pods = named.filter_map(|name| {
+            self.pods.get(name).map(|pod| &pod.record).or_else(|| self.plain_pods.get(name))
+        });
+        let pods: Vec<&PodObject> = pods.filter(|pod| selector.selects(&pod.labels)).collect();
         let others: Vec<&Workload> = self.others_of_class_hpa(revision).collect();
         let is_shared =
             pods.iter().any(|pod| others.iter().any(|other| other.record.selector.selects(&pod.labels)));

@@ -40,13 +40,17 @@ fn put_service(index: &mut Index, spec: Value) {
 }
 
 fn put_annotated(index: &mut Index, annotations: &Value, spec: Value) {
+    put_service_unsettled(index, annotations, spec);
+    settle(index);
+}
+
+fn put_service_unsettled(index: &mut Index, annotations: &Value, spec: Value) {
     let mut whole = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ipFamilies": ["IPv4"], "ports": [{"name": "http", "port": 80, "targetPort": 8080}]});
     let (Value::Object(map), Value::Object(changes)) = (&mut whole, spec) else { unreachable!() };
     map.extend(changes);
     let metadata = json!({"name": "hello", "namespace": "default", "uid": "s1", "annotations": annotations});
     let service = serde_json::from_value(json!({"metadata": metadata, "spec": whole})).expect("a Service");
     index.put_service(&service_key(), service::read(&service));
-    settle(index);
 }
 
 /// As the owner does, whose notes are on the Lease.
@@ -84,6 +88,39 @@ fn put_activator(index: &mut Index) {
         json!({"namespace": "ebb-system"}),
         &running("10.1.0.1", "True"),
     ));
+}
+
+/// The name of whose program failed, and why, stand among the problems that `ebb get` prints, until the pod's
+/// status does not say so any more.
+#[test]
+fn a_program_of_ours_that_ended_because_of_a_bug_is_told_of_once_while_its_pod_is_there() {
+    use crate::resources::pod::tests::{pod, running};
+    let mut index = index();
+    let about = Subject::Pod(PodName::new("ebb-system/autoscaler-1"));
+    let problems = |index: &mut Index| {
+        let told = facts(index).into_iter().filter_map(|fact| {
+            let PlatformFact::ProblemsChanged { about: whose, problems } = fact else { return None };
+            (whose == about).then_some(problems)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let metadata = json!({"namespace": "ebb-system", "labels": {"app.kubernetes.io/name": "ebb"}});
+    let put = |index: &mut Index, ready: &str| {
+        let mut status = running("10.1.0.2", ready);
+        let end = json!({"terminated": {"exitCode": 70, "message": "error: a link of the autoscaler failed (a sum)"}});
+        status["containerStatuses"] = json!([{"name": "autoscaler", "lastState": end, "ready": true, "restartCount": 1, "image": "", "imageID": ""}]);
+        index.put_pod(pod("autoscaler-1", metadata.clone(), &status), NOW);
+    };
+    put(&mut index, "False");
+    let said = "pod ebb-system/autoscaler-1: autoscaler ended with exit code 70: a link of the autoscaler failed (a sum); this is a bug of ebb, which goes on since";
+    assert_eq!(problems(&mut index), [[said]]);
+    let announced: Vec<_> = index.take_announcements().map(|one| one.notice.reason).collect();
+    assert_eq!(announced, ["PartFailed"]);
+    assert!(index.event_object(&about).is_some_and(|object| object.kind == "Pod"));
+    put(&mut index, "True");
+    assert!(problems(&mut index).is_empty() && index.take_announcements().next().is_none(), "it is known");
+    index.remove_pod(&PodName::new("ebb-system/autoscaler-1"));
+    assert_eq!(problems(&mut index), [Vec::<String>::new()]);
 }
 
 #[test]
@@ -185,6 +222,11 @@ fn pods_that_are_not_ready_are_named_where_the_service_wants_them() {
     assert_eq!(addresses(&index), ["10.0.0.1"]);
     put_service(&mut index, json!({"publishNotReadyAddresses": true}));
     assert_eq!(addresses(&index), ["10.0.0.1", "10.0.0.2"]);
+    let changes = index.slice_changes(&name());
+    let [SliceChange::Create(slice)] = changes.as_slice() else { panic!("{changes:?}") };
+    let conditions = slice.endpoints.iter().filter_map(|endpoint| endpoint.conditions.as_ref());
+    let conditions: Vec<_> = conditions.map(|conditions| (conditions.ready, conditions.serving)).collect();
+    assert_eq!(conditions, [(Some(true), Some(true)), (Some(true), Some(false))], "as Kubernetes has it");
     index.set_route(&name(), route(Routing::ThroughActivator));
     assert_eq!(addresses(&index), ["10.1.0.1"], "activators know who is ready");
 }
@@ -235,6 +277,28 @@ fn the_last_good_settings_stay() {
             |fact| matches!(fact, PlatformFact::ProblemsChanged { problems, .. } if problems.len() == 1)
         )
     );
+}
+
+#[test]
+fn the_next_owner_keeps_a_workload_whose_annotations_are_wrong() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    let wrong = json!({"autoscaling.knative.dev/window": "5", "autoscaling.knative.dev/target": "7"});
+    put_workload(&mut index, 2, &wrong);
+    let revision = |index: &mut Index| {
+        let told = facts(index).into_iter().filter_map(|fact| {
+            let PlatformFact::RevisionChanged(facts) = fact else { return None };
+            Some((facts.settings.target, facts.floor))
+        });
+        told.last()
+    };
+    assert_eq!(revision(&mut index), Some((Some(7.0), PodCount::new(2))), "what is right of them holds");
+    let notices = &index.notices[&Subject::Revision(name())];
+    let says = |word: &str| notices.iter().any(|notice| notice.text.contains(word));
+    assert!(says("window") && says("its count is not lowered"), "{notices:?}");
+    put_workload(&mut index, 2, &json!({"autoscaling.knative.dev/target": "7"}));
+    assert_eq!(revision(&mut index), Some((Some(7.0), PodCount::ZERO)));
+    assert!(index.notices.is_empty());
 }
 
 fn entrances(facts: &[PlatformFact]) -> Vec<Entrance> {
@@ -305,6 +369,28 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     unsettled.ports_noted(*bucket, notes);
     assert_eq!(told(&mut unsettled), ["revision at 1", "0 pods", "route Direct"]);
     assert_ne!(unsettled.slice_changes(&name()), []);
+}
+
+#[test]
+fn a_served_revision_stays_as_it_was_told_while_a_port_of_a_service_waits_for_the_lease() {
+    let mut index = index();
+    put_service(&mut index, several_ports("http"));
+    put_workload(&mut index, 1, &json!({}));
+    facts(&mut index);
+    let mut ports = several_ports("http");
+    let added = json!({"name": "added", "port": 83, "targetPort": 8080});
+    ports["ports"].as_array_mut().expect("a list").push(added);
+    put_service_unsettled(&mut index, &json!({"ebb.dev/revision": "hello"}), ports);
+    index.settle_ports(NOW, WALL);
+    assert_eq!(told(&mut index), ["0 pods"], "and nobody was removed");
+    let [(bucket, notes)] = &index.port_notes()[..] else { panic!("the new port is to be noted") };
+    index.ports_noted(*bucket, notes);
+    let all = [10_000, 10_001, 10_002].map(Entrance::Port);
+    assert_eq!(entrances(&facts(&mut index)), all);
+    // Who is gone does not wait for anything.
+    put_service_unsettled(&mut index, &json!({"ebb.dev/revision": "hello"}), several_ports("http"));
+    index.remove_workload(&name());
+    assert_eq!(told(&mut index), ["removed"]);
 }
 
 /// The hop keys of what is told, if it is told anew.
@@ -627,3 +713,5 @@ fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler()
 }
 mod handover;
 mod kinds;
+mod many;
+mod ports;

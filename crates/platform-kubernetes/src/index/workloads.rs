@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use scaling::RevisionOrigin;
 use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
+use super::restraint::WriteScope;
 use super::{Index, Workload};
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, NOT_SCALABLE, Notice};
 use crate::requests::DeletionHint;
@@ -31,7 +32,10 @@ impl Index {
                 self.put_workload(*record, origin);
             }
             Err(why) => {
+                // Nothing is decided by what it said when it could still be read: that may be true no more.
                 self.remove_workload(revision);
+                // Watches repeat an object whenever anything about it changes; people hear of each reason
+                // once.
                 if self.unscalable.insert(revision.clone(), why.clone()) != Some(why) {
                     self.notice_services_of(revision);
                 }
@@ -42,20 +46,36 @@ impl Index {
     /// `origin` says whether it was there before we looked; it counts when the workload is first seen.
     pub(crate) fn put_workload(&mut self, record: WorkloadRecord, origin: RevisionOrigin) {
         let revision = record.revision.clone();
-        let former = self.workloads.remove(&revision).filter(|former| former.record.uid == record.uid);
+        let former = self.workloads.remove(&revision);
+        if let Some(former) = &former {
+            self.workload_labels.remove(&former.record);
+        }
+        self.workload_labels.insert(&record);
+        // Another object under the same name: deleted and made anew, perhaps between two looks. What was
+        // known of the former one says nothing about it.
+        let former = former.filter(|former| former.record.uid == record.uid);
         let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
         let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
         let is_there_anew = former.is_none();
-        let (settings, problems, own_hooks, origin) = match former {
-            Some(former) => (former.settings, former.problems, former.own_hooks, former.origin),
-            None if record.has_ready_pod => (None, Vec::new(), BTreeSet::new(), RevisionOrigin::Found),
-            None => (None, Vec::new(), BTreeSet::new(), origin),
+        let workload = match former {
+            Some(former) => Workload { record, ..former },
+            None => Workload {
+                // Somebody is served by it. Whoever sees it for the first time must not think it a new one,
+                // which begins with its initial scale.
+                origin: if record.has_ready_pod { RevisionOrigin::Found } else { origin },
+                record,
+                settings: None,
+                is_makeshift: false,
+                problems: Vec::new(),
+                own_hooks: BTreeSet::new(),
+            },
         };
-        self.workloads.insert(revision.clone(), Workload { record, settings, problems, own_hooks, origin });
+        self.workloads.insert(revision.clone(), workload);
         if is_there_anew {
             self.review_hooks(&revision);
             self.notice_services_of(&revision);
         }
+        // Its status changes with each pod that comes or goes, and that is no news of its own.
         if is_known {
             return;
         }
@@ -69,7 +89,8 @@ impl Index {
 
     pub(crate) fn remove_workload(&mut self, revision: &RevisionName) {
         self.unscalable.remove(revision);
-        if self.workloads.remove(revision).is_some() {
+        if let Some(former) = self.workloads.remove(revision) {
+            self.workload_labels.remove(&former.record);
             self.put_notices(orchestration::Subject::Revision(revision.clone()), Vec::new());
             self.notice_services_of(revision);
             self.routes.remove(revision);
@@ -92,16 +113,26 @@ impl Index {
     }
 
     /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last
-    /// good ones stay.
+    /// good ones stay. Where nobody has seen good ones, as after a change of owner, what is right of them
+    /// does: dropped, it would be out of reach at zero.
     pub(super) fn read_settings(&mut self, revision: &RevisionName) {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
-        workload.problems = match workload.record.settings(&self.cluster) {
+        let why = match workload.record.settings(&self.cluster) {
             Ok(settings) => {
-                workload.settings = Some(settings);
+                (workload.settings, workload.is_makeshift) = (Some(settings), false);
                 Vec::new()
             }
-            Err(problems) => problems.into_iter().map(|text| Notice::new(BAD_ANNOTATION, text)).collect(),
+            Err(why) => {
+                // Never over good ones: a slip of the pen in one annotation would change all that the others
+                // have set.
+                if workload.settings.is_none() || workload.is_makeshift {
+                    workload.settings = workload.record.makeshift_settings(&self.cluster);
+                    workload.is_makeshift = true;
+                }
+                why
+            }
         };
+        workload.problems = why.into_iter().map(|text| Notice::new(BAD_ANNOTATION, text)).collect();
         self.revision_changed(revision);
     }
 
@@ -114,6 +145,14 @@ impl Index {
     pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
         let Some(workload) = self.workloads.get(revision) else { return true };
         self.stop(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
+    }
+
+    /// Its count, if that is ours to write.
+    pub(crate) fn count_of_ours(&self, revision: &RevisionName) -> Option<PodCount> {
+        let workload = self.workloads.get(revision).filter(|_| self.served.contains_key(revision))?;
+        let is_shadow = workload.settings.as_ref()?.scaling.shadow == Some(true);
+        let is_ours = self.restraint(revision, workload).reach == WriteScope::Everything;
+        (is_ours && !is_shadow).then_some(workload.record.wanted)
     }
 
     /// What to write on its pods before the count becomes `to`, so that those end that disturb least. Nothing
@@ -132,7 +171,10 @@ impl Index {
             let is_chosen = end_first.contains(&pod.pod_name());
             let is_news = match pod.deletion_cost {
                 DeletionCost::None => is_chosen,
+                // Chosen for an earlier order: it would still be the first to end when nobody means it any
+                // more.
                 DeletionCost::EndsFirst => !is_chosen,
+                // Somebody else wrote a number there, and theirs goes before ours.
                 DeletionCost::Others => false,
             };
             let is_there = matches!(pod.life, PodLife::Pending | PodLife::Running);

@@ -19,6 +19,8 @@ use crate::resources::scaled_pod;
 struct FakeServer {
     pages: Arc<Mutex<BTreeMap<String, Value>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// How long the adapter of custom metrics takes for each answer.
+    adapter_takes: Duration,
 }
 
 impl FakeServer {
@@ -43,7 +45,12 @@ impl FakeServer {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
             let response = server.answer(&path);
-            async move { Ok::<_, Infallible>(response) }
+            let is_slow = path.contains("custom.metrics");
+            let wait = if is_slow { server.adapter_takes } else { Duration::ZERO };
+            async move {
+                tokio::time::sleep(wait).await;
+                Ok::<_, Infallible>(response)
+            }
         });
         let desk = Arc::<ClusterDesk>::default();
         let answering = Arc::clone(&desk);
@@ -89,7 +96,7 @@ fn question(name: &str, metrics: &str) -> MetricQuestion {
         usage: UsageSource::Questions,
     };
     let revision = RevisionName::new("shop", "deployment", name).expect("a name");
-    MetricQuestion { revision, settings: Arc::new(settings), metrics }
+    MetricQuestion { revision, settings: Arc::new(settings), metrics, within: Duration::from_secs(9) }
 }
 
 const CPU: &str = "{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 100m}}}";
@@ -194,4 +201,22 @@ async fn what_fails_says_so_in_the_servers_words() {
         ]
     );
     assert!(reply.answers.iter().all(|answer| matches!(answer.samples, MetricSamples::Failed(_))));
+}
+
+/// Each answer comes in time, and all that one metric needs do not: the others are there all the same, and
+/// before the sync gives the round up.
+#[tokio::test(start_paused = true)]
+async fn a_slow_adapter_makes_only_its_own_metrics_fail() {
+    let list = json!({"items": [usage("hello-a", &json!({"app": "hello"}), "250m")]});
+    let custom = "/apis/custom.metrics.k8s.io";
+    let server = FakeServer { adapter_takes: Duration::from_secs(6), ..FakeServer::default() }
+        .page(PODS_PATH, list)
+        .page(custom, json!({"versions": [{"version": "v1beta2"}]}));
+    let apis = server.apis();
+    let asking = apis.ask(question("hello", &format!("{CPU}, {PACKETS}")));
+    let reply = tokio::time::timeout(Duration::from_secs(10), asking).await.expect("in time for the sync");
+    assert_eq!(values(&reply.answers[0]), [(0, 250)]);
+    assert_eq!(reply.answers[1].shown, "no answer within 9s");
+    assert!(matches!(reply.answers[1].samples, MetricSamples::Failed(_)));
+    assert!(reply.target.is_some());
 }

@@ -133,6 +133,16 @@ impl PortBooks {
         self.books.iter().filter_map(PortBook::next_deadline).min()
     }
 
+    /// Services that got none for a port, once one is free again.
+    pub(crate) fn starving(&mut self, wall: WallSeconds) -> BTreeSet<String> {
+        self.books.iter_mut().flat_map(|book| book.starving(wall).cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// When [`PortBooks::starving`] has something to say.
+    pub(crate) fn free_again(&self) -> Option<WallSeconds> {
+        self.books.iter().filter_map(PortBook::free_again).min()
+    }
+
     /// Nobody listens there any more.
     pub(crate) fn rest(&mut self, port: u16, wall: WallSeconds) {
         for book in &mut self.books {

@@ -25,6 +25,11 @@ impl WallSeconds {
     pub(crate) fn later(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_secs()))
     }
+
+    /// How long after that it is; zero for what is before.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_secs(self.0.saturating_sub(earlier.0))
+    }
 }
 
 /// What whoever owns next must know.

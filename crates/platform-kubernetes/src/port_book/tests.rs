@@ -121,3 +121,21 @@ fn when_none_is_left_nobody_gets_anothers() {
     assert_eq!(book.notes().write()["ebb.dev/ports-given"], "10000-29999");
     assert_eq!(PortNotes::read(&book.notes().write()), book.notes());
 }
+
+#[test]
+fn whoever_found_none_is_named_once_one_has_rested() {
+    let mut book = PortBook { taken: (FIRST + 1..=LAST).collect(), ..alone() };
+    settle(&mut book, "a", &[port("http", 80, 8080)], WALL);
+    settle(&mut book, "b", &[port("http", 80, 8080)], WALL);
+    assert_eq!(book.free_again(), None, "nobody knows when");
+    book.remove_service("a");
+    book.rest(FIRST, WALL);
+    let again = WALL.later(REST);
+    assert_eq!(book.free_again(), Some(again));
+    assert_eq!(book.starving(WallSeconds(again.0 - 1)).count(), 0);
+    assert_eq!(book.starving(again).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(book.starving(again).count(), 0, "once");
+    settle(&mut book, "b", &[port("http", 80, 8080)], again);
+    record(&mut book);
+    assert_eq!(given(&book, "b"), [FIRST]);
+}

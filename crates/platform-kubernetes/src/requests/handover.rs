@@ -7,8 +7,8 @@ use kube::api::{DeleteParams, ListParams, Preconditions};
 use orchestration::Fence;
 
 use super::{Failure, Requests, post_parameters};
-use crate::endpoints;
 use crate::index::Takeover;
+use crate::{endpoints, slices};
 
 impl Requests {
     /// The Endpoints object first, for a slice that is copied from it would come again. Returns what that
@@ -19,14 +19,14 @@ impl Requests {
         takeover: &Takeover,
     ) -> Result<Option<Vec<EndpointSubset>>, Failure> {
         let kept = self.keep_endpoints(fence, takeover).await?;
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &takeover.service.namespace);
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &takeover.service.namespace);
         for leftover in &takeover.leftovers {
             let preconditions = Preconditions {
                 uid: leftover.uid.clone(),
                 resource_version: leftover.resource_version.clone(),
             };
             let parameters = DeleteParams::default().preconditions(preconditions);
-            match self.fenced(fence, slices.delete(&leftover.key.name, &parameters)).await {
+            match self.fenced(fence, api.delete(&leftover.key.name, &parameters)).await {
                 Ok(_) | Err(Failure::Gone(_)) => {}
                 Err(failure) => return Err(failure),
             }
@@ -42,7 +42,8 @@ impl Requests {
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), &takeover.service.namespace);
         let name = &takeover.service.name;
         let Some(there) = self.fenced(fence, api.get_opt(name)).await? else { return Ok(None) };
-        if let Some(next) = endpoints::replacement(there, &takeover.endpoints) {
+        let owner = slices::owner(name, &takeover.uid);
+        if let Some(next) = endpoints::replacement(there, &takeover.endpoints, &owner) {
             // Asked after what is to be replaced was read: a selector that is put back later makes Kubernetes
             // write them later too, and then ours is refused. Written over Kubernetes' own they would stay,
             // for it looks at them again only when a pod changes.

@@ -7,9 +7,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use orchestration::PodFacts;
+use runtime::EXIT_PART_FAILED;
 use scaling::PodPhase;
 use vocabulary::{
     DRAIN_HOOK_PATH, INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName, QUEUE_PROXY, Timestamp,
+    parse_duration,
 };
 
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
@@ -23,6 +25,8 @@ pub(crate) const COST_OF_FIRST: &str = "-1000";
 /// The queue-proxy's own numbers, where its environment says no others.
 const REQUESTS_PORT: u16 = 8012;
 const LINK_PORT: u16 = 8024;
+/// What Kubernetes gives a pod that does not say.
+const APP_GRACE: Duration = Duration::from_secs(30);
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +48,12 @@ pub(crate) struct PodObject {
     /// Containers whose preStop hook is not ours: they end without waiting for the queue-proxy.
     pub(crate) own_hooks: Vec<String>,
     pub(crate) life: PodLife,
+    /// Whether a container of it runs, as far as kubelet has said. Of a pod that ends it says nothing before
+    /// all its containers have (kubernetes/kubernetes#128820).
+    pub(crate) has_running: bool,
     pub(crate) trouble: Option<String>,
+    /// Why a container of it was started again, if a part failed in it on which all others rely.
+    pub(crate) failed_part: Option<String>,
     pub(crate) deletion_cost: DeletionCost,
     /// What class hpa goes by.
     pub(crate) scaled: ScaledPodRecord,
@@ -99,6 +108,8 @@ pub(crate) struct QueueProxyRecord {
     /// The app's ports, and the queue-proxy's before them.
     pub(crate) served: BTreeMap<u16, u16>,
     pub(crate) link_port: u16,
+    /// What the app has to end in, once its requests have.
+    pub(crate) app_grace: Duration,
 }
 
 pub(crate) fn read(pod: &Pod) -> PodObject {
@@ -121,7 +132,9 @@ pub(crate) fn read(pod: &Pod) -> PodObject {
         queue_proxy: queue_proxy.map(read_queue_proxy),
         own_hooks: queue_proxy.map(|_| read_own_hooks(containers)).unwrap_or_default(),
         life: read_life(pod, status),
+        has_running: status.container_statuses.iter().flatten().any(is_running),
         trouble: read_trouble(status),
+        failed_part: read_failed_part(pod, status),
         deletion_cost: DeletionCost::read(metadata),
         scaled: scaled_pod::read(pod),
     }
@@ -158,6 +171,7 @@ fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
         requests_port,
         served: pairs.chain(first).collect(),
         link_port: port("EBB_LINK_PORT", LINK_PORT),
+        app_grace: value("EBB_APP_GRACE").and_then(|text| parse_duration(text).ok()).unwrap_or(APP_GRACE),
     }
 }
 
@@ -180,6 +194,10 @@ fn read_life(pod: &Pod, status: &PodStatus) -> PodLife {
         Some("Succeeded" | "Failed") => PodLife::Over,
         Some(_) | None => PodLife::Pending,
     }
+}
+
+fn is_running(container: &ContainerStatus) -> bool {
+    container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
 fn has_condition(status: &PodStatus, name: &str) -> bool {
@@ -207,6 +225,30 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
     }
     let message = waiting.message.as_deref().unwrap_or_default();
     Some(format!("container {}: {reason} {message}", container.name).trim_end().to_owned())
+}
+
+/// What one of our programs said before it ended because of a bug, and when that was. It stands there until
+/// the container ends once more.
+fn read_failed_part(pod: &Pod, status: &PodStatus) -> Option<String> {
+    let label = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app.kubernetes.io/name"));
+    let is_all_ours = label.is_some_and(|name| name == "ebb");
+    let containers = status.container_statuses.iter().flatten();
+    // An app may mean what it likes by its exit codes.
+    let mut ours = containers.filter(|container| is_all_ours || container.name == QUEUE_PROXY);
+    ours.find_map(|container| {
+        // Until it is started again it is its state, and then its last one.
+        let mut ends = [&container.state, &container.last_state]
+            .into_iter()
+            .filter_map(|state| state.as_ref()?.terminated.as_ref());
+        let end = ends.find(|end| end.exit_code == i32::from(EXIT_PART_FAILED))?;
+        // `deploy/` has kubelet take the last lines of the log for the message, and a thread that panics
+        // writes some of its own.
+        let lines = end.message.as_deref().unwrap_or_default().lines();
+        let reason =
+            lines.rev().find_map(|line| line.strip_prefix("error: ")).unwrap_or("no reason is known");
+        let when = end.finished_at.as_ref().map(|at| format!(" at {}", at.0)).unwrap_or_default();
+        Some(format!("{} ended{when} with exit code {EXIT_PART_FAILED}: {reason}", container.name))
+    })
 }
 
 impl PodObject {
@@ -333,6 +375,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_program_that_ended_because_of_a_bug_says_what_failed() {
+        let ended = |code: i32, message: &str| json!({"terminated": {"exitCode": code, "message": message, "finishedAt": "2026-11-22T10:00:00Z"}});
+        let log = "thread 'main' panicked at lib.rs:3:\nerror: the link failed (a sum)\n";
+        let failed_of = |name: &str, state: &Value, last_state: &Value| {
+            let status = json!({"name": "activator", "state": state, "lastState": last_state, "ready": true, "restartCount": 1, "image": "", "imageID": ""});
+            let metadata = json!({"labels": {"app.kubernetes.io/name": name}});
+            pod("a", metadata, &json!({"containerStatuses": [status]})).failed_part
+        };
+        let failed = |state: &Value, last_state: &Value| failed_of("ebb", state, last_state);
+        let said = "activator ended at 2026-11-22T10:00:00Z with exit code 70: the link failed (a sum)";
+        let running = json!({"running": {}});
+        assert_eq!(failed(&running, &ended(70, log)).as_deref(), Some(said));
+        assert_eq!(failed(&ended(70, log), &json!({})).as_deref(), Some(said));
+        assert_eq!(failed(&running, &ended(137, log)), None, "somebody killed it");
+        assert_eq!(failed(&running, &json!({})), None);
+        assert_eq!(failed_of("hello", &running, &ended(70, log)), None, "an app's own code");
+    }
+
+    #[test]
     fn a_running_pod_is_reached_at_its_queue_proxy() {
         let facts = pod("a", json!({}), &running("10.0.0.7", "True")).facts(None, Timestamp::ZERO);
         assert_eq!(facts.name.as_str(), "default/a");
@@ -343,6 +404,17 @@ pub(crate) mod tests {
             (facts.phase, facts.platform_ready, facts.leaving),
             (PodPhase::Running, Some(true), false)
         );
+    }
+
+    /// As injection moves them where the pod has those already.
+    #[test]
+    fn a_queue_proxy_whose_ports_made_way_is_called_where_it_listens() {
+        let env = [("QUEUE_SERVING_PORT", "8100"), ("EBB_LINK_PORT", "8112"), ("EBB_APP_GRACE", "5s")];
+        let env: Value = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let container = json!({"name": QUEUE_PROXY, "env": env});
+        let record = read_queue_proxy(&serde_json::from_value(container).expect("a container"));
+        assert_eq!((record.requests_port, record.link_port), (8100, 8112));
+        assert_eq!(record.app_grace, Duration::from_secs(5));
     }
 
     #[test]

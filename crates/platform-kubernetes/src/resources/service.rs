@@ -21,8 +21,14 @@ pub(crate) struct ServiceRecord {
     pub(crate) uid: String,
     pub(crate) claim: ServiceClaim,
     pub(crate) selection: ServiceSelection,
-    /// As we would write its endpoints; else why we cannot.
-    pub(crate) served: Result<ServiceShape, Notice>,
+    pub(crate) addressing: ServiceAddressing,
+    /// As we write its endpoints, as far as they are ours to write.
+    pub(crate) shape: ServiceShape,
+    /// Why it is not taken over. What is served through us already goes on, and says this.
+    pub(crate) refusal: Option<Notice>,
+    /// Whether it names any port, of whatever protocol. A headless one need not: whoever finds a pod by it
+    /// calls whichever of its ports.
+    pub(crate) names_ports: bool,
     /// Whether its clients put up with finding no pod.
     pub(crate) is_bypass: bool,
     /// Whether each of its clients is to stay with one pod.
@@ -45,9 +51,21 @@ pub(crate) enum ServiceSelection {
     Labels(BTreeMap<String, String>),
 }
 
+/// Where clients of a Service connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServiceAddressing {
+    /// To an address of its own, which leads to its endpoints.
+    ClusterIp,
+    /// To its endpoints, as DNS names them.
+    Headless,
+    /// To whatever another name leads to: it has no endpoints.
+    ExternalName,
+}
+
 /// What of a Service its endpoints must fit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceShape {
+    /// Those of TCP.
     pub(crate) ports: Vec<ServicePort>,
     /// `IPv4`, `IPv6`: which kinds of endpoints it has.
     pub(crate) families: Vec<String>,
@@ -85,8 +103,8 @@ pub(crate) struct AdoptedService {
 impl ServiceRecord {
     /// As we write its endpoints for a workload; `None` if we cannot.
     pub(crate) fn adopted_for(&self, key: &ObjectKey, revision: &RevisionName) -> Option<AdoptedService> {
-        let shape = self.served.as_ref().ok()?;
-        Some(AdoptedService {
+        let shape = &self.shape;
+        (self.addressing == ServiceAddressing::ClusterIp).then(|| AdoptedService {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             uid: self.uid.clone(),
@@ -107,9 +125,9 @@ pub(crate) fn read(service: &Service) -> ServiceRecord {
         Some(Ok(revision)) => ServiceClaim::Of(revision),
         Some(Err(notice)) => ServiceClaim::Refused(notice),
     };
-    let spec = service.spec.as_ref();
-    let selector = spec.and_then(|spec| spec.selector.clone()).unwrap_or_default();
-    let affinity = spec.and_then(|spec| spec.session_affinity.as_deref());
+    let spec = service.spec.clone().unwrap_or_default();
+    let refusal = refuse_kinds(&spec).and_then(|()| refuse_ports(&spec)).err();
+    let selector = spec.selector.clone().unwrap_or_default();
     ServiceRecord {
         uid: service.metadata.uid.clone().unwrap_or_default(),
         claim,
@@ -118,37 +136,46 @@ pub(crate) fn read(service: &Service) -> ServiceRecord {
         } else {
             ServiceSelection::Labels(selector)
         },
-        served: read_shape(service),
+        addressing: if spec.type_.as_deref() == Some("ExternalName") {
+            ServiceAddressing::ExternalName
+        } else if spec.cluster_ip.as_deref() == Some("None") {
+            ServiceAddressing::Headless
+        } else {
+            ServiceAddressing::ClusterIp
+        },
+        shape: read_shape(&spec),
+        refusal: refusal.map(|text| Notice::new(NOT_SERVABLE, text)),
+        names_ports: spec.ports.as_ref().is_some_and(|ports| !ports.is_empty()),
         is_bypass: annotation(BYPASS_ANNOTATION).is_some_and(|value| value == "true"),
-        wants_affinity: affinity.is_some_and(|affinity| affinity != "None"),
+        wants_affinity: spec.session_affinity.is_some_and(|affinity| affinity != "None"),
     }
 }
 
-fn read_shape(service: &Service) -> Result<ServiceShape, Notice> {
-    let spec = service.spec.clone().unwrap_or_default();
-    let refused = |text| Notice::new(NOT_SERVABLE, text);
-    refuse_kinds(&spec).map_err(refused)?;
-    let ports = read_ports(&spec).map_err(refused)?;
+fn read_shape(spec: &ServiceSpec) -> ServiceShape {
     let preference = match spec.traffic_distribution.as_deref() {
         // The older name of the same.
         Some("PreferClose" | "PreferSameZone") => TrafficPreference::SameZone,
         Some("PreferSameNode") => TrafficPreference::SameNode,
         Some(_) | None => TrafficPreference::None,
     };
-    let names_unready = spec.publish_not_ready_addresses == Some(true);
-    Ok(ServiceShape { ports, families: spec.ip_families.unwrap_or_default(), preference, names_unready })
+    ServiceShape {
+        ports: spec.ports.iter().flatten().filter_map(ServicePort::read).collect(),
+        families: spec.ip_families.clone().unwrap_or_default(),
+        preference,
+        names_unready: spec.publish_not_ready_addresses == Some(true),
+    }
 }
 
-fn read_ports(spec: &ServiceSpec) -> Result<Vec<ServicePort>, String> {
+fn refuse_ports(spec: &ServiceSpec) -> Result<(), String> {
     let ports = spec.ports.as_deref().unwrap_or_default();
-    let read = ports.iter().map(|port| {
-        ServicePort::read(port).ok_or_else(|| {
-            let (number, protocol) = (port.port, port.protocol.as_deref().unwrap_or_default());
-            format!("its port {number} is of protocol {protocol}; only TCP can be served, so move it to a Service of its own")
-        })
-    });
-    let read: Vec<ServicePort> = read.collect::<Result<_, _>>()?;
-    if read.is_empty() { Err("it has no ports".to_owned()) } else { Ok(read) }
+    if ports.is_empty() {
+        return Err("it has no ports".to_owned());
+    }
+    let Some(other) = ports.iter().find(|port| ServicePort::read(port).is_none()) else { return Ok(()) };
+    let (number, protocol) = (other.port, other.protocol.as_deref().unwrap_or_default());
+    Err(format!(
+        "its port {number} is of protocol {protocol}; only TCP can be served, so move it to a Service of its own"
+    ))
 }
 
 fn read_target(namespace: &str, target: &str) -> Result<RevisionName, Notice> {
@@ -207,7 +234,7 @@ mod tests {
             let record = service(target, json!({}));
             let ServiceClaim::Of(revision) = &record.claim else { panic!("{target}") };
             assert_eq!((revision.as_str(), &record.selection), (expected, &ServiceSelection::None));
-            record.served.expect("we can write its endpoints");
+            assert_eq!(record.refusal, None);
         }
         let selecting = service("hello", json!({"selector": {"app": "hello"}}));
         assert!(matches!(selecting.selection, ServiceSelection::Labels(labels) if labels["app"] == "hello"));
@@ -224,7 +251,7 @@ mod tests {
             (json!("PreferTheMoon"), TrafficPreference::None),
         ] {
             let record = service("hello", json!({"trafficDistribution": distribution}));
-            assert_eq!(record.served.expect("we can write its endpoints").preference, expected);
+            assert_eq!(record.shape.preference, expected);
         }
     }
 
@@ -240,7 +267,7 @@ mod tests {
             (json!({"ports": []}), "no ports"),
         ];
         for (spec, expected) in rows {
-            let why = service("hello", spec.clone()).served.expect_err("it is refused");
+            let why = service("hello", spec.clone()).refusal.expect("it is refused");
             assert_eq!(why.reason, NOT_SERVABLE, "{spec}");
             assert!(why.text.contains(expected), "{}", why.text);
         }

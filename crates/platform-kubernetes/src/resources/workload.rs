@@ -24,6 +24,8 @@ const CONCURRENCY: &str = "ebb.dev/container-concurrency";
 const TIMEOUT: &str = "ebb.dev/timeout";
 const RESPONSE_START_TIMEOUT: &str = "ebb.dev/response-start-timeout";
 const IDLE_TIMEOUT: &str = "ebb.dev/idle-timeout";
+/// Says which autoscaler a workload is for.
+const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 /// The most that Knative takes, too.
 const CONCURRENCY_MAX: u32 = 1000;
 
@@ -111,6 +113,38 @@ impl WorkloadRecord {
         }
         let progress_deadline = deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT);
         Ok(WorkloadSettings { scaling, container_concurrency, timeouts, progress_deadline })
+    }
+
+    /// What is right of its settings, with defaults for the rest; `None` if another autoscaler is meant.
+    pub(crate) fn makeshift_settings(&self, cluster: &ClusterConfig) -> Option<WorkloadSettings> {
+        let mut rest = self.clone();
+        let scaling = loop {
+            let problems = match rest.scaling(cluster) {
+                Ok(scaling) => break scaling,
+                Err(problems) => problems,
+            };
+            if problems.iter().any(|problem| problem.key == CLASS_ANNOTATION) {
+                return None;
+            }
+            let count = rest.annotations.len();
+            rest.annotations.retain(|key, _| !problems.iter().any(|problem| problem.key == *key));
+            // Each turn has one less, or it is the cluster's own settings that are at odds.
+            if rest.annotations.len() == count {
+                return None;
+            }
+        };
+        let timeout = |key: &str| self.timeout(key).unwrap_or_default();
+        let deadline = progress_deadline(&self.annotations).unwrap_or_default();
+        Some(WorkloadSettings {
+            scaling,
+            container_concurrency: self.concurrency().unwrap_or_default(),
+            timeouts: RequestTimeouts {
+                request: timeout(TIMEOUT),
+                response_start: timeout(RESPONSE_START_TIMEOUT),
+                idle: timeout(IDLE_TIMEOUT),
+            },
+            progress_deadline: deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT),
+        })
     }
 
     fn scaling(&self, cluster: &ClusterConfig) -> Result<RevisionSettings, Vec<Problem>> {
@@ -224,6 +258,30 @@ mod tests {
         let settings = record.settings(&cluster).expect("all is well").scaling;
         let spec = settings.resolve(&cluster, 0, Duration::from_secs(600)).hpa.expect("it is class hpa");
         assert_eq!((spec.spec.metrics.len(), spec.usage), (1, UsageSource::Questions));
+    }
+
+    #[test]
+    fn what_is_right_of_settings_is_known_without_what_is_wrong() {
+        let record = workload(
+            &[
+                ("autoscaling.knative.dev/window", "5"),
+                ("autoscaling.knative.dev/min-scale", "4"),
+                ("autoscaling.knative.dev/max-scale", "3"),
+                ("ebb.dev/paused", "true"),
+                (PROGRESS_DEADLINE_ANNOTATION, "x"),
+            ],
+            &[(CONCURRENCY, "7"), (TIMEOUT, "soon")],
+        );
+        let settings = record.makeshift_settings(&ClusterConfig::default()).expect("some are right");
+        assert_eq!((settings.scaling.stable_window, settings.scaling.paused), (None, Some(true)));
+        let bounds = (settings.scaling.min_scale, settings.scaling.max_scale);
+        assert!(bounds.0.is_none() != bounds.1.is_none(), "one of two that are at odds: {bounds:?}");
+        assert_eq!((settings.container_concurrency, settings.timeouts.request), (7, None));
+        assert_eq!(settings.progress_deadline, PROGRESS_DEADLINE_DEFAULT);
+        let others = workload(&[("autoscaling.knative.dev/class", "keda.example.com")], &[]);
+        assert_eq!(others.makeshift_settings(&ClusterConfig::default()), None);
+        let broken = workload(&[(DOCUMENT_ANNOTATION, "{maxReplicas")], &[]);
+        assert!(broken.makeshift_settings(&ClusterConfig::default()).is_some());
     }
 
     #[test]

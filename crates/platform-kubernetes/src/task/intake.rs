@@ -1,9 +1,10 @@
 //! How does what the watches say reach the index?
 
 use scaling::RevisionOrigin;
-use vocabulary::{PodName, ReplicaName, Timestamp, bucket_of_lease};
+use vocabulary::{PodName, ReplicaName, Timestamp};
 
 use super::{ClusterTask, Kind};
+use crate::buckets::AutoscalerLease;
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects::WorkloadReading;
@@ -65,10 +66,12 @@ impl ClusterTask {
             News::Lease(change) => {
                 let is_list = matches!(&change, Change::Listed(_));
                 self.take(Kind::Lease, change, |task, key, lease| {
-                    if let Some(bucket) = bucket_of_lease(&key.name) {
-                        task.buckets.observe(bucket, lease, now);
+                    if let Some(which) = AutoscalerLease::of_name(&key.name) {
+                        task.buckets.observe(which, lease, now);
                     }
                 });
+                // After the Leases themselves: until then one that is there would look as if nobody had made
+                // it.
                 if is_list {
                     self.buckets.listed(now);
                 }
@@ -85,9 +88,14 @@ impl ClusterTask {
         }
         self.take(Kind::Workload(kind.clone()), change, |task, key, reading| {
             let Some(revision) = kind.revision(&key.namespace, &key.name) else { return };
-            match reading {
-                Some(reading) => task.index.read_workload(&revision, reading, origin),
-                None => task.index.remove_workload(&revision),
+            if let Some(reading) = reading {
+                // Before it is read: who else wrote the count shows only in the difference to what it was.
+                let former = task.index.count_of_ours(&revision);
+                task.index.read_workload(&revision, reading, origin);
+                task.compare_counts(&revision, former);
+            } else {
+                task.own_counts.forget(&revision);
+                task.index.remove_workload(&revision);
             }
         });
     }
@@ -110,6 +118,8 @@ impl ClusterTask {
             }
             Change::Listed(keys) => {
                 let former = self.known.insert(kind.clone(), keys.clone()).unwrap_or_default();
+                // A watch that was interrupted tells nothing of what went meanwhile; only the list that it
+                // begins anew with does, by what is not in it.
                 for gone in former.difference(&keys) {
                     put(self, gone.clone(), None);
                 }

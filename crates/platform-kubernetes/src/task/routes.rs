@@ -41,51 +41,64 @@ impl ClusterTask {
         for revision in self.index.take_unrouted() {
             self.routes.entry(revision).or_default().work.put(());
         }
-        let rights = self.buckets.rights(now);
-        let mut ended = Vec::new();
-        for (revision, route) in &mut self.routes {
-            if route.work.begin(now).is_none() {
-                continue;
+        if !self.pace.is_open(now) {
+            return;
+        }
+        let due = self.routes.iter().filter(|(_, route)| route.work.is_due(now));
+        let mut due: Vec<RevisionName> = due.map(|(revision, _)| revision.clone()).collect();
+        // Requests are on their way to those that have pods; who rests can wait for its turn.
+        due.sort_by_cached_key(|revision| self.index.is_at_rest(revision));
+        for revision in due {
+            if !self.pace.is_open(now) {
+                break;
             }
-            let changes = self.index.slice_changes(revision);
-            let bucket = self.buckets.bucket_of(revision);
-            let Some(right) = rights.get(&bucket) else {
-                route.work.done();
-                ended.extend(route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)));
-                continue;
-            };
-            let fence = Fence { bucket, epoch: right.epoch };
-            if changes.is_empty()
-                && let Some(takeover) = self.index.takeover(revision)
-            {
-                route.adopting.insert(takeover.service.clone());
-                let (requests, revision) = (self.requests.clone(), revision.clone());
-                // A panic in it is ours; see where answers are taken.
-                self.answers.spawn(async move {
-                    let how = requests.take_over(fence, &takeover).await;
-                    Answer::TakenOver(revision, takeover, how)
-                });
-                continue;
+            for (giver, outcome) in self.write_slices_of(&revision, now) {
+                self.ended(giver, outcome);
             }
-            if changes.is_empty() {
-                route.work.done();
-                route.adopting.retain(|service| !self.index.announce_adopted(service));
-                let settled = route.settle(revision, &self.index);
-                ended.extend(settled.into_iter().map(|giver| (giver, OrderOutcome::Done)));
-                continue;
-            }
-            route.adopting.extend(first_slices(&changes));
-            let (requests, revision) = (self.requests.clone(), revision.clone());
-            // A panic in it is ours.
-            self.answers.spawn(async move {
-                let (written, how) = requests.write_slices(fence, changes).await;
-                Answer::SlicesWritten(revision, written, how)
-            });
         }
         self.routes.retain(|_, route| !route.is_idle());
-        for (giver, outcome) in ended {
-            self.ended(giver, outcome);
+    }
+
+    /// Begins to write what is to be written of one revision; returns whose waiting has ended.
+    fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(Giver, OrderOutcome)> {
+        let Some(route) = self.routes.get_mut(revision).filter(|route| route.work.is_due(now)) else {
+            return Vec::new();
+        };
+        route.work.begin(now);
+        let bucket = self.buckets.bucket_of(revision);
+        let Some(right) = self.buckets.rights(now).get(&bucket).copied() else {
+            route.work.done();
+            return route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)).collect();
+        };
+        let fence = Fence { bucket, epoch: right.epoch };
+        let changes = self.index.slice_changes(revision);
+        let takeover = if changes.is_empty() { self.index.takeover(revision) } else { None };
+        let (requests, revision) = (self.requests.clone(), revision.clone());
+        if let Some(takeover) = takeover {
+            route.adopting.insert(takeover.service.clone());
+            self.pace.begin(1 + takeover.leftovers.len(), now);
+            // A panic in it is ours; see where answers are taken.
+            self.answers.spawn(async move {
+                let how = requests.take_over(fence, &takeover).await;
+                Answer::TakenOver(revision, takeover, how)
+            });
+            return Vec::new();
         }
+        if changes.is_empty() {
+            route.work.done();
+            route.adopting.retain(|service| !self.index.announce_adopted(service));
+            let settled = route.settle(&revision, &self.index);
+            return settled.into_iter().map(|giver| (giver, OrderOutcome::Done)).collect();
+        }
+        let index = &self.index;
+        route.adopting.extend(created(&changes).filter(|service| !index.has_slices(service)));
+        self.pace.begin(changes.len(), now);
+        // A panic in it is ours.
+        self.answers.spawn(async move {
+            let (written, how) = requests.write_slices(fence, changes).await;
+            Answer::SlicesWritten(revision, written, how)
+        });
+        Vec::new()
     }
 
     pub(super) fn slices_written(
@@ -95,6 +108,9 @@ impl ClusterTask {
         how: Result<(), Failure>,
         now: Timestamp,
     ) {
+        self.pace.ended();
+        // Taken from the answers: the watch comes later, and until then the same would be written once more.
+        // What was written before a failure counts as well.
         for (change, slice) in written {
             let (SliceChange::Create(former) | SliceChange::Replace(former) | SliceChange::Delete(former)) =
                 change;
@@ -121,6 +137,7 @@ impl ClusterTask {
         how: Result<Option<Vec<EndpointSubset>>, Failure>,
         now: Timestamp,
     ) {
+        self.pace.ended();
         match how {
             Ok(kept) => {
                 for leftover in &takeover.leftovers {
@@ -152,14 +169,14 @@ impl ClusterTask {
         route.work.failed(after, now);
         // It is tried again, whatever it was: who serves must become true.
         if let Some(giver) = route.ordered_by {
-            let outcome = OrderOutcome::Retrying(format!("{failure:?}"));
+            let outcome = OrderOutcome::Retrying(failure.words().to_owned());
             self.ended(giver, outcome);
         }
     }
 }
 
-/// The Services that get slices of ours for the first time.
-fn first_slices(changes: &[SliceChange]) -> impl Iterator<Item = ObjectKey> {
+/// The Services that get one slice of ours more.
+fn created(changes: &[SliceChange]) -> impl Iterator<Item = ObjectKey> {
     let created = changes.iter().filter_map(|change| match change {
         SliceChange::Create(slice) => Some(slice),
         SliceChange::Replace(_) | SliceChange::Delete(_) => None,

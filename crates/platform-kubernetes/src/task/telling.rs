@@ -1,7 +1,7 @@
 //! What are people told by Events, and of what?
 
 use orchestration::{OrderOutcome, ReasonCode, Subject};
-use vocabulary::{Bucket, Timestamp};
+use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 
 use super::{Answer, ClusterTask, changed};
 use crate::buckets::{Buckets, epochs};
@@ -39,7 +39,7 @@ impl ClusterTask {
         }
     }
 
-    fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
+    pub(super) fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
         let Some(object) = self.index.event_object(about) else { return };
         let action = if about_count(notice.reason) { SCALING } else { SERVING };
         self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
@@ -48,11 +48,23 @@ impl ClusterTask {
     /// Something that the control loop wants people to know.
     pub(super) fn told(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
         tracing::warn!(?about, %reason, "{text}");
-        let reason = match reason {
-            ReasonCode::LinkBlocked => "LinkBlocked",
-            ReasonCode::ReleasedUnacknowledged => "ReleasedUnacknowledged",
-        };
-        self.note(about, Notice::new(reason, text), Tone::Warning, now);
+        self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
+    }
+
+    /// A count that was `former`, and ours to write, may have been written by somebody else.
+    pub(super) fn compare_counts(&mut self, revision: &RevisionName, former: Option<PodCount>) {
+        let counts = former.zip(self.index.count_of_ours(revision));
+        let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };
+        let about = Subject::Revision(revision.clone());
+        // Who stands by sees what the one who decides writes.
+        if self.own_counts.seen(revision, present) || !self.tells.contains_key(&teller(&self.buckets, &about))
+        {
+            return;
+        }
+        let text =
+            format!("somebody else wrote {present}, where {former} was wanted; ebb goes on from there");
+        let now = self.requests.clock.now();
+        self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
     }
 
     /// What became of an attempt to change a count.
@@ -68,7 +80,7 @@ impl ClusterTask {
                 let reasons: Vec<String> =
                     errand.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
                 let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
-                (reason, format!("from {from} to {to} pods: {}", reasons.join("; ")), Tone::Normal)
+                (reason, format!("from {from} to {}: {}", pods(to), reasons.join("; ")), Tone::Normal)
             }
             Ok(OrderOutcome::Conflict { found }) => {
                 let text = format!(
@@ -78,12 +90,18 @@ impl ClusterTask {
             }
             Ok(_) | Err(Failure::NotOwner) => return,
             Err(failure) => {
-                (SCALING_FAILED, format!("from {from} to {to} pods: {}", failure.words()), Tone::Warning)
+                (SCALING_FAILED, format!("from {from} to {}: {}", pods(to), failure.words()), Tone::Warning)
             }
         };
         let about = Subject::Revision(errand.revision.clone());
         self.note(&about, Notice::new(reason, text), tone, now);
     }
+}
+
+/// So many, in words.
+fn pods(count: PodCount) -> String {
+    let word = if count == PodCount::new(1) { "pod" } else { "pods" };
+    format!("{count} {word}")
 }
 
 /// The bucket of whoever tells people about something. What is of no revision is of the first.
@@ -104,4 +122,14 @@ const SCALING_FAILED: &str = "ScalingFailed";
 
 fn about_count(reason: &str) -> bool {
     [SCALED_UP, SCALED_DOWN, FOREIGN_COUNT, SCALING_FAILED].contains(&reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_said_in_words() {
+        assert_eq!([0, 1, 2].map(|count| pods(PodCount::new(count))), ["0 pods", "1 pod", "2 pods"]);
+    }
 }

@@ -59,6 +59,10 @@ struct ServerState {
     /// Whether whoever asks for its rights has them.
     is_everything_allowed: bool,
     ends: BTreeMap<String, (u64, WatchEnd)>,
+    /// What it says of its version instead of 37.
+    minor: Option<String>,
+    /// What discovery answers at which path.
+    discovered: BTreeMap<String, Value>,
 }
 
 #[derive(Clone)]
@@ -160,13 +164,33 @@ impl ScriptedServer {
         ours.map(|(_, object)| object.clone()).collect()
     }
 
-    /// Requests to this path fail like this from now on.
+    /// Requests to this path fail like this from now on; those of one method alone, where that stands before
+    /// it (`PATCH /apis/…`).
     pub(super) fn fail(&self, path: &str, fault: Fault) {
         self.state.lock().faults.insert(path.to_owned(), fault);
     }
 
     pub(super) fn heal(&self, path: &str) {
         self.state.lock().faults.remove(path).expect("it failed");
+    }
+
+    /// It is of this version from now on.
+    pub(super) fn be_of_version(&self, minor: &str) {
+        self.state.lock().minor = Some(minor.to_owned());
+    }
+
+    /// From now on there is a kind of this group, which can be scaled.
+    pub(super) fn bring_kind(&self, group: &str, version: &str, plural: &str, kind: &str) {
+        let preferred = json!({"groupVersion": format!("{group}/{version}"), "version": version});
+        let groups = json!([{"name": group, "versions": [preferred], "preferredVersion": preferred}]);
+        let (own, scale) = (
+            json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["get", "list", "watch"]}),
+            json!({"name": format!("{plural}/scale"), "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch"]}),
+        );
+        let resources = json!({"kind": "APIResourceList", "groupVersion": format!("{group}/{version}"), "resources": [own, scale]});
+        let mut state = self.state.lock();
+        state.discovered.insert("/apis".to_owned(), json!({"kind": "APIGroupList", "groups": groups}));
+        state.discovered.insert(format!("/apis/{group}/{version}"), resources);
     }
 
     /// Whoever asks from now on whether something is allowed hears that it is.
@@ -201,7 +225,8 @@ impl ScriptedServer {
                 let mut state = self.state.lock();
                 let what = (request.method.clone(), request.path.clone(), self.clock.now());
                 state.asked.push(what);
-                state.faults.get(&request.path).cloned()
+                let of_method = state.faults.get(&format!("{} {}", request.method, request.path));
+                of_method.or_else(|| state.faults.get(&request.path)).cloned()
             };
             if request.query.contains("watch=true") {
                 return self.watch(&request, &mut stream).await;
@@ -325,10 +350,14 @@ impl ServerState {
         if request.path == "/version" {
             let text = ["gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
             let mut version: Value = text.map(|field| (field.to_owned(), json!(""))).into_iter().collect();
-            for (field, value) in [("major", "1"), ("minor", "37"), ("gitVersion", "v1.37.2")] {
-                version[field] = json!(value);
-            }
+            let minor = self.minor.as_deref().unwrap_or("37");
+            version["major"] = json!("1");
+            version["minor"] = json!(minor);
+            version["gitVersion"] = json!(format!("v1.{minor}.2"));
             return (200, version);
+        }
+        if let Some(found) = self.discovered.get(request.path.trim_end_matches('/')) {
+            return (200, found.clone());
         }
         let place = Place::of(&request.path);
         if place.collection == "apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
@@ -401,6 +430,19 @@ impl ServerState {
                 (200, object)
             }
             ("DELETE", None) => {
+                let differs = |field: &str| {
+                    let wanted = &body["preconditions"][field];
+                    !wanted.is_null() && *wanted != present["metadata"][field]
+                };
+                if differs("uid") || differs("resourceVersion") {
+                    return (409, status(409, "it is another one, or was written meanwhile"));
+                }
+                if let Some(seconds) = body["gracePeriodSeconds"].as_u64().filter(|seconds| *seconds > 0) {
+                    let mut object = present;
+                    object["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
+                    self.put(&place.collection, object.clone());
+                    return (200, object);
+                }
                 self.objects.remove(&path);
                 self.note(&place.collection, "DELETED", present);
                 (200, json!({"kind": "Status", "status": "Success"}))
@@ -414,7 +456,9 @@ impl ServerState {
 fn scale(object: &Value) -> Value {
     let count = object["spec"]["replicas"].as_u64().unwrap_or_default();
     let spec = if count == 0 { json!({}) } else { json!({"replicas": count}) };
-    json!({"metadata": object["metadata"], "spec": spec, "status": {"replicas": count}})
+    // Where a kind says what it selects as text, a real one shows that here.
+    let selector = object["spec"]["selector"].as_str();
+    json!({"metadata": object["metadata"], "spec": spec, "status": {"replicas": count, "selector": selector}})
 }
 
 fn status(code: u16, message: &str) -> Value {

@@ -41,7 +41,6 @@ pub(crate) struct DataName {
     pub(crate) kind: DataKind,
     /// Its namespace.
     pub(crate) namespace: String,
-    /// Its name.
     pub(crate) name: String,
 }
 

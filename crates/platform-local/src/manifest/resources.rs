@@ -1,7 +1,9 @@
 //! `resources` of a container. Limits are the kernel's to keep, where `ebb` may ask it to; what a container
 //! requests is what targets in percent refer to, and of CPU its share.
 
-use scaling::hpa::{ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceRequests};
+use scaling::hpa::{
+    ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceName, ResourceRequests, ResourceTarget,
+};
 use vocabulary::{MilliValue, parse_quantity};
 
 use crate::control_groups::ContainerLimits;
@@ -27,6 +29,9 @@ pub(crate) fn read(container: &mut ManifestFields<'_>, name: Option<&str>, repor
         requests = read_amounts(&mut fields, "requests", report);
         let most = read_amounts(&mut fields, "limits", report);
         refuse_beyond(&fields, &requests, &most, report);
+        // As on a cluster, who says only what is the most asks for as much.
+        requests.cpu = requests.cpu.or(most.cpu);
+        requests.memory = requests.memory.or(most.memory);
         for (other, _) in &most.others {
             let path = fields.path_of("limits");
             report.warn(fields.place, format!("{path}.{other} has no effect: memory and cpu can be limited"));
@@ -34,8 +39,7 @@ pub(crate) fn read(container: &mut ManifestFields<'_>, name: Option<&str>, repor
         limits = ContainerLimits {
             memory_bytes: most.memory.map(whole).filter(|bytes| *bytes > 0),
             cpu_milli: most.cpu.map(thousandths).filter(|milli| *milli > 0),
-            // As on a cluster, who says only what is the most asks for as much.
-            cpu_request_milli: requests.cpu.or(most.cpu).map(thousandths).filter(|milli| *milli > 0),
+            cpu_request_milli: requests.cpu.map(thousandths).filter(|milli| *milli > 0),
         };
         fields.ignore(&["claims"]);
         fields.finish(&[], report);
@@ -143,6 +147,32 @@ impl Resources {
                 None,
                 "a metric of type ContainerResource names one of several containers; on one machine a pod's use \
                  is measured as a whole, so use type Resource",
+            );
+        }
+        for metric in metrics {
+            self.check_request(metric, report);
+        }
+    }
+
+    /// A share of nothing is no number: the metric would fail at each sync, and say so only there.
+    fn check_request(&self, metric: &MetricSpec, report: &mut Report) {
+        let MetricSpec::Resource { resource, target: ResourceTarget::Utilization(_), .. } = metric else {
+            return;
+        };
+        let is_requested = |container: &ContainerRequests| match resource {
+            ResourceName::Cpu => container.requests.cpu.is_some(),
+            ResourceName::Memory => container.requests.memory.is_some(),
+            ResourceName::Other(name) => container.requests.others.iter().any(|(one, _)| one == name),
+        };
+        if let Some(container) = self.requests.containers.iter().find(|container| !is_requested(container)) {
+            let name = resource.name();
+            report.warn(
+                None,
+                format!(
+                    "{name} is aimed at in percent of what is requested, and container {} requests none, so \
+                     the metric fails; write resources.requests.{name}",
+                    container.name
+                ),
             );
         }
     }

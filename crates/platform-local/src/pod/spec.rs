@@ -122,10 +122,7 @@ pub(crate) enum EnvValue {
         literal: String,
     },
     /// Something about the pod.
-    Fact {
-        /// What.
-        fact: DownwardFact,
-    },
+    Fact { fact: DownwardFact },
 }
 
 /// What an app can be told about its pod.

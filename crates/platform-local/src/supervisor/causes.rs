@@ -12,7 +12,6 @@ pub(crate) enum StartCause {
     Count(String),
     /// Another one failed.
     Failure {
-        /// Which.
         pod: PodName,
         /// How, in one line.
         how: String,

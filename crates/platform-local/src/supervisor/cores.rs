@@ -16,13 +16,13 @@ const IDLE_SHARE: f64 = 0.15;
 /// What the last looks saw.
 #[derive(Debug, Default)]
 pub(super) struct Cores {
-    last: Option<(Timestamp, Spent)>,
+    last: Option<(Timestamp, CoreTime)>,
     has_room: bool,
 }
 
 /// How the time of all cores was spent since the machine started, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spent {
+struct CoreTime {
     idle: u64,
     all: u64,
 }
@@ -45,7 +45,7 @@ impl Cores {
         now + LOOK_EVERY
     }
 
-    fn note(&mut self, now: Timestamp, spent: Spent) {
+    fn note(&mut self, now: Timestamp, spent: CoreTime) {
         // A first look, or one after a long time, says nothing about now. Then those that are urgent are
         // started, and the next look shows what that left idle.
         let recent = self.last.filter(|(at, _)| now.saturating_since(*at) < 10 * LOOK_EVERY);
@@ -65,11 +65,11 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// The line of all cores: user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of the
 /// first two.
-fn parse(stat: &str) -> Option<Spent> {
+fn parse(stat: &str) -> Option<CoreTime> {
     let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let spent: Vec<u64> = numbers.take(8).map_while(|number| number.parse().ok()).collect();
     let idle = spent.get(3)? + spent.get(4)?;
-    Some(Spent { idle, all: spent.iter().sum() })
+    Some(CoreTime { idle, all: spent.iter().sum() })
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_time_between_two_looks_says_whether_cores_are_idle() {
         let at = |looks: u32| Timestamp::from_secs(3600) + LOOK_EVERY * looks;
-        let spent = |idle, busy| Spent { idle, all: idle + busy };
+        let spent = |idle, busy| CoreTime { idle, all: idle + busy };
         let mut cores = Cores::default();
         cores.note(at(0), spent(0, 0));
         assert!(!cores.has_room, "one look says nothing");
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_kernels_line_is_read() {
         let stat = "cpu  100 1 20 300 40 0 5 6 7 8\ncpu0 1 2 3 4\n";
-        assert_eq!(parse(stat), Some(Spent { idle: 340, all: 472 }));
+        assert_eq!(parse(stat), Some(CoreTime { idle: 340, all: 472 }));
         assert_eq!(parse("intr 1 2 3"), None);
     }
 }

@@ -15,7 +15,7 @@ use vocabulary::{ReplicaName, RevisionName};
 use super::Deletion;
 use super::handover::Reply;
 use super::leases::SeatId;
-use super::process::Wish;
+use super::process::ProcessWish;
 
 /// The desk.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ pub(super) struct Orders {
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
     /// Somebody wants to know whether anybody looks.
     pub(super) calls: Vec<oneshot::Sender<()>>,
-    pub(super) end: Wish,
+    pub(super) end: ProcessWish,
 }
 
 /// An autoscaler came or went.

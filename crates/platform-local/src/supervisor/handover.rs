@@ -138,6 +138,8 @@ pub(super) struct PipeHandles {
     pub(super) pipe: OwnedFd,
     /// What was read of a line that is not whole yet.
     pub(super) begun: Vec<u8>,
+    /// The last lines of standard error.
+    pub(super) last: Vec<String>,
 }
 
 impl Supervisor {
@@ -196,6 +198,7 @@ impl Supervisor {
                 Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
             }
         }
+        // Said before its watch stood still, so whoever goes on will not hear it: it has to be in the record.
         while let Ok((pod, what)) = news.try_recv() {
             self.take_news(&pod, &what);
         }
@@ -223,6 +226,8 @@ impl Supervisor {
     pub(super) fn take_over(&mut self, handover: Handover) -> Result<(), String> {
         handover.check()?;
         let record = handover.read()?;
+        // Every owner from now on is a later one, so an order of the former autoscalers, whenever it comes,
+        // is refused.
         self.audience.begin_after(vocabulary::Epoch(record.epoch));
         let mut loaded = crate::manifest::LoadedManifest::clone(&self.loaded);
         loaded.services.retain(|name, _| !record.deleted.contains_key(name));

@@ -174,8 +174,8 @@ impl PodLog {
         stream: LogStream,
         writer: LineWriter,
     ) -> io::Result<mpsc::Sender<PipeQuestion>> {
-        let PipeHandles { pipe, begun } = output;
-        let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, begun, writer);
+        let PipeHandles { pipe, begun, last } = output;
+        let reader = PipeReader::new(Receiver::from_owned_fd(pipe)?, stream, writer).continued(begun, &last);
         let (ask, asked) = mpsc::channel(1);
         let reading = reader.run(self.ending.clone(), asked);
         self.reading.push(tokio::spawn(vital("the reading of what a pod prints", reading)));

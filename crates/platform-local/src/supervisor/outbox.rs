@@ -18,8 +18,20 @@ pub(crate) struct Surface {
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
+    /// Why the process before this one failed.
+    former_failure: Option<String>,
     /// The activators that exist.
     pub(crate) activators: Vec<ActivatorFacts>,
+}
+
+impl Surface {
+    pub(crate) fn of(cluster: Arc<ClusterConfig>, former_failure: Option<String>) -> Self {
+        Self { cluster, former_failure, ..Self::default() }
+    }
+
+    fn all_problems(&self) -> Vec<String> {
+        self.former_failure.iter().chain(&self.problems).cloned().collect()
+    }
 }
 
 /// What is said of the platform as a whole, in the order in which it is.
@@ -240,7 +252,7 @@ impl FactOutbox {
             PlatformTopic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
             PlatformTopic::Problems => PlatformFact::ProblemsChanged {
                 about: Subject::Configuration,
-                problems: surface.problems.clone(),
+                problems: surface.all_problems(),
             },
             PlatformTopic::Synced => PlatformFact::Synced,
         })

@@ -19,7 +19,6 @@ pub(crate) type TemplateNumber = u32;
 /// One pod.
 #[derive(Clone, Debug)]
 pub(crate) struct SupervisedPod {
-    /// Its name.
     pub(crate) name: PodName,
     /// Which template it runs.
     pub(crate) template: TemplateNumber,

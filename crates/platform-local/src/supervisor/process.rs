@@ -31,7 +31,7 @@ const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDO
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wish {
+pub(crate) enum ProcessWish {
     /// Live on.
     #[default]
     Run,
@@ -43,7 +43,7 @@ pub(crate) enum Wish {
 
 /// What a process is started with.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct ProcessStart {
     /// The `ebb` executable, if it is not this one.
     pub(crate) ebb: Option<PathBuf>,
     /// The pod's name.
@@ -75,7 +75,7 @@ pub(crate) struct TakenOver {
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
     /// What is wanted of it.
-    pub(crate) wish: watch::Sender<Wish>,
+    pub(crate) wish: watch::Sender<ProcessWish>,
     /// Whether it can be handed over.
     pub(super) questions: mpsc::Sender<HandOverQuestion>,
 }
@@ -83,13 +83,13 @@ pub(crate) struct ProcessHandle {
 /// The other end of that way.
 #[derive(Debug)]
 pub(crate) struct ProcessOrders {
-    wish: watch::Receiver<Wish>,
+    wish: watch::Receiver<ProcessWish>,
     questions: mpsc::Receiver<HandOverQuestion>,
 }
 
 impl ProcessHandle {
     pub(crate) fn new() -> (Self, ProcessOrders) {
-        let (wish, wishes) = watch::channel(Wish::Run);
+        let (wish, wishes) = watch::channel(ProcessWish::Run);
         // One is asked at a time.
         let (ask, questions) = mpsc::channel(1);
         (Self { wish, questions: ask }, ProcessOrders { wish: wishes, questions })
@@ -98,8 +98,8 @@ impl ProcessHandle {
 
 /// Runs one process to its end. The last news is always [`PodNews::Ended`], unless the process was handed
 /// over.
-pub(crate) async fn run(start: Start, orders: ProcessOrders) {
-    let Start { ebb, pod, spec, logs, news } = start;
+pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
+    let ProcessStart { ebb, pod, spec, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
     let log = logs.of_pod(&spec.owner(), &pod);
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
@@ -187,7 +187,8 @@ fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
 }
 
 fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> ContainerOutputs {
-    let new = |pipe: Option<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new() });
+    let new =
+        |pipe: Option<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new(), last: Vec::new() });
     ContainerOutputs { container: container.name.clone(), stdout: new(stdout), stderr: new(stderr) }
 }
 
@@ -246,11 +247,11 @@ impl ProcessWatch {
                     }
                 },
                 Ok(()) = self.orders.wish.changed() => match *self.orders.wish.borrow_and_update() {
-                    Wish::Run => {}
-                    Wish::Terminate => lifeline.terminate(),
+                    ProcessWish::Run => {}
+                    ProcessWish::Terminate => lifeline.terminate(),
                     // Closing our end is the order to kill everything; only `ebb pod` itself can find every
                     // descendant.
-                    Wish::Kill => drop(input.take()),
+                    ProcessWish::Kill => drop(input.take()),
                 },
                 // One that is being killed is not handed over: it is gone soon.
                 Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {

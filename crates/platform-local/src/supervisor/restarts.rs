@@ -5,6 +5,8 @@ use std::time::Duration;
 use runtime::Backoff;
 use vocabulary::Timestamp;
 
+use super::handover::records::RestartsRecord;
+
 /// The first wait after a failure.
 const LEAST: Duration = Duration::from_millis(100);
 /// The longest wait.
@@ -75,6 +77,32 @@ impl Restarts {
             self.in_a_row += 1;
             let failures = self.in_a_row;
             self.hold = (failures >= HOPELESS).then(|| format!("{failures} failures in a row: {reason}"));
+        }
+    }
+
+    /// What another process needs to know, so that nobody waits anew for what is known to fail.
+    pub(crate) fn record(&self, now: Timestamp) -> RestartsRecord {
+        RestartsRecord {
+            next_wait: self.backoff.upcoming(),
+            wait_left: self.not_before.saturating_since(now),
+            last_before: self.last.map(|last| now.saturating_since(last)),
+            last_new_before: self.last_new.map(|last| now.saturating_since(last)),
+            reason: self.reason.clone(),
+            in_a_row: self.in_a_row,
+            hold: self.hold.clone(),
+        }
+    }
+
+    /// Those of another process.
+    pub(crate) fn taken_over(record: RestartsRecord, now: Timestamp) -> Self {
+        Self {
+            backoff: Backoff::new(LEAST, LONGEST).continued(record.next_wait),
+            not_before: now + record.wait_left.min(LONGEST),
+            last: record.last_before.map(|span| now - span),
+            last_new: record.last_new_before.map(|span| now - span),
+            reason: record.reason,
+            in_a_row: record.in_a_row,
+            hold: record.hold,
         }
     }
 

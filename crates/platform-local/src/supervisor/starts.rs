@@ -11,6 +11,10 @@
 //! grows all the same, for that takes little; one that starts slowly gets a pod for each core at once, and
 //! further ones only now and then.
 //!
+//! Memory is measured as well: how much less of it was free when a pod was ready than when it was started.
+//! While there is less than what starts and what is to be started take so, a further pod of a revision waits:
+//! what would be swapped or killed for memory answers nobody. A revision's first pod never does.
+//!
 //! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends,
 //! and say so. The last of those places are kept for revisions that have no pod at all.
 
@@ -21,6 +25,7 @@ use std::time::Duration;
 
 use vocabulary::{PodName, RevisionName, Timestamp};
 
+use crate::memory::PER_POD_KIB;
 use crate::pod::PodSpec;
 
 /// How many may be on their way for each core: while one waits for the disk or for another process, there is
@@ -39,6 +44,9 @@ const QUICK: Duration = Duration::from_millis(250);
 const SHARE_OF_STARTS: u32 = 10;
 /// The longest wait for such a start; also where it is not known how long one takes.
 const SLOWLY: Duration = Duration::from_secs(10);
+/// The least that a pod is taken to need: its queue-proxy. What was measured may be less, where somebody else
+/// gave memory back meanwhile.
+const LEAST_NEED_KIB: u64 = 12 * 1024;
 /// What part of all places revisions without a pod may keep free: one in so many.
 const KEPT_FREE: usize = 8;
 
@@ -51,6 +59,8 @@ pub(super) struct Starts {
     under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
     took: BTreeMap<RevisionName, Duration>,
+    /// How much memory it took, in KiB.
+    memory_needs: BTreeMap<RevisionName, u64>,
     added: u64,
     last_start: Timestamp,
     look_again: Option<Timestamp>,
@@ -62,6 +72,8 @@ struct PodStart {
     revision: RevisionName,
     since: Timestamp,
     has_place: bool,
+    /// What was free then, in KiB; `None`: not known.
+    free_memory: Option<u64>,
 }
 
 /// The machine as it is.
@@ -69,6 +81,8 @@ struct PodStart {
 pub(super) struct Machine {
     /// Whether a core is idle.
     pub(super) has_room: bool,
+    /// How much memory processes could still have, in KiB; `None`: not known, so nothing waits for it.
+    pub(super) free_memory: Option<u64>,
     /// How many pods have a process.
     pub(super) running: usize,
     /// How many revisions have no pod.
@@ -99,6 +113,7 @@ impl Starts {
             waiting: BTreeMap::new(),
             under_way: BTreeMap::new(),
             took: BTreeMap::new(),
+            memory_needs: BTreeMap::new(),
             added: 0,
             last_start: Timestamp::ZERO,
             look_again: None,
@@ -122,15 +137,29 @@ impl Starts {
         !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
 
+    /// Whether anybody who waits has to heed how much memory is free, or is the first to show what a pod of
+    /// its revision takes. A wake from zero of a revision that is known does not pay for a look.
+    pub(super) fn depend_on_memory(&self) -> bool {
+        let is_known = |spec: &PodSpec| self.memory_needs.contains_key(&spec.owner());
+        self.waiting.iter().any(|(turn, (_, spec))| turn.siblings > 0 || !is_known(spec))
+    }
+
     /// A pod is not to be started any more; false if it was already.
     pub(super) fn cancel(&mut self, pod: &PodName) -> bool {
         let turn = self.waiting.iter().find(|(_, (waiting, _))| waiting == pod).map(|(turn, _)| *turn);
         turn.is_some_and(|turn| self.waiting.remove(&turn).is_some())
     }
 
-    /// A pod is ready. Whether it was long ago that it was started says how its revision may grow.
-    pub(super) fn ready(&mut self, pod: &PodName, now: Timestamp) {
+    /// A pod is ready. Whether it was long ago that it was started, and what that took of the memory, says
+    /// how its revision may grow.
+    pub(super) fn ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
+        // Those that start beside it take their part of what there is less now.
+        let starting = u64::try_from(self.under_way.len()).unwrap_or(u64::MAX);
         if let Some(start) = self.under_way.remove(pod) {
+            if let (Some(before), Some(after)) = (start.free_memory, free_memory) {
+                let need = (before.saturating_sub(after) / starting).max(LEAST_NEED_KIB);
+                self.memory_needs.insert(start.revision.clone(), need);
+            }
             self.took.insert(start.revision, now.saturating_since(start.since));
         }
     }
@@ -143,6 +172,7 @@ impl Starts {
     /// A revision is gone.
     pub(super) fn forget(&mut self, revision: &RevisionName) {
         self.took.remove(revision);
+        self.memory_needs.remove(revision);
     }
 
     /// The next pod to be started at this moment.
@@ -160,7 +190,8 @@ impl Starts {
         let mut free = waiting.filter(|(turn, (_, spec))| self.may_start(**turn, spec, machine, now));
         let turn = *free.next()?.0;
         let (pod, spec) = self.waiting.remove(&turn)?;
-        let start = PodStart { revision: spec.owner(), since: now, has_place: true };
+        let free_memory = machine.free_memory;
+        let start = PodStart { revision: spec.owner(), since: now, has_place: true, free_memory };
         self.under_way.insert(pod.clone(), start);
         // Of all revisions: the pace is there for the machine, which they share.
         self.last_start = now;
@@ -172,8 +203,24 @@ impl Starts {
         if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(turn, machine) {
             return false;
         }
+        if self.lacks_memory(turn, spec, machine) {
+            return false;
+        }
         let is_due = || now.saturating_since(self.last_start) >= self.pace(&spec.owner());
         machine.has_room || self.is_urgent(turn) || is_due()
+    }
+
+    /// Whether what is to be started, and what starts already, takes more than is free.
+    fn lacks_memory(&self, turn: StartTurn, spec: &PodSpec, machine: Machine) -> bool {
+        // Without its first pod a revision answers nobody at all.
+        let Some(free) = machine.free_memory.filter(|_| turn.siblings > 0) else { return false };
+        // Those under way may have taken theirs already; then this waits until they are ready, and no longer.
+        let starting: u64 = self.under_way.values().map(|start| self.need(&start.revision)).sum();
+        free < self.need(&spec.owner()).saturating_add(starting)
+    }
+
+    fn need(&self, revision: &RevisionName) -> u64 {
+        self.memory_needs.get(revision).copied().unwrap_or(PER_POD_KIB)
     }
 
     /// The first pods of a revision are what its requests wait for.
@@ -211,6 +258,16 @@ impl Starts {
         (!pods.is_empty()).then(|| (pods, reason()))
     }
 
+    /// The pods that wait because the memory is used up, and why, for people.
+    pub(super) fn short_of_memory(&self, machine: Machine) -> Option<(Vec<PodName>, String)> {
+        let waiting = self.waiting.iter();
+        let short = waiting.filter(|(turn, (_, spec))| self.lacks_memory(**turn, spec, machine));
+        let pods: Vec<PodName> = short.map(|(_, (pod, _))| pod.clone()).collect();
+        // Without numbers: they change at every look, and people are told once.
+        let reason = "waits for memory: this machine has less left than the pods before it took";
+        (!pods.is_empty()).then(|| (pods, reason.to_owned()))
+    }
+
     /// When [`Starts::next`] is to be asked again at the latest.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.look_again.filter(|_| !self.waiting.is_empty())
@@ -242,7 +299,8 @@ mod tests {
         starts.add(PodName::new(pod), siblings, Box::new(spec));
     }
 
-    const IDLE: Machine = Machine { has_room: true, running: 0, asleep: 0, next_look: NOW };
+    const IDLE: Machine =
+        Machine { has_room: true, free_memory: None, running: 0, asleep: 0, next_look: NOW };
     const BUSY: Machine = Machine { has_room: false, ..IDLE };
 
     /// All that may be started now.
@@ -269,12 +327,39 @@ mod tests {
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
         assert!(starts.depend_on_cores());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
-        starts.ready(&PodName::new("b"), NOW);
+        starts.ready(&PodName::new("b"), None, NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
         for pod in ["a", "c", "unheard-of"] {
             starts.done(&PodName::new(pod));
         }
         assert_eq!(started(&mut starts, NOW), ["d"]);
+    }
+
+    #[test]
+    fn what_pods_took_of_the_memory_says_how_many_more_may_start() {
+        let mebibytes = |count: u64| Machine { free_memory: Some(count * 1024), ..IDLE };
+        let mut starts = Starts::on(8, usize::MAX);
+        add(&mut starts, "web-1", 0);
+        assert!(starts.depend_on_memory(), "nobody knows what it takes");
+        assert_eq!(started_on(mebibytes(1000), &mut starts, NOW), ["web-1"]);
+        starts.ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
+        add(&mut starts, "web-0", 0);
+        assert!(!starts.depend_on_memory(), "what a first pod takes is known by now, and it does not wait");
+        assert!(starts.cancel(&PodName::new("web-0")));
+        // It took 400 MiB, so 900 hold two more.
+        for (pod, siblings) in [("web-2", 1), ("web-3", 2), ("web-4", 3), ("new-1", 0)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(mebibytes(900), &mut starts, NOW), ["new-1", "web-2", "web-3"]);
+        let (pods, reason) = starts.short_of_memory(mebibytes(900)).expect("one waits");
+        assert_eq!(pods, [PodName::new("web-4")]);
+        assert!(reason.starts_with("waits for memory"), "{reason}");
+        // Nobody waits where nothing is known.
+        for pod in ["new-1", "web-2", "web-3"] {
+            starts.done(&PodName::new(pod));
+        }
+        assert_eq!(started_on(IDLE, &mut starts, NOW), ["web-4"]);
+        assert!(starts.short_of_memory(IDLE).is_none());
     }
 
     #[test]
@@ -321,10 +406,10 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["b-1"]);
-        starts.ready(&PodName::new("b-1"), NOW);
+        starts.ready(&PodName::new("b-1"), None, NOW);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY / 2), [""; 0]);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY), ["a-2"]);
-        starts.ready(&PodName::new("a-2"), NOW + SLOWLY + QUICK);
+        starts.ready(&PodName::new("a-2"), None, NOW + SLOWLY + QUICK);
         add(&mut starts, "a-4", 3);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY + QUICK), [""; 0], "it took too long");
         let paced = NOW + SLOWLY + QUICK * SHARE_OF_STARTS;
@@ -339,7 +424,7 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["quick-1"]);
-        starts.ready(&PodName::new("quick-1"), NOW + QUICK / 2);
+        starts.ready(&PodName::new("quick-1"), None, NOW + QUICK / 2);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK / 2), ["quick-2", "quick-3"]);
         starts.forget(&RevisionName::new("default", "service", "quick").expect("a name"));
         starts.done(&PodName::new("quick-2"));

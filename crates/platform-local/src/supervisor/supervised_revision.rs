@@ -6,16 +6,16 @@
 //! fewer pods that work than wanted. A new template that never gets ready leaves the old one serving, and
 //! growing with the load.
 
+mod facts;
 mod record;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use orchestration::{Entrance, PodFacts, PodFailure, RELEASE_AFTER, RevisionFacts, RouteInForce};
+use orchestration::{PodFailure, RELEASE_AFTER, RouteInForce};
 use scaling::RevisionOrigin;
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
-use crate::front_door::FrontDoor;
 use crate::manifest::ManifestService;
 use crate::pod::{PodSpec, Template};
 use crate::supervisor::causes::{StartCause, StartCauses};
@@ -30,7 +30,6 @@ use crate::supervisor::restarts::Restarts;
 pub(crate) enum Action {
     /// Start it.
     Start {
-        /// Its name.
         pod: PodName,
         /// How many other pods its revision has that are wanted and start or run.
         siblings: usize,
@@ -46,7 +45,6 @@ pub(crate) enum Action {
 /// The order to have so many pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CountOrder {
-    /// How many.
     pub(crate) count: PodCount,
     /// Which to end first if some must end.
     pub(crate) end_first: Vec<PodName>,
@@ -323,35 +321,6 @@ impl SupervisedRevision {
         for name in names {
             self.release(&name, around);
         }
-    }
-
-    /// The revision as the platform's users see it.
-    pub(crate) fn facts(&self, front_door: FrontDoor) -> RevisionFacts {
-        let service = &self.service;
-        let own = service.hosts().into_iter().chain(self.more_hosts.iter().cloned());
-        RevisionFacts {
-            name: service.name.clone(),
-            settings: service.settings.clone(),
-            container_concurrency: service.template.container_concurrency,
-            timeouts: service.template.timeouts,
-            progress_deadline: service.progress_deadline,
-            // Nobody finds it from now on, while what it holds goes on to its end.
-            entrances: if self.is_going { Vec::new() } else { own.map(Entrance::Host).collect() },
-            url: Some(front_door.url(service)),
-            hop_keys: self.hop_keys.clone(),
-            wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
-            floor: PodCount::ZERO,
-            hold: None,
-            origin: self.origin,
-            template: self.template_name(self.present),
-            other_autoscaler: None,
-        }
-    }
-
-    /// Its pods as the platform's users see them.
-    pub(crate) fn pod_facts(&self) -> Vec<PodFacts> {
-        let hold = |pod: &SupervisedPod| self.restarts.get(&pod.template).and_then(Restarts::hold);
-        self.pods.values().map(|pod| pod.facts(self.present, hold(pod))).collect()
     }
 
     /// How a pod failed last.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
 use scaling::PodPhase;
 use vocabulary::{
-    Bucket, Epoch, HopKey, Ownership, PodCount, PodState, QueueProxyAnnouncement, RevisionName,
+    Bucket, Epoch, HopKey, Ownership, PodCount, PodState, QueueProxyAnnouncement, ReplicaName, RevisionName,
 };
 
+use super::desk::SeatArrival;
 use super::outbox::FactOutbox;
 use super::*;
 use crate::front_door::FrontDoor;
@@ -691,6 +692,36 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
     world.ends(&pod(1, 2));
     world.scale(3, &[]);
     assert_eq!(world.done(), ["start app-00001-0004 one"], "names go on as well");
+}
+
+#[test]
+fn what_fails_time_and_again_is_known_to_whoever_takes_over() {
+    let mut world = World::with_pods(1);
+    world.pass(SECOND);
+    for number in 1..4 {
+        world.fails(&pod(1, number));
+        world.pass(Duration::from_millis(if number < 3 { 1000 } else { 100 }));
+    }
+    let text = "3 failures in a row: app-00001-0003 failed: the app exited with code 3: no database";
+    assert_eq!(hold(&world).as_deref(), Some(text));
+    let failure = world.fleet.last_failure(&revision("app")).cloned().expect("one failed");
+    world.done();
+    let mut world = handed_over(world);
+    world.edit(&[service("app", "one")]);
+    assert_eq!(hold(&world).as_deref(), Some(text), "nobody should wait");
+    let known = world.fleet.last_failure(&revision("app")).cloned().expect("it is known");
+    assert_eq!((known.pod, known.last_lines), (failure.pod, failure.last_lines));
+    assert_eq!(world.now.saturating_since(known.at), Duration::from_millis(100));
+    // 400 ms after the third failure, of which 100 had passed.
+    world.pass(Duration::from_millis(299));
+    assert_eq!(world.done(), [""; 0], "the wait goes on");
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.done(), ["start app-00001-0005 one"]);
+    world.fails(&pod(1, 5));
+    world.pass(Duration::from_millis(799));
+    assert_eq!(world.done(), [""; 0], "and grows on");
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.done(), ["start app-00001-0006 one"]);
 }
 
 #[test]

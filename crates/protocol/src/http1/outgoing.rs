@@ -67,6 +67,8 @@ impl OutgoingMessage {
     /// A message with this head.
     pub fn new(head: Vec<u8>, framing: BodyFraming) -> Self {
         let body = match framing {
+            // Nobody is asked for a body that cannot come, so the message is whole with its head, in one
+            // write.
             BodyFraming::Length(0) => UnsentBody::Complete,
             BodyFraming::Length(length) => UnsentBody::Length(length),
             BodyFraming::Chunked => UnsentBody::Chunks,
@@ -119,11 +121,13 @@ impl OutgoingMessage {
     }
 
     fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
+        // A chunk of no bytes is the end of a body (RFC 9112 §7.1).
         if data.is_empty() {
             return Ok(());
         }
         match &mut self.body {
             UnsentBody::Length(left) => {
+                // Not one byte beyond: the peer would read it as the beginning of the next message.
                 *left = left.checked_sub(data.len() as u64).ok_or(WrongLength)?;
                 if *left == 0 {
                     self.body = UnsentBody::Complete;
@@ -151,9 +155,13 @@ impl OutgoingMessage {
 
     fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), WrongLength> {
         match self.body {
+            // Less than the head promised, and nothing can be said any more: only closing the connection
+            // keeps the peer from taking the next message for the rest of this one.
             UnsentBody::Length(_) => return Err(WrongLength),
             UnsentBody::Chunks => {
                 self.before.extend_from_slice(b"0\r\n");
+                // Never one that frames or routes a message: there are readers that merge trailers into the
+                // headers, and obey them.
                 for (name, value) in trailers.into_iter().flatten().filter(|(name, _)| may_be_trailer(name)) {
                     write_header(name, value, &mut self.before);
                 }
@@ -176,12 +184,15 @@ impl OutgoingMessage {
         let of_before = written.min(self.before.len() - self.before_written);
         self.before_written += of_before;
         written -= of_before;
+        // Given back now and not with the message: who waits for the rest of a slow body keeps no buffer
+        // meanwhile.
         if self.before_written == self.before.len() {
             recycle(&mut self.before);
             self.before_written = 0;
         }
         let of_data = written.min(self.data.len());
         self.data.advance(of_data);
+        // An empty piece still holds the whole buffer that it was cut from.
         if self.data.is_empty() {
             self.data = Bytes::new();
         }

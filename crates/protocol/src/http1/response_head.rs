@@ -146,6 +146,10 @@ fn response_framing(
         return Ok(BodyFraming::Length(0));
     }
     match said.coding {
+        // HTTP/1.0 knows no chunks, and whoever reads by its rules takes them for the body (RFC 9112 §6.1).
+        Some(_) if response.version() == Version::HTTP_10 => {
+            return Err(MalformedMessage::OldTransferEncoding);
+        }
         Some(TransferCoding::Chunked) => {
             // A length beside it says nothing (RFC 9112 §6.3), and must not be passed on.
             response.headers_mut().remove(CONTENT_LENGTH);
@@ -212,6 +216,14 @@ mod tests {
         let (head, length) = read(text).expect("legal").expect("whole");
         assert!(!head.response.headers().contains_key(CONTENT_LENGTH));
         assert_eq!(length, text.len());
+    }
+
+    #[test]
+    fn http_1_0_has_no_chunks() {
+        for connection in ["", "Connection: keep-alive\r\n"] {
+            let text = format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n{connection}\r\n");
+            assert_eq!(read(&text).expect_err("ambiguous"), MalformedMessage::OldTransferEncoding);
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(super) enum Benefit {
 
 /// A peer makes work out of all proportion to what it brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Overdrawn;
+pub(super) struct CreditExhaustion;
 
 /// The credit of one peer.
 #[derive(Debug)]
@@ -141,12 +141,12 @@ impl PeerAccount {
         &mut self,
         burden: Burden,
         now: impl FnOnce() -> Timestamp,
-    ) -> Result<(), Overdrawn> {
+    ) -> Result<(), CreditExhaustion> {
         let units = self.price(burden);
         if self.credit < units {
             self.forgive(now());
         }
-        self.credit = self.credit.checked_sub(units).ok_or(Overdrawn)?;
+        self.credit = self.credit.checked_sub(units).ok_or(CreditExhaustion)?;
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::Now;
+use super::PresentTime;
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
@@ -59,17 +59,17 @@ impl Sender {
     }
 
     /// How long a piece of so many bytes waits for more of its body, if it has to.
-    pub fn patience_with(&self, bytes: usize, now: Now<'_>) -> Option<Duration> {
+    pub fn patience_with(&self, bytes: usize, now: PresentTime<'_>) -> Option<Duration> {
         self.session.patience_with(&self.stream, bytes, now)
     }
 
     /// Sends a piece of the body for which there is room, which may be its last.
-    pub fn data(&self, data: Bytes, is_end: bool, now: Now<'_>) {
+    pub fn data(&self, data: Bytes, is_end: bool, now: PresentTime<'_>) {
         self.session.send_data(&self.stream, data, is_end, now);
     }
 
     /// Ends the body with trailers, those that may be some.
-    pub fn trailers(&self, trailers: &HeaderMap, now: Now<'_>) {
+    pub fn trailers(&self, trailers: &HeaderMap, now: PresentTime<'_>) {
         self.session.send_trailers(&self.stream, trailers, now);
     }
 }

@@ -52,6 +52,7 @@ impl FrameInput {
     /// The next piece; `None` when nothing is left of `read`.
     pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<InputPiece>, Fault> {
         loop {
+            // No frame begins inside another one: what looks like a head here is a piece of somebody's body.
             if let Some(data) = &mut self.data {
                 let piece = data.take(read);
                 if data.left + data.padding == 0 {
@@ -75,6 +76,8 @@ impl FrameInput {
 
     /// The head of the next frame, which is left where it is.
     fn head(&mut self, read: &mut BytesMut) -> Result<Option<FrameHead>, Fault> {
+        // Looked at without being taken: `whole` takes it together with its payload, in one piece if that is
+        // here.
         let available = if self.partial.is_empty() {
             &read[..]
         } else {
@@ -86,6 +89,7 @@ impl FrameInput {
             return Ok(None);
         };
         let head = FrameHead::read(*bytes);
+        // Before anything of it is put by: how much we keep for a peer is not the peer's choice.
         if head.length > PAYLOAD_BYTES_MAX {
             return Err(Fault::size("a frame longer than MAX_FRAME_SIZE"));
         }
@@ -100,6 +104,8 @@ impl FrameInput {
         if head.length < padding_bytes {
             return Err(Fault::size("a DATA frame without its padding"));
         }
+        // The first byte of a padded payload says how long the padding is. Until it is here nobody knows how
+        // much of the frame is body.
         let Some(begin) = self.whole(FRAME_HEAD_BYTES + padding_bytes, read) else { return Ok(None) };
         let padding = begin.get(FRAME_HEAD_BYTES).copied().map_or(0, usize::from);
         let left = (head.length - padding_bytes)
@@ -111,6 +117,7 @@ impl FrameInput {
 
     /// So many bytes from the beginning, once they are there.
     fn whole(&mut self, length: usize, read: &mut BytesMut) -> Option<BytesMut> {
+        // Nearly every frame: it is cut out of what was read, and no byte is copied.
         if self.partial.is_empty() && read.len() >= length {
             return Some(read.split_to(length));
         }
@@ -120,6 +127,7 @@ impl FrameInput {
 
     /// Moves bytes to the part that was put by, until it is so long.
     fn gather(&mut self, length: usize, read: &mut BytesMut) {
+        // Not a byte more: what follows is another frame, which may lie here whole.
         let missing = length.saturating_sub(self.partial.len()).min(read.len());
         if missing > 0 {
             self.partial.reserve(length - self.partial.len());
@@ -151,10 +159,14 @@ impl DataFrame {
         } else {
             read.split_to(length).freeze()
         };
+        // Padding is behind all of the body. Nobody reads it, but the peer has paid for it with its windows,
+        // and gets it back like the body (RFC 9113 §6.1).
         let padding = if self.left == 0 { self.padding.min(read.len()) } else { 0 };
         self.padding -= padding;
         read.advance(padding);
         let counts_for = length + padding + std::mem::take(&mut self.uncounted);
+        // Not with the last byte of the body: the frame is not over, and padding after the end of a stream
+        // would belong to none.
         let is_end = self.is_end && self.left == 0 && self.padding == 0;
         Some(InputPiece::Data(DataPiece { stream: self.stream, bytes, counts_for, is_end }))
     }

@@ -13,7 +13,9 @@
 //! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request
 //! never touches what all threads share.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::LazyLock;
+
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// As much as all connections may hold, where memory is not scarcer than that.
 const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -44,11 +46,12 @@ pub struct MemoryBudget {
     refusals: AtomicU64,
 }
 
-/// The budget of a process that says nothing else.
-static DEFAULT: MemoryBudget = MemoryBudget::new(BUDGET_BYTES_MAX);
+/// The budget of a process that says nothing else. Made when it is asked for: loom's numbers cannot be made
+/// before the program runs.
+static DEFAULT: LazyLock<MemoryBudget> = LazyLock::new(|| MemoryBudget::new(BUDGET_BYTES_MAX));
 
 impl MemoryBudget {
-    const fn new(bytes_max: usize) -> Self {
+    fn new(bytes_max: usize) -> Self {
         Self { bytes_max, held: AtomicUsize::new(0), refusals: AtomicU64::new(0) }
     }
 

@@ -23,8 +23,8 @@ use bytes::BytesMut;
 use http::Request;
 use vocabulary::Timestamp;
 
-use super::Now;
-use super::account::{Burden, Overdrawn, PeerAccount, PeerRole};
+use super::PresentTime;
+use super::account::{Burden, CreditExhaustion, PeerAccount, PeerRole};
 use super::frame::{
     END_STREAM, ErrorCode, Fault, FrameKind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
@@ -117,7 +117,7 @@ pub enum SessionEvent {
     Request(ArrivedRequest),
     /// The peer goes away, and not because all is well.
     Farewell {
-        /// Why.
+        /// Why the peer is sent away; `NO_ERROR` if only the connection ends.
         code: ErrorCode,
         /// In its own words, of which there are few.
         why: String,
@@ -372,7 +372,7 @@ impl Session {
     pub fn receive(
         &self,
         read: &mut BytesMut,
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Result<SessionEvent, (ErrorCode, &'static str)> {
         self.0.borrow_mut().receive(read, now)
     }
@@ -439,8 +439,8 @@ impl Core {
     }
 
     /// Counts what makes work and brings nothing.
-    fn charge(&mut self, burden: Burden, now: Now<'_>) -> Result<(), Fault> {
-        self.account.charge(burden, now).map_err(|Overdrawn| {
+    fn charge(&mut self, burden: Burden, now: PresentTime<'_>) -> Result<(), Fault> {
+        self.account.charge(burden, now).map_err(|CreditExhaustion| {
             let what = "frames that bring nothing, out of all proportion to those that do";
             Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what)
         })

@@ -172,7 +172,11 @@ impl Stream {
 impl State {
     /// Ends it, for whoever reads or writes.
     pub(super) fn fail(&mut self, error: StreamError) {
+        // The first reason stands: that the connection closes afterwards is what follows from a reset, and
+        // explains nothing.
         self.error.get_or_insert(error);
+        // Both: who waits for room in a window, or for a body, waits for a peer that says nothing more of
+        // this stream.
         self.receiving.waiting.wake();
         self.sending.waiting.wake();
     }
@@ -189,12 +193,15 @@ pub(super) struct WaitingTask(Option<Waker>);
 
 impl WaitingTask {
     pub(super) fn register(&mut self, context: &Context<'_>) {
+        // A stream is polled by the same task nearly always, and each clone of a waker counts in that task.
         if !self.0.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.0 = Some(context.waker().clone());
         }
     }
 
     pub(super) fn wake(&self) {
+        // It stays registered, so that the next wait needs no other clone; a wake-up too many is a look too
+        // many.
         if let Some(waker) = &self.0 {
             waker.wake_by_ref();
         }
@@ -228,6 +235,7 @@ impl Streams {
         if let Some(stream) = self.find(id)
             && !stream.is_over.replace(true)
         {
+            // Once, though either half may be the one that ends last and both may say so.
             self.over += 1;
         }
     }
@@ -249,6 +257,7 @@ impl Streams {
     }
 
     pub(super) fn find(&self, id: u32) -> Option<&Rc<Stream>> {
+        // In order without sorting: numbers only grow (RFC 9113 §5.1.1), and `open` adds at the end.
         let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
         self.list.get(at)
     }
@@ -275,6 +284,7 @@ impl Streams {
     /// Of those that hold something, the one that was not read for the longest time; the oldest of those that
     /// were never read.
     pub(super) fn least_recently_read(&self) -> Option<u32> {
+        // One that holds nothing gives no memory back when it is broken off.
         let holds =
             |stream: &&Rc<Stream>| stream.head_bytes > 0 || !stream.state.borrow().receiving.data.is_empty();
         let holding = self.list.iter().filter(holds);

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -15,12 +16,29 @@ use protocol::ambiguity;
 use protocol::http1::{BodyDecoder, DecodedPiece, HeadLimits, NextMessage, RequestReader};
 use tokio::io::AsyncWriteExt;
 
-/// A request about which we differ, and why.
-struct Difference {
+/// A message about which we differ, and why.
+pub(crate) struct Difference {
     /// What we say of it.
-    ours: &'static str,
-    example: &'static str,
-    why: &'static str,
+    pub(crate) ours: &'static str,
+    pub(crate) example: &'static str,
+    pub(crate) why: &'static str,
+}
+
+impl Difference {
+    /// That each of these is one: we refuse its example in these words, and hyper takes it.
+    pub(crate) fn assert_each<Ours: Debug + PartialEq, Hypers: Debug>(
+        differences: &[Self],
+        tell: impl Fn(&[u8]) -> (Result<Ours, String>, Option<Hypers>),
+    ) {
+        let mut wrong = Vec::new();
+        for Self { ours: expected, example, why } in differences {
+            let found = tell(example.as_bytes());
+            if found.0 != Err((*expected).to_owned()) || found.1.is_none() {
+                wrong.push(format!("{example:?} ({why}): {found:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
 }
 
 /// What we refuse although hyper takes it. Most of it is a message that another server divides otherwise.
@@ -198,7 +216,12 @@ fn head_and_body() -> impl Strategy<Value = Vec<u8>> {
 /// Bytes at which readers err.
 const ODD_BYTES: &[u8] = b"\r\n\t \0:;,\"@#/?*%[]01aZ_.+-\x0b\x7f\x80\xff";
 
-fn spoil(text: &mut Vec<u8>, changes: &[(usize, u8, u8)]) {
+/// What is done to a text to spoil it.
+pub(crate) fn changes() -> impl Strategy<Value = Vec<(usize, u8, u8)>> {
+    prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..3)
+}
+
+pub(crate) fn spoil(text: &mut Vec<u8>, changes: &[(usize, u8, u8)]) {
     for &(place, byte, how) in changes {
         let at = place % text.len().max(1);
         match how % 3 {
@@ -210,20 +233,13 @@ fn spoil(text: &mut Vec<u8>, changes: &[(usize, u8, u8)]) {
     }
 }
 
-fn runs<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
+pub(crate) fn runs<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
 }
 
 #[test]
 fn each_difference_is_one() {
-    let mut wrong = Vec::new();
-    for Difference { ours: expected, example, why } in STRICTER {
-        let found = (ours(example.as_bytes()), runs(hypers(example.as_bytes())));
-        if found.0 != Err((*expected).to_owned()) || found.1.is_none() {
-            wrong.push(format!("{example:?} ({why}): {found:?}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    Difference::assert_each(STRICTER, |text| (ours(text), runs(hypers(text))));
 }
 
 fn compare(text: &[u8]) -> Result<(), TestCaseError> {
@@ -247,7 +263,7 @@ proptest! {
     #[test]
     fn what_both_take_is_the_same_and_what_one_refuses_is_in_a_table(
         mut text in head_and_body(),
-        changes in prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..3),
+        changes in changes(),
     ) {
         spoil(&mut text, &changes);
         compare(&text)?;
@@ -257,7 +273,7 @@ proptest! {
     #[test]
     fn httparse_takes_whatever_head_we_take(
         mut text in head_and_body(),
-        changes in prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..3),
+        changes in changes(),
     ) {
         spoil(&mut text, &changes);
         let mut reader = RequestReader::new(HeadLimits::OUTER);

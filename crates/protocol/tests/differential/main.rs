@@ -3,4 +3,5 @@
 
 mod heads;
 mod hpack;
+mod responses;
 mod session;

@@ -1,12 +1,12 @@
 //! HTTP/1.1: heads, lengths, chunks and trailers, one message after the other on a connection.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use proptest::prelude::*;
 use protocol::http1::{
-    BodyDecoder, BodyFraming, BodySize, DecodedPiece, HeadLimits, NextMessage, OutgoingMessage,
-    RequestReader, ResponseForm, ResponseReader, write_request, write_response,
+    BodyDecoder, BodyFraming, BodySize, DecodedPiece, HeadLimits, MalformedMessage, NextMessage,
+    OutgoingMessage, RequestReader, ResponseForm, ResponseReader, write_request, write_response,
 };
 
 use crate::messages::{Message, lines, message, sizes};
@@ -146,5 +146,29 @@ proptest! {
         let sent = if announced.framing == BodyFraming::Chunked { lines(&message.trailers) } else { lines(&HeaderMap::new()) };
         prop_assert_eq!(lines(&trailers), sent);
         prop_assert_eq!(left, if ends_with_connection { &[][..] } else { BEHIND });
+    }
+}
+
+/// A response of an app with as many headers as there may be is passed on with more of them, which our next
+/// proxy must take.
+#[test]
+fn what_we_add_to_the_largest_head_is_read_by_the_next_of_us() {
+    for exact in [None, Some(3)] {
+        let (mut parts, ()) = Response::new(()).into_parts();
+        for number in 0..HeadLimits::OUTER.headers {
+            let name = format!("x-{number}").parse::<HeaderName>().expect("legal");
+            parts.headers.insert(name, HeaderValue::from_static("a"));
+        }
+        let form = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
+        let mut head = Vec::new();
+        write_response(&parts, exact, form, date, &mut head);
+        let read = |limits| {
+            let mut reader = ResponseReader::new(limits);
+            reader.put(Bytes::copy_from_slice(&head));
+            reader.take_head(&Method::GET, || {})
+        };
+        assert_eq!(read(HeadLimits::OUTER).err(), Some(MalformedMessage::HeadTooLarge(HeadLimits::OUTER)));
+        let again = read(HeadLimits::HOP).expect("legal").expect("whole");
+        assert!(parts.headers.iter().all(|(name, value)| again.response.headers().get(name) == Some(value)));
     }
 }

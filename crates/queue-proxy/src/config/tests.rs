@@ -42,7 +42,9 @@ fn knatives_variables_mean_what_they_mean_there() {
     assert_eq!(config.timeouts.response_start, Some(Duration::from_secs(7)));
     assert_eq!(config.timeouts.idle, None);
     assert_eq!(config.probes.readiness.check, Check::Tcp { port: 8080 });
-    assert_eq!(config.ports, Ports { requests: 8012, admin: 8022, link: 8024, stat: 9090, metrics: 9091 });
+    let ports = Ports { requests: 8012, admin: 8022, link: 8024, stat: Some(9090), metrics: 9091 };
+    assert_eq!(config.ports, ports);
+    assert_eq!(read(&[("EBB_STAT_PORT", "off")]).ports, Ports { stat: None, ..ports });
     let seconds = Duration::from_secs;
     assert_eq!(
         (config.drain_linger, config.drain_limit, config.app_grace),
@@ -90,7 +92,7 @@ fn r15_without_a_probe_the_app_is_always_ready() {
 #[test]
 fn announcing_means_one_machine() {
     let config = read(&[("EBB_ANNOUNCE", "stdout"), ("QUEUE_SERVING_PORT", "0")]);
-    assert_eq!(config.announce, Announce::Stdout);
+    assert_eq!(config.announce, PortAudience::Stdout);
     assert_eq!((config.bind, config.drain_linger), (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO));
     let config = read(&[("EBB_ANNOUNCE", "stdout"), ("EBB_DRAIN_LINGER", "1.5s"), ("EBB_BIND", "::1")]);
     assert_eq!(
@@ -115,6 +117,7 @@ fn every_problem_is_reported_at_once() {
         ("EBB_DRAIN_LINGER", "31s"),
         ("EBB_SHADOWING_HEADERS", "no"),
         ("EBB_IGNORE_USER_AGENTS", "kube-probe/,"),
+        ("EBB_STAT_PORT", "on"),
         ("EBB_LINKPORT", "1"),
         ("EBB_LINK_TOKEN", "0123456789"),
         ("EBB_TRUSTED_HOSTS", "http://h"),
@@ -131,6 +134,7 @@ fn every_problem_is_reported_at_once() {
         "CONTAINER_CONCURRENCY is \"many\", which is not a whole number",
         "REVISION_TIMEOUT_SECONDS is missing",
         "QUEUE_SERVING_PORT is \"70000\", which is not a port",
+        "EBB_STAT_PORT is \"on\", which is not a port from 0 to 65535, or \"off\"",
         "SERVING_READINESS_PROBE is not a probe",
         "EBB_LIVENESS_PROBE is not a probe",
         "EBB_READINESS_JUDGE is \"kubelet\"; write \"queue-proxy\", \"platform\" or leave it out",
@@ -144,7 +148,7 @@ fn every_problem_is_reported_at_once() {
         let count = problems.iter().filter(|problem| problem.starts_with(expected)).count();
         assert_eq!(count, 1, "{expected} in {problems:#?}");
     }
-    assert_eq!(problems.len(), 17, "{problems:#?}");
+    assert_eq!(problems.len(), 18, "{problems:#?}");
 }
 
 #[test]

@@ -120,12 +120,40 @@ async fn a_failing_liveness_probe_is_the_end_and_so_is_a_start_that_takes_too_lo
         let failing = Probe { failure_threshold: 2, ..file_probe(nowhere) };
         let liveness = AppProbes { liveness: Some(failing.clone()), ..probes(Probe::none()) };
         let unhealthy = Health::new().watch(&liveness, Clock::start()).await;
-        assert!(matches!(unhealthy, Unhealthy::Liveness { failures: 2, .. }), "{unhealthy}");
+        assert!(matches!(unhealthy, AppFailure::Liveness { failures: 2, .. }), "{unhealthy}");
         let startup = AppProbes { startup: Some(failing), ..probes(Probe::none()) };
         let health = Health::new();
         let unhealthy = health.watch(&startup, Clock::start()).await;
-        assert!(matches!(unhealthy, Unhealthy::Startup { .. }), "{unhealthy}");
+        assert!(matches!(unhealthy, AppFailure::Startup { .. }), "{unhealthy}");
         assert_eq!(health.state(), PodState::Starting, "readiness waits for the start");
     };
     LocalSet::new().run_until(following).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_an_app_that_starts_hears_as_soon_as_it_is_ready() {
+    let (clock, at_most) = (Clock::start(), Duration::from_millis(800));
+    let began = clock.now();
+    let health = Health::new();
+    let gets_ready = async {
+        clock.sleep_until(began + Duration::from_millis(300)).await;
+        health.set(PodState::Starting, "readiness probe: refused".to_owned());
+        clock.sleep_until(began + Duration::from_millis(500)).await;
+        health.set(PodState::Ready, String::new());
+    };
+    let heard = async {
+        health.started(at_most, clock).await;
+        clock.now()
+    };
+    let ((), heard) = tokio::join!(gets_ready, heard);
+    assert_eq!(heard, began + Duration::from_millis(500));
+    // From then on nobody waits, whatever becomes of it.
+    health.set(PodState::Unready, "readiness probe: 500".to_owned());
+    health.started(at_most, clock).await;
+    health.set_draining();
+    health.started(at_most, clock).await;
+    assert_eq!(clock.now(), heard);
+    let never = Health::new();
+    never.started(at_most, clock).await;
+    assert_eq!((clock.now(), never.state()), (heard + at_most, PodState::Starting));
 }

@@ -46,7 +46,8 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Gate> {
         return None;
     }
     let gate = Gate::opened_by_continue(request);
-    let held = HeldBody { body: std::mem::take(request.body_mut()), gate: gate.clone(), hold: Hold::Unasked };
+    let held =
+        HeldBody { body: std::mem::take(request.body_mut()), gate: gate.clone(), hold: BodyStage::Unasked };
     *request.body_mut() = Body::custom(held);
     Some(gate)
 }
@@ -55,11 +56,11 @@ struct HeldBody {
     body: Body,
     /// Opened by the app's `100 Continue` or by its answer.
     gate: Gate,
-    hold: Hold,
+    hold: BodyStage,
 }
 
 /// How far a body is from flowing.
-enum Hold {
+enum BodyStage {
     /// Nobody wants it yet: the request waits for its turn, and the app cannot ask for what it has not heard
     /// of.
     Unasked,
@@ -69,7 +70,7 @@ enum Hold {
     Over,
 }
 
-impl Hold {
+impl BodyStage {
     /// Ready once the app was asked for long enough.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if matches!(self, Self::Unasked) {
@@ -91,12 +92,12 @@ impl HttpBody for HeldBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        if !matches!(this.hold, Hold::Over) {
+        if !matches!(this.hold, BodyStage::Over) {
             let is_over = this.hold.poll_patience(context).is_ready();
             if !is_over && this.gate.poll_open(context).is_pending() {
                 return Poll::Pending;
             }
-            this.hold = Hold::Over;
+            this.hold = BodyStage::Over;
         }
         Pin::new(&mut this.body).poll_frame(context)
     }

@@ -8,9 +8,12 @@ use super::RequestSender;
 /// Nothing more may wait, or this request would not.
 pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> Refusal {
     let depth = u64::from(container_concurrency) * 10;
-    let detail = format!(
-        "{container_concurrency} requests run (containerConcurrency) and no more than {depth} may wait for them"
-    );
+    let running = if container_concurrency == 1 {
+        "1 request runs".to_owned()
+    } else {
+        format!("{container_concurrency} requests run")
+    };
+    let detail = format!("{running} (containerConcurrency) and no more than {depth} may wait");
     let refusal = Refusal::new(RefusalReason::QueueFull, detail).with_body("pending request queue full\n");
     match sender {
         RequestSender::Hop => refusal.never_started(),

@@ -39,6 +39,11 @@ fn b1_b3_at_concurrency_1_ten_wait_and_the_rest_is_refused() {
             let refusal = answers.iter().find(|answer| answer.status == 503).expect("some");
             assert_eq!(refusal.body, "pending request queue full\n", "{id}");
             assert_eq!((refusal.reason(), refusal.header("retry-after")), ("queue-full", "1"), "L50");
+            let detail = refusal.header("ebb-error");
+            assert!(
+                detail.contains("1 request runs (containerConcurrency) and no more than 10 may wait"),
+                "{detail}"
+            );
             assert_eq!((app.state.running_max.get(), app.state.seen.get()), (1, 11), "{id}");
         }
     });

@@ -210,7 +210,7 @@ fn an_app_that_fails_its_liveness_probe_ends_the_process() {
         let proxy = Proxy::start(app.port, &[("EBB_LIVENESS_PROBE", probe)]).await;
         let ended = proxy.ended.await.expect("no panic");
         assert!(
-            matches!(ended, ProcessEnd::Unhealthy(queue_proxy::Unhealthy::Liveness { failures: 1, .. })),
+            matches!(ended, ProcessEnd::Unhealthy(queue_proxy::AppFailure::Liveness { failures: 1, .. })),
             "{ended:?}"
         );
     });

@@ -111,6 +111,63 @@ fn a_port_in_use_is_said_with_its_purpose() {
     });
 }
 
+/// The app may have it, without having said so: it serves all the same.
+#[test]
+fn a_metrics_port_in_use_is_an_error_in_the_log_and_no_end() {
+    run(async {
+        let app = App::hello().await;
+        let other = Proxy::start(app.port, &[]).await;
+        let metrics = other.ports.metrics.to_string();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
+            .env_clear()
+            .envs(environment(app.port, &[("EBB_METRICS_PORT", &metrics), ("EBB_ANNOUNCE", "stdout")]))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        stdout.read_line(&mut line).expect("it speaks");
+        let ports: QueueProxyAnnouncement = serde_json::from_str(&line).expect("one line of JSON");
+        assert_eq!(ports.metrics, 0);
+        assert_eq!(ask(ports.requests, "GET", "/", &[], b"").await.status, 200);
+        tell(&child, Signal::SIGTERM);
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        let mut told = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
+        let line = told.lines().find(|line| line.contains(&format!("port {metrics} (metrics)")));
+        assert!(line.is_some_and(|line| line.contains("ERROR")), "{told}");
+    });
+}
+
+/// As on a cluster, where it would be one more port for anybody.
+#[test]
+fn a_stat_port_that_is_off_is_no_port() {
+    let (mut child, ports) = started(9, &[("EBB_STAT_PORT", "off")]);
+    assert_eq!(ports.stat, 0);
+    assert_eq!(listeners_of(child.id()), 4, "requests, admin, link, metrics");
+    tell(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// How many sockets of that process take connections.
+fn listeners_of(pid: u32) -> usize {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+    let sockets: Vec<String> = entries
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()?.into_os_string().into_string().ok())
+        .filter_map(|target| Some(target.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|table| std::fs::read_to_string(format!("/proc/{pid}/net/{table}")));
+    let text: String = tables.into_iter().flatten().collect();
+    let is_listening = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // 0A: LISTEN.
+        fields.get(3) == Some(&"0A")
+            && fields.get(9).is_some_and(|inode| sockets.iter().any(|own| own == inode))
+    };
+    text.lines().filter(is_listening).count()
+}
+
 /// The token goes to whoever reads our standard output, and to no log.
 #[test]
 fn an_announcement_says_who_may_call() {

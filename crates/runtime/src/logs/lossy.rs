@@ -15,7 +15,7 @@ const PIECE: usize = 4096;
 /// A writer of whole lines, one `write` each, that never waits. Another process that writes to the same pipe
 /// in the same instant can still make it.
 #[derive(Debug)]
-pub(crate) struct Lossy<W> {
+pub(crate) struct LossyWriter<W> {
     output: W,
     /// Says in a line of its own how many lines were dropped.
     notice: fn(u64) -> String,
@@ -26,7 +26,7 @@ pub(crate) struct Lossy<W> {
     is_cut: bool,
 }
 
-impl<W: Write + AsFd> Lossy<W> {
+impl<W: Write + AsFd> LossyWriter<W> {
     pub(crate) fn new(output: W, notice: fn(u64) -> String) -> Self {
         Self { output, notice, dropped: 0, newly_dropped: 0, is_cut: false }
     }
@@ -64,7 +64,7 @@ impl<W: Write + AsFd> Lossy<W> {
     }
 }
 
-impl<W: Write + AsFd> Write for Lossy<W> {
+impl<W: Write + AsFd> Write for LossyWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if !(self.catch_up()? && self.write_at_once(line)?) {
             self.dropped += 1;
@@ -99,7 +99,7 @@ mod tests {
         // More than any pipe has room for, so the line is cut.
         const LONG: usize = 4 * 1024 * 1024;
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        let mut lossy = Lossy::new(writer, notice);
+        let mut lossy = LossyWriter::new(writer, notice);
         let mut long = vec![b'x'; LONG];
         long.push(b'\n');
         for line in [&long[..], b"unread\n"] {
@@ -122,7 +122,7 @@ mod tests {
     fn a_closed_output_is_an_error() {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(reader);
-        let error = Lossy::new(writer, notice).write_all(b"line\n").expect_err("nobody can read it");
+        let error = LossyWriter::new(writer, notice).write_all(b"line\n").expect_err("nobody can read it");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -90,6 +90,15 @@ keys! {
 }
 
 keys! {
+    /// Limits of pods on a cluster, which their queue-proxy is started with.
+    pod_limit:
+    CONCURRENCY = "ebb.dev/container-concurrency";
+    TIMEOUT = "ebb.dev/timeout";
+    RESPONSE_START_TIMEOUT = "ebb.dev/response-start-timeout";
+    IDLE_TIMEOUT = "ebb.dev/idle-timeout";
+}
+
+keys! {
     /// Keys of the ConfigMap.
     config_map:
     POD_AUTOSCALER_CLASS = "pod-autoscaler-class";
@@ -128,6 +137,11 @@ keys! {
     HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";
     HPA_CPU_INITIALIZATION_PERIOD = "hpa-cpu-initialization-period";
     HPA_INITIAL_READINESS_DELAY = "hpa-initial-readiness-delay";
+    HPA_TOLERANCE_BY_DISTANCE = "hpa-tolerance-by-distance";
+    HPA_ON_TARGET_KEEPS_COUNT = "hpa-on-target-keeps-count";
+    HPA_NONE_READY_KEEPS_COUNT = "hpa-none-ready-keeps-count";
+    HPA_IGNORE_TERMINATING_PODS = "hpa-ignore-terminating-pods";
+    HPA_LACKING_REQUESTS_ARE_MISSING = "hpa-lacking-requests-are-missing";
     PROMETHEUS_URL = "prometheus-url";
     PROMETHEUS_BEARER_TOKEN_FILE = "prometheus-bearer-token-file";
     PROMETHEUS_CA_FILE = "prometheus-ca-file";

@@ -2,13 +2,17 @@
 
 use vocabulary::{likeness, nearest};
 
-use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map, injection};
+use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map, injection, pod_limit};
 
 /// What to do about an annotation under one of our prefixes that nobody reads.
 pub(super) fn for_annotation(written: &str) -> String {
     // Whoever has a queue-proxy to give reads these, and lets nobody else see them.
     if injection::ALL.iter().any(|key| key.name == written) {
         return "it means something on the pod template of a workload on a cluster only: remove it"
+            .to_owned();
+    }
+    if pod_limit::ALL.iter().any(|key| key.name == written) {
+        return "on a cluster it stands on the pod template, whose pods it limits; remove it anywhere else"
             .to_owned();
     }
     let written = suffix(written);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use vocabulary::Timestamp;
 
 /// Every reason that a condition of ours can have. A reason implies what the condition says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ConditionReason {
     /// The target's scale could not be read.
     FailedGetScale,
@@ -88,6 +88,36 @@ impl ConditionReason {
         }
     }
 
+    /// As Kubernetes writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::FailedGetScale => "FailedGetScale",
+            Self::SucceededGetScale => "SucceededGetScale",
+            Self::ReadyForNewScale => "ReadyForNewScale",
+            Self::ScaleDownStabilized => "ScaleDownStabilized",
+            Self::ScaleUpStabilized => "ScaleUpStabilized",
+            Self::SucceededRescale => "SucceededRescale",
+            Self::FailedUpdateScale => "FailedUpdateScale",
+            Self::ValidMetricFound => "ValidMetricFound",
+            Self::ScalingDisabled => "ScalingDisabled",
+            Self::InvalidSelector => "InvalidSelector",
+            Self::AmbiguousSelector => "AmbiguousSelector",
+            Self::FailedGetResourceMetric => "FailedGetResourceMetric",
+            Self::FailedGetContainerResourceMetric => "FailedGetContainerResourceMetric",
+            Self::FailedGetPodsMetric => "FailedGetPodsMetric",
+            Self::FailedGetObjectMetric => "FailedGetObjectMetric",
+            Self::FailedGetExternalMetric => "FailedGetExternalMetric",
+            Self::InvalidMetricSourceType => "InvalidMetricSourceType",
+            Self::DesiredWithinRange => "DesiredWithinRange",
+            Self::ScaleUpLimit => "ScaleUpLimit",
+            Self::TooManyReplicas => "TooManyReplicas",
+            Self::ScaleDownLimit => "ScaleDownLimit",
+            Self::TooFewReplicas => "TooFewReplicas",
+            Self::ScaledToZero => "ScaledToZero",
+            Self::NotScaledToZero => "NotScaledToZero",
+        }
+    }
+
     /// Which side a failing metric's user has to look at.
     pub fn error_label(self) -> &'static str {
         if self == Self::InvalidMetricSourceType { "spec" } else { "internal" }
@@ -114,6 +144,19 @@ pub struct HpaConditions {
     pub scaling_limited: Option<HpaCondition>,
     /// `ScaledToZero`: whether zero pods are this autoscaler's own doing.
     pub scaled_to_zero: Option<HpaCondition>,
+}
+
+impl HpaConditions {
+    /// Those of which there is something to say, each with its type.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, HpaCondition)> {
+        let all = [
+            ("AbleToScale", self.able_to_scale),
+            ("ScalingActive", self.scaling_active),
+            ("ScalingLimited", self.scaling_limited),
+            ("ScaledToZero", self.scaled_to_zero),
+        ];
+        all.into_iter().filter_map(|(kind, condition)| Some((kind, condition?)))
+    }
 }
 
 /// The time moves only when yes becomes no or no yes.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use vocabulary::{PodCount, Timestamp};
 
 use super::spec::Behavior;
-use super::state::Rescale;
+use super::state::CountChange;
 
 /// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many
 /// again for changes between two evaluations. The oldest goes first.
@@ -23,9 +23,9 @@ pub(super) const EVENTS_MAX: usize = 3600;
 /// A count that the metrics asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recommendation {
-    /// How many.
+    /// How many pods were recommended.
     pub count: PodCount,
-    /// When.
+    /// The instant of the sync.
     pub at: Timestamp,
 }
 
@@ -34,7 +34,7 @@ pub struct Recommendation {
 pub struct ScaleEvent {
     /// By how many pods; never zero.
     pub change: u32,
-    /// When.
+    /// The instant at which the change was carried out.
     pub at: Timestamp,
 }
 
@@ -84,13 +84,14 @@ impl HpaHistory {
     }
 
     /// Forgets a change that was noted at this time.
-    pub(super) fn take_event_back(&mut self, change: Rescale, at: Timestamp) {
-        let Rescale { from, to } = change;
+    pub(super) fn take_event_back(&mut self, change: CountChange, at: Timestamp) {
+        let CountChange { from, to } = change;
         let (list, size) = if to > from {
             (&mut self.events.ups, to.value() - from.value())
         } else {
             (&mut self.events.downs, from.value() - to.value())
         };
+        // Only the last order can still fail, so its event is the newest of its direction, if it is there.
         list.pop_if(|event| *event == ScaleEvent { change: size, at });
     }
 

@@ -42,6 +42,8 @@ impl<'a> Limiter<'a> {
             return self.at_min(steps);
         }
         if want > doubled.min(self.max) {
+            // Whichever binds first is what the condition names, and of equals the maximum: it stays, and the
+            // doubling is another one with the next pass.
             if self.max <= doubled {
                 return self.at_max(steps);
             }
@@ -127,6 +129,7 @@ impl<'a> Limiter<'a> {
             steps.note(Stage::ScalingPolicy, HpaSentence::Limited(text));
             bound
         });
+        // The policy that changes most is meant, and downwards that is the one that leaves the fewest.
         let bound = match rules.select_policy {
             SelectPolicy::Max => bounds.min(),
             SelectPolicy::Min => bounds.max(),

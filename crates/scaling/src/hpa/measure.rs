@@ -115,6 +115,7 @@ impl Pass<'_> {
                 looked_at: PodsLookedAt::default(),
                 rule: ProposalRule::Decider,
             }),
+            (_, MetricSamples::Failed(failure)) => Err(failure.why),
             (
                 MetricSpec::Resource { .. }
                 | MetricSpec::Pods { .. }

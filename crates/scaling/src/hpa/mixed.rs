@@ -12,18 +12,17 @@
 //!   whoever did it:             an event, and for a rise a recommendation (5)
 //! ```
 
-use std::sync::Arc;
-
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
 use super::conditions::{self, ConditionReason};
 use super::history::Recommendation;
 use super::limits::Limiter;
+use super::proposal::NoProposal;
 use super::samples::{MetricFailure, MetricSamples};
 use super::sentence::{HpaSentence, MixedText, UnmeasuredText};
 use super::spec::{HpaSpec, MetricSpec, RulesOrigin};
 use super::stabilize::{self, Windows};
-use super::state::{HpaState, MetricStatus, Rescale, RescaleMemory};
+use super::state::{CountChange, HpaState, MetricStatus, RescaleMemory};
 use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
 use crate::config::ScalingSpec;
@@ -190,7 +189,7 @@ impl MixedDecider {
     }
 
     /// A count was written, by whichever clock: policies look back on it, and a rise counts as recommended.
-    pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
+    pub fn note_rescale(&mut self, spec: &HpaSpec, change: CountChange, now: Timestamp) {
         self.state.note_rescale(spec, change, now);
         // Between two syncs no metric recommended it: unless it is remembered, the next sync knows of no
         // reason to keep it.
@@ -201,7 +200,8 @@ impl MixedDecider {
     }
 
     /// A change that was noted was not carried out; see [`HpaState::take_rescale_back`].
-    pub fn take_rescale_back(&mut self, change: Rescale, before: &RescaleMemory, now: Timestamp) {
+    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
+        // Found by the time of the order: a sync may have recommended the same count since.
         if change.to > change.from && !self.own.is_empty() {
             self.state.history.take_recommendation_back(Recommendation { count: change.to, at: before.at });
         }
@@ -249,7 +249,7 @@ impl MixedDecider {
                     Some(verdict) => decided(verdict),
                     None => MetricSamples::Failed(MetricFailure {
                         reason: ConditionReason::FailedGetPodsMetric,
-                        words: Arc::from("no reporter is heard"),
+                        why: NoProposal::NoReporter,
                     }),
                 };
             }
@@ -334,7 +334,7 @@ impl MixedDecider {
         let need = self.need().filter(|&need| need > current)?;
         let least = spec.min.max(PodCount::ONE);
         let wants = if current == PodCount::ZERO { need.max(least).max(self.activation_scale) } else { need };
-        let wanted = Rescale { from: current, to: wants.min(spec.max) };
+        let wanted = CountChange { from: current, to: wants.min(spec.max) };
         let mut count = self.held_back(spec, wanted, now, steps);
         if current == PodCount::ZERO {
             // Somebody waits: no window and no policy leaves them without a pod.
@@ -345,7 +345,7 @@ impl MixedDecider {
     }
 
     /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
-    fn held_back(&self, spec: &HpaSpec, wanted: Rescale, now: Timestamp, steps: &mut Steps) -> PodCount {
+    fn held_back(&self, spec: &HpaSpec, wanted: CountChange, now: Timestamp, steps: &mut Steps) -> PodCount {
         let written = spec.behavior.as_ref().filter(|one| one.scale_up.origin == RulesOrigin::Document);
         let Some(behavior) = written else { return wanted.to };
         let history = &self.state.history;

@@ -33,7 +33,7 @@ impl HpaPods {
 /// One pod, as the platform describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaPod {
-    /// Which.
+    /// By it samples are matched.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: HpaPodPhase,

@@ -97,6 +97,16 @@ pub enum NoProposal {
     NoOverlap,
     /// No series, or for an object more than one.
     NoSeries,
-    /// It could not be asked for; [`super::MetricSamples::Failed`] has the words.
+    /// Nothing was said of it.
     NotMeasured,
+    /// Whoever was asked has no value, or cannot be asked; the words are kept with the question.
+    Refused,
+    /// Whoever was asked took too long.
+    NoAnswer,
+    /// One of our own: nothing is linked that could report it.
+    NoReporter,
+    /// Pods have no container of that name.
+    NoContainer,
+    /// Pods do not report this resource.
+    NotReported,
 }

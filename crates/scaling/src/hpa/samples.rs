@@ -1,11 +1,11 @@
 //! What was measured for one metric, or why nothing was.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
 
 use super::conditions::ConditionReason;
+use super::proposal::NoProposal;
 
 /// What is known of one metric: for each entry of the spec one, in the same order.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,12 +29,12 @@ pub enum MetricSamples {
 }
 
 /// Why a metric has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricFailure {
     /// Under which condition it is reported.
     pub reason: ConditionReason,
-    /// In the words of whoever was asked.
-    pub words: Arc<str>,
+    /// What went wrong. The words of whoever was asked are kept with the question.
+    pub why: NoProposal,
 }
 
 /// One value of each pod that has one, in the order of the pods' ids.
@@ -70,7 +70,7 @@ impl PodSamples {
 pub struct PodSample {
     /// Whose. Pods that the target does not have (any more) may be among them.
     pub pod: PodId,
-    /// How much.
+    /// In thousandths of the metric's unit.
     pub value: MilliValue,
     /// The end of the time that it was measured over.
     pub at: Timestamp,

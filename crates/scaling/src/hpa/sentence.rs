@@ -20,7 +20,7 @@ pub(crate) enum HpaSentence {
     /// What was assumed of the others.
     Assumed { label: MetricLabel, ratio: f64 },
     /// What it asks for.
-    Proposed { label: MetricLabel, count: PodCount, how: How },
+    Proposed { label: MetricLabel, count: PodCount, how: CountOrigin },
     /// That it does not say anything.
     Failed { label: MetricLabel, why: NoProposal },
     /// What failing metrics forbid.
@@ -51,7 +51,7 @@ pub(crate) enum ValueUnit {
 
 /// How a metric came to its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum CountOrigin {
     Ratio,
     WithinTolerance,
     Turned,
@@ -109,7 +109,7 @@ impl Measure {
     }
 }
 
-impl From<ProposalRule> for How {
+impl From<ProposalRule> for CountOrigin {
     fn from(rule: ProposalRule) -> Self {
         match rule {
             ProposalRule::WithinTolerance | ProposalRule::CautiouslyWithinTolerance { .. } => {
@@ -170,7 +170,7 @@ impl fmt::Display for PodsLookedAt {
     }
 }
 
-impl How {
+impl CountOrigin {
     fn words(self, count: PodCount) -> String {
         match self {
             Self::Ratio => format!("asks for {count}"),
@@ -191,7 +191,12 @@ impl fmt::Display for NoProposal {
             Self::NoRequest => "a pod has a container that does not say what it requests",
             Self::NoOverlap => "the samples are of other pods",
             Self::NoSeries => "there is not the one value that there should be",
-            Self::NotMeasured => "it could not be measured",
+            Self::NotMeasured => "it was not measured",
+            Self::Refused => "it was asked for, and \"asked\" says what came instead of a value",
+            Self::NoAnswer => "whoever was asked did not answer in time",
+            Self::NoReporter => "no pod and no activator reports requests",
+            Self::NoContainer => "the pods have no container of that name",
+            Self::NotReported => "pods report what they use of cpu and memory, and of nothing else",
         })
     }
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// The settings of kube-controller-manager that an evaluation depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpaSettings {
@@ -34,7 +36,7 @@ impl Default for HpaSettings {
 
 /// Switches between what Kubernetes 1.37 does (the defaults) and what earlier releases did or users have
 /// asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compat {
     /// X1.
     pub tolerance_test: ToleranceTest,
@@ -49,7 +51,7 @@ pub struct Compat {
 }
 
 /// How a ratio is compared with the tolerance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum ToleranceTest {
     /// Between 1 − tolerance and 1 + tolerance, both included.
     #[default]
@@ -59,7 +61,7 @@ pub enum ToleranceTest {
 }
 
 /// What a metric with an average of a total as its target proposes within tolerance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum AverageWithinTolerance {
     /// As many pods as there are, those of a rolling update beyond the wanted count included.
     #[default]
@@ -69,7 +71,7 @@ pub enum AverageWithinTolerance {
 }
 
 /// What a metric with a plain value as its target proposes when no pod is ready to multiply by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum NoneReady {
     /// Zero, which then becomes the minimum.
     #[default]
@@ -79,7 +81,7 @@ pub enum NoneReady {
 }
 
 /// Whether a pod that is on its way out but still ready is multiplied by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum TerminatingPods {
     /// It is.
     #[default]
@@ -89,7 +91,7 @@ pub enum TerminatingPods {
 }
 
 /// What a pod means that says nothing of what it requests, for a target in percent of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum LackingRequests {
     /// The metric fails.
     #[default]

@@ -57,7 +57,7 @@ pub enum MetricSpec {
     },
     /// `Pods`: a number that each pod has.
     Pods {
-        /// Which.
+        /// Its name, and a selector of series.
         metric: MetricIdentifier,
         /// The average to aim at.
         target: MilliValue,
@@ -65,7 +65,7 @@ pub enum MetricSpec {
     /// `Pods` with one of our own names: requests in flight or per second, measured by us and decided by a
     /// KPA decider.
     Own {
-        /// Which.
+        /// Concurrency, or requests a second.
         metric: Metric,
         /// The average to aim at.
         target: MilliValue,
@@ -81,7 +81,7 @@ pub enum MetricSpec {
     },
     /// `External`: a number from outside the cluster, the sum over all its series.
     External {
-        /// Which.
+        /// Its name, and a selector of series.
         metric: MetricIdentifier,
         /// What to aim at.
         target: TotalTarget,
@@ -276,7 +276,7 @@ pub enum SelectPolicy {
 /// How much may change within a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalingPolicy {
-    /// How much.
+    /// Pods, or a share of the present count.
     pub amount: PolicyAmount,
     /// Within which time; 1 s … 30 min.
     pub period: Duration,

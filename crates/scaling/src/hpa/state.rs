@@ -39,7 +39,7 @@ pub enum MetricStatus {
 }
 
 /// What a pass has to complain about, as Kubernetes' events of type Warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HpaWarning {
     /// `SelectorRequired`, `InvalidSelector`, `AmbiguousSelector`, `FailedGetScale` or a metric's failure.
     Condition(ConditionReason),
@@ -49,6 +49,18 @@ pub enum HpaWarning {
     FailedComputeMetricsReplicas,
     /// `FailedRescale`: the count could not be written.
     FailedRescale,
+}
+
+impl HpaWarning {
+    /// What an Event says of it in one word; the same as in Kubernetes.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SelectorRequired => "SelectorRequired",
+            Self::FailedComputeMetricsReplicas => "FailedComputeMetricsReplicas",
+            Self::FailedRescale => "FailedRescale",
+            Self::Condition(reason) => reason.word(),
+        }
+    }
 }
 
 impl HpaState {
@@ -113,8 +125,8 @@ impl HpaState {
     }
 
     /// The answer of the last pass was written. Only now it is an event that policies look back on.
-    pub fn note_rescale(&mut self, spec: &HpaSpec, change: Rescale, now: Timestamp) {
-        let Rescale { from, to } = change;
+    pub fn note_rescale(&mut self, spec: &HpaSpec, change: CountChange, now: Timestamp) {
+        let CountChange { from, to } = change;
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::SucceededRescale, now);
         // Without `behavior` there are no policies to look back on changes.
         if let Some(behavior) = &spec.behavior {
@@ -143,7 +155,7 @@ impl HpaState {
     }
 
     /// A change that was noted was not carried out after all: no policy looks back on it.
-    pub fn take_rescale_back(&mut self, change: Rescale, before: &RescaleMemory, now: Timestamp) {
+    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
         self.history.take_event_back(change, before.at);
         self.last_scale = before.last_scale;
         self.conditions.scaled_to_zero = before.scaled_to_zero;
@@ -170,7 +182,7 @@ pub struct RescaleMemory {
 
 /// A change of the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rescale {
+pub struct CountChange {
     /// From this.
     pub from: PodCount,
     /// To this.

@@ -198,7 +198,7 @@ fn scale(replicas: PodCount, status_replicas: PodCount) -> Scale {
 fn state_at(spec: &HpaSpec, replicas: PodCount) -> HpaState {
     let mut state = HpaState::with_history(HpaHistory::restored(Vec::new(), Vec::new(), Vec::new()));
     if replicas == PodCount::ZERO {
-        state.note_rescale(spec, Rescale { from: PodCount::ONE, to: PodCount::ZERO }, ago("1000"));
+        state.note_rescale(spec, CountChange { from: PodCount::ONE, to: PodCount::ZERO }, ago("1000"));
         state.history = HpaHistory::restored(Vec::new(), Vec::new(), Vec::new());
     }
     state

@@ -33,6 +33,7 @@ impl TotalMetric<'_> {
         let current = CurrentValue::Value(self.usage);
         let proposal = |count, looked_at, rule| Proposal { count, ratio, current, looked_at, rule };
         let none = PodsLookedAt::default();
+        // Without pods there is nothing to multiply, and the ratio itself is the count, as in Kubernetes.
         if self.current == PodCount::ZERO {
             return Ok(proposal(PodCount::ceil_from(ratio), none, ProposalRule::Ratio));
         }

@@ -171,8 +171,15 @@ fn direction(rules: &ScalingRules) -> DocumentNode {
         map(vec![("type", text(kind)), ("value", integer(value)), ("periodSeconds", integer(seconds))])
     });
     fields.push(("policies", DocumentNode::List(policies.collect())));
-    fields.extend(rules.tolerance.map(|tolerance| ("tolerance", text(&tolerance.to_string()))));
+    fields.extend(rules.tolerance.map(|tolerance| ("tolerance", text(&share(tolerance)))));
     map(fields)
+}
+
+/// In billionths, the finest that a quantity has: a double may be a little more than what it was read from,
+/// which would be rounded up.
+fn share(tolerance: f64) -> String {
+    let written = format!("{tolerance:.9}");
+    written.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn write_block(to: &mut String, node: &DocumentNode, depth: usize) {
@@ -288,9 +295,10 @@ mod tests {
              {type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: web}, metric: {name: hits}, \
              target: {type: Value, value: 2k}}}, \
              {type: External, external: {metric: {name: jobs}, target: {type: AverageValue, averageValue: 30}}}], \
-             behavior: {scaleDown: {stabilizationWindowSeconds: 60, selectPolicy: Min, tolerance: 0.05, policies: [\
+             behavior: {scaleDown: {stabilizationWindowSeconds: 60, selectPolicy: Min, tolerance: 9m, policies: [\
              {type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 10, periodSeconds: 60}]}}}",
             "{maxReplicas: 3, behavior: {scaleUp: {selectPolicy: Disabled}}}",
+            "{maxReplicas: 3, behavior: {scaleUp: {tolerance: 12500u}, scaleDown: {tolerance: 10}}}",
         ] {
             let read = |text: &str| {
                 let node: DocumentNode =

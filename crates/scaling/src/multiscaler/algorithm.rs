@@ -10,7 +10,7 @@ use super::{ScaleEnding, TICK};
 use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason};
-use crate::hpa::{Rescale, routing_without_own};
+use crate::hpa::{CountChange, routing_without_own};
 
 /// The classes that are run here.
 #[expect(
@@ -157,7 +157,7 @@ impl Algorithm {
     }
 
     /// The platform was asked for another count.
-    pub(super) fn note_ordered(&mut self, change: Rescale, now: Timestamp) {
+    pub(super) fn note_ordered(&mut self, change: CountChange, now: Timestamp) {
         match self {
             Self::Kpa(_) => {}
             Self::Hpa(hpa) => hpa.note_ordered(change, now),

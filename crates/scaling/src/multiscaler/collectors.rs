@@ -24,6 +24,7 @@ impl Collectors {
     pub(super) fn update(&mut self, spec: &ScalingSpec, now: Timestamp) {
         let observed = observed(spec);
         let first = self.first().clone();
+        // A copy of any of them would do: each records both metrics.
         self.0.resize(observed.len(), first);
         for (collector, spec) in self.0.iter_mut().zip(&observed) {
             collector.update(spec, now);

@@ -9,7 +9,7 @@ use vocabulary::{
 
 use crate::config::ScalingSpec;
 use crate::decision::Decision;
-use crate::hpa::{HpaScaling, MetricAnswers};
+use crate::hpa::{HpaScaling, HpaWarning, MetricAnswers};
 
 /// Where a revision comes from that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum RevisionOrigin {
 pub enum Event {
     /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
     RevisionChanged {
-        /// Which.
+        /// New, or with other settings.
         revision: RevisionId,
         /// Its settings, resolved.
         spec: Arc<ScalingSpec>,
@@ -39,12 +39,12 @@ pub enum Event {
     },
     /// A revision is gone.
     RevisionRemoved {
-        /// Which.
+        /// It exists no more.
         revision: RevisionId,
     },
     /// The pods of a revision, all of them.
     PodsChanged {
-        /// Whose.
+        /// All pods that are told are its own.
         revision: RevisionId,
         /// In any order.
         pods: Vec<PodFact>,
@@ -57,9 +57,9 @@ pub enum Event {
     /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis
     /// here.
     ReporterStarted {
-        /// Who.
+        /// A pod, or an activator.
         reporter: Reporter,
-        /// Of which of its lives.
+        /// Seconds of another life are other seconds.
         boot: BootId,
         /// The number of its second that runs now.
         current_second: u64,
@@ -68,25 +68,25 @@ pub enum Event {
     },
     /// A reporter's completed second, of one revision. A repeat of the same second replaces.
     LoadReported {
-        /// Who.
+        /// The pod or activator that measured.
         reporter: Reporter,
-        /// Of which revision.
+        /// The one that the load is of; an activator reports several.
         revision: RevisionId,
         /// What it measured.
         sample: Sample,
     },
     /// What the app of a pod and everything below it used.
     UsageReported {
-        /// Which pod.
+        /// The pod whose app used it.
         pod: PodId,
-        /// How much.
+        /// The mean of a window, which it names.
         usage: ResourceUsage,
     },
     /// What a round of questions brought ([`Command::AskMetrics`]).
     MetricsAnswered {
-        /// Of which revision.
+        /// The one that was asked for.
         revision: RevisionId,
-        /// Which round.
+        /// As the question numbered it; a late answer of an older round is ignored.
         round: u64,
         /// What was answered.
         answers: MetricAnswers,
@@ -94,31 +94,31 @@ pub enum Event {
     /// How the last order of a count ended; said where an order failed, and when it was carried out after
     /// all.
     ScaleEnded {
-        /// Of which revision.
+        /// The one whose count was to be written.
         revision: RevisionId,
-        /// How.
+        /// Written, or not.
         ending: ScaleEnding,
     },
     /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
     /// pod's heartbeat, the end of an activator's frame). It is heard.
     ReporterHeard {
-        /// Who.
+        /// A pod or an activator that has nothing to report.
         reporter: Reporter,
         /// Which second.
         second: u64,
     },
     /// What a reporter holds right now, unasked.
     PresentReported {
-        /// Who.
+        /// The pod or activator that holds them.
         reporter: Reporter,
-        /// Of which revision.
+        /// The one whose requests they are.
         revision: RevisionId,
-        /// How much.
+        /// Held at this instant.
         count: PresentCount,
     },
     /// A link is gone. The reporter's values stay; its silence counts from its last frame.
     LinkLost {
-        /// Whose.
+        /// The pod or activator that is heard no more.
         reporter: Reporter,
     },
     /// The activators that exist.
@@ -140,7 +140,7 @@ pub enum Event {
     /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once
     /// we ordered one.
     RoutingObserved {
-        /// Whose.
+        /// The one that is served so.
         revision: RevisionId,
         /// What is in force.
         routing: Routing,
@@ -160,7 +160,7 @@ pub enum ScaleEnding {
 /// a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodFact {
-    /// Which.
+    /// By it what the pod reports is matched.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: PodPhase,
@@ -185,7 +185,7 @@ pub enum PodPhase {
 pub enum Command {
     /// Write the replica count.
     ScaleTo {
-        /// Of which revision.
+        /// The one whose count is written.
         revision: RevisionId,
         /// To this.
         count: PodCount,
@@ -194,14 +194,14 @@ pub enum Command {
     },
     /// Put the activators into the request path, or take them out.
     SetRouting {
-        /// Of which revision.
+        /// The one whose clients are led.
         revision: RevisionId,
         /// To this.
         routing: Routing,
     },
     /// How many activators should serve the revision.
     SetActivatorCount {
-        /// Which revision.
+        /// The one that they serve.
         revision: RevisionId,
         /// At most this many; all if fewer exist.
         count: PodCount,
@@ -216,16 +216,27 @@ pub enum Command {
     /// Ask for those metrics of a document that pods do not report themselves
     /// ([`HpaScaling::is_asked_for`]), and say [`Event::MetricsAnswered`].
     AskMetrics {
-        /// Of which revision.
+        /// One of class hpa.
         revision: RevisionId,
         /// By which the answers are known.
         round: u64,
         /// What the revision goes by.
         settings: Arc<HpaScaling>,
+        /// The places of the metrics that are wanted; there may be none, and only the pods matter.
+        metrics: Vec<usize>,
+    },
+    /// A sync of class hpa complains of something that the one before did not: tell people.
+    Warn {
+        /// The one whose metrics it is about.
+        revision: RevisionId,
+        /// By it people tell one complaint from another.
+        warning: HpaWarning,
+        /// Why, in sentences.
+        text: String,
     },
     /// A decision was made: log it, count it, show it.
     Publish {
-        /// Of which revision.
+        /// The one that was decided about.
         revision: RevisionId,
         /// The decision.
         decision: Arc<Decision>,

@@ -9,6 +9,7 @@
 
 mod pods;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ use super::beginning::RevisionBeginning;
 use super::{PodFact, RevisionOrigin, ScaleEnding};
 use crate::config::ScalingSpec;
 use crate::decider::Observation;
-use crate::decision::Reason;
+use crate::decision::{Reason, Stage};
 use crate::hpa::{
-    ConditionReason, HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec, MixedDecider,
-    MixedObservation, Rescale, RescaleMemory, ResourceName, Scale, Selection, TargetPods,
-    metrics_beside_targets,
+    CountChange, HpaReport, HpaScaling, HpaWarning, MetricAnswers, MetricFailure, MetricSamples, MetricSpec,
+    MixedDecider, MixedObservation, NoProposal, RescaleMemory, ResourceName, Scale, Selection, TargetPods,
+    UsageSource, metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
@@ -40,6 +41,8 @@ pub(super) struct HpaScaler {
     answers: Vec<MetricSamples>,
     /// The pods that were answered with them.
     target: Option<TargetPods>,
+    /// What the last sync complained about.
+    complaints: Vec<HpaWarning>,
     /// The last change that was ordered, while it may still fail.
     last_order: Option<LastOrder>,
     desired: Option<PodCount>,
@@ -51,7 +54,7 @@ pub(super) struct HpaScaler {
 /// A change of the count that was ordered.
 #[derive(Clone, Debug)]
 struct LastOrder {
-    change: Rescale,
+    change: CountChange,
     /// What was remembered before it, and is again if it fails.
     before: RescaleMemory,
     has_failed: bool,
@@ -71,8 +74,8 @@ enum Sync {
 pub(super) enum SyncStep {
     /// Everything is known.
     Decide,
-    /// Somebody else has to be asked first.
-    Ask { round: u64, settings: Arc<HpaScaling> },
+    /// Somebody else has to be asked first, for the metrics at these places.
+    Ask { round: u64, settings: Arc<HpaScaling>, metrics: Vec<usize> },
 }
 
 impl HpaScaler {
@@ -86,6 +89,7 @@ impl HpaScaler {
         Self {
             answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
             target: None,
+            complaints: Vec::new(),
             last_order: None,
             sync: Sync::At(now + settings.sync_period),
             deciders,
@@ -131,6 +135,11 @@ impl HpaScaler {
         self.settings.spec.has_own()
     }
 
+    /// What the last sync left.
+    pub(super) fn report(&self) -> HpaReport {
+        HpaReport::of(&self.settings.spec, self.deciders.state())
+    }
+
     /// Each metric beside its target.
     pub(super) fn metrics_beside_targets(&self) -> String {
         metrics_beside_targets(&self.settings.spec, self.deciders.state())
@@ -157,15 +166,19 @@ impl HpaScaler {
         if let Some(count) = rise {
             self.desired = Some(count);
             self.reasons = self.deciders.rise_reasons().to_vec();
-        } else if self.desired < Some(wanted) && self.desired.is_some() && self.deciders.may_need_pods() {
-            // On the way to zero, and somebody came: whatever is there stays until the next sync.
+        } else if self.desired == Some(PodCount::ZERO)
+            && wanted > PodCount::ZERO
+            && self.deciders.may_need_pods()
+        {
+            // On the way to zero, and somebody came: whatever is there stays until the next sync. Any other
+            // count below what there is was decided by a sync, and in shadow stands until the next one.
             self.desired = Some(wanted);
             self.reasons = self.deciders.rise_reasons().to_vec();
         }
     }
 
     /// Begins a sync if one is due, or ends the wait for answers.
-    pub(super) fn begin_sync(&mut self, now: Timestamp) -> Option<SyncStep> {
+    pub(super) fn begin_sync(&mut self, wanted: PodCount, now: Timestamp) -> Option<SyncStep> {
         match self.sync {
             Sync::At(at) if at <= now => {
                 let mut next = at;
@@ -173,17 +186,16 @@ impl HpaScaler {
                 while next <= now {
                     next += self.settings.sync_period;
                 }
-                if !self.settings.is_anything_asked_for() {
+                let metrics = self.questions(wanted);
+                self.target = None;
+                // Where the platform knows the pods it is asked for them, whatever is measured.
+                if metrics.is_empty() && self.settings.usage == UsageSource::Reports {
                     self.sync = Sync::At(next);
                     return Some(SyncStep::Decide);
                 }
                 self.rounds += 1;
-                // Each source has failed until it has answered: a sync whose wait runs out says so of those
-                // that are missing.
-                self.answers = self.settings.spec.metrics.iter().map(unanswered).collect();
-                self.target = None;
                 self.sync = Sync::Asking { until: now + ANSWERS_WITHIN, next };
-                Some(SyncStep::Ask { round: self.rounds, settings: Arc::clone(&self.settings) })
+                Some(SyncStep::Ask { round: self.rounds, settings: Arc::clone(&self.settings), metrics })
             }
             Sync::Asking { until, next } if until <= now => {
                 // Where the period is shorter than the wait the next sync is overdue, and begins at the next
@@ -193,6 +205,24 @@ impl HpaScaler {
             }
             Sync::At(_) | Sync::Asking { .. } => None,
         }
+    }
+
+    /// The places of the metrics that have to be asked for. Each of them has failed until it is answered: a
+    /// sync whose wait runs out says so of those that are missing.
+    fn questions(&mut self, wanted: PodCount) -> Vec<usize> {
+        // Without an own metric zero pods are a pause, or end by what Kubernetes' own rules make of them.
+        let needs_pods = wanted == PodCount::ZERO && self.has_own();
+        let mut places = Vec::new();
+        for (place, metric) in self.settings.spec.metrics.iter().enumerate() {
+            let is_asked = self.settings.is_asked_for(metric) && !(needs_pods && metric.is_per_pod());
+            if is_asked {
+                places.push(place);
+            }
+            // A pod that comes before the answers do changes nothing: it was not asked.
+            self.answers[place] =
+                if is_asked { failed(metric, NoProposal::NoAnswer) } else { MetricSamples::NotAsked };
+        }
+        places
     }
 
     /// Takes in the answers to a round of questions, each with the place of its metric; whether the sync goes
@@ -238,6 +268,22 @@ impl HpaScaler {
         self.reasons = self.deciders.state().reasons().to_vec();
     }
 
+    /// What the last sync complains about and the one before did not, with the sentences that say why.
+    pub(super) fn news_of_complaints(&mut self) -> Vec<(HpaWarning, String)> {
+        let complaints = self.deciders.state().warnings().to_vec();
+        let before = std::mem::replace(&mut self.complaints, complaints);
+        // Several metrics may fail in the same way, which is one thing to tell of.
+        let news: BTreeSet<HpaWarning> =
+            self.complaints.iter().copied().filter(|one| !before.contains(one)).collect();
+        if news.is_empty() {
+            return Vec::new();
+        }
+        let is_why = |reason: &&Reason| matches!(reason.stage, Stage::MetricFailure | Stage::NoData);
+        let why: Vec<String> =
+            self.reasons.iter().filter(is_why).map(|reason| reason.text.to_string()).collect();
+        news.into_iter().map(|one| (one, why.join("; "))).collect()
+    }
+
     fn samples_of(&self, metric: &MetricSpec, answer: &MetricSamples, now: Timestamp) -> MetricSamples {
         let MetricSpec::Resource { resource, container, .. } = metric else { return answer.clone() };
         if self.settings.is_asked_for(metric) {
@@ -245,23 +291,18 @@ impl HpaScaler {
         }
         let has_container =
             |name: &str| self.settings.requests.containers.iter().any(|one| *one.name == *name);
-        if let Some(name) = container.as_deref().filter(|name| !has_container(name)) {
-            let words = format!("no container is named {name}");
-            let reason = ConditionReason::FailedGetContainerResourceMetric;
-            return MetricSamples::Failed(MetricFailure { reason, words: words.into() });
+        if container.as_deref().is_some_and(|name| !has_container(name)) {
+            return failed(metric, NoProposal::NoContainer);
         }
         match resource {
             ResourceName::Cpu | ResourceName::Memory => {
                 MetricSamples::PerPod(self.pods.samples(resource, now))
             }
-            ResourceName::Other(name) => MetricSamples::Failed(MetricFailure {
-                reason: ConditionReason::FailedGetResourceMetric,
-                words: format!("pods report cpu and memory, not {name}").into(),
-            }),
+            ResourceName::Other(_) => failed(metric, NoProposal::NotReported),
         }
     }
 
-    pub(super) fn note_ordered(&mut self, change: Rescale, now: Timestamp) {
+    pub(super) fn note_ordered(&mut self, change: CountChange, now: Timestamp) {
         if change.from != change.to {
             let before = self.deciders.state().rescale_memory(now);
             self.deciders.note_rescale(&self.settings.spec, change, now);
@@ -297,10 +338,6 @@ impl HpaScaler {
     }
 }
 
-/// What a metric has until its source has answered.
-fn unanswered(metric: &MetricSpec) -> MetricSamples {
-    MetricSamples::Failed(MetricFailure {
-        reason: metric.failure_reason(),
-        words: format!("no answer within {}", vocabulary::format_duration(ANSWERS_WITHIN)).into(),
-    })
+fn failed(metric: &MetricSpec, why: NoProposal) -> MetricSamples {
+    MetricSamples::Failed(MetricFailure { reason: metric.failure_reason(), why })
 }

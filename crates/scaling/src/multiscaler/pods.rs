@@ -38,6 +38,11 @@ impl RevisionPods {
         before.into_keys().filter(|pod| !self.pods.contains_key(pod)).collect()
     }
 
+    /// Whether there is none, be it on its way out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
     /// One pod as it now is; whether that changed a count.
     pub(super) fn change(&mut self, fact: PodFact) -> bool {
         let Some(pod) = self.pods.get_mut(&fact.pod) else { return false };

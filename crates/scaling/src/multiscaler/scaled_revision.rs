@@ -21,7 +21,7 @@ use crate::burst;
 use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
-use crate::hpa::{Rescale, routing_without_own};
+use crate::hpa::{CountChange, routing_without_own};
 use crate::scale_to_zero::{self, KeptBy, Path, Plan, RevisionActivity, Situation};
 use crate::surge;
 
@@ -67,6 +67,11 @@ pub(super) struct ScaledRevision {
     next_tick: Option<Timestamp>,
     wake: Option<Timestamp>,
 }
+
+/// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
+/// since a request wakes it at once, and each time at which something is due wakes the whole process. A
+/// thousand that sleep would do that five hundred times a second.
+const SLEEPERS_TOGETHER: Duration = Duration::from_millis(500);
 
 impl ScaledRevision {
     pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, beginning: RevisionBeginning) -> Self {
@@ -121,7 +126,7 @@ impl ScaledRevision {
             self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
             if self.shadow.is_some() {
                 // Whoever gives the count, policies look back on its changes.
-                self.algorithm.note_ordered(Rescale { from: self.wanted, to: wanted }, now);
+                self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
             }
             self.wanted = wanted;
             self.algorithm.note_foreign_count(wanted);
@@ -256,8 +261,15 @@ impl ScaledRevision {
 
     /// The next time at which something is due.
     pub(super) fn deadline(&self) -> Timestamp {
-        let due = [self.wake, self.next_tick, self.algorithm.deadline()];
+        let next_tick =
+            self.next_tick.map(|at| if self.sleeps() { at.rounded_up(SLEEPERS_TOGETHER) } else { at });
+        let due = [self.wake, next_tick, self.algorithm.deadline()];
         due.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
+    }
+
+    /// Whether there is no pod, nor should there be one.
+    fn sleeps(&self) -> bool {
+        self.wanted == PodCount::ZERO && self.pods.is_empty()
     }
 
     /// Does what is due. Ticks that were missed are not made up for; the phase stays.
@@ -335,7 +347,7 @@ impl ScaledRevision {
             .filter(|&count| count != self.wanted || self.is_wanted_hearsay)
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
-            self.algorithm.note_ordered(Rescale { from: self.wanted, to: count }, now);
+            self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
             self.wanted = count;
             self.is_wanted_hearsay = false;
             // An order is always news: the same count is ordered again only because somebody else wrote

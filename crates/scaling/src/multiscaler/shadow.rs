@@ -29,7 +29,7 @@ pub struct ShadowStatus {
 /// One decision that would have been another count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ShadowDifference {
-    /// When.
+    /// The instant of the comparison.
     #[serde(skip)]
     pub at: Timestamp,
     /// What was decided here.

@@ -53,6 +53,7 @@ fn counts(commands: &[Command]) -> Vec<u32> {
         | Command::SetActivatorCount { .. }
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
+        | Command::Warn { .. }
         | Command::Publish { .. } => None,
     });
     counts.collect()
@@ -483,11 +484,25 @@ fn a_deadline_of_the_zero_guard_does_not_wait_for_a_tick() {
 }
 
 #[test]
+fn revisions_that_sleep_are_looked_at_together_and_keep_their_phase() {
+    let mut world = World::new(spec());
+    world.run_until(0.3);
+    world.create(0);
+    let tick = |seconds: f64| Some(Timestamp::from_secs(1000) + Duration::from_secs_f64(seconds));
+    assert_eq!(world.multiscaler.next_deadline(), tick(2.5));
+    world.run_until(2.5);
+    assert_eq!(world.multiscaler.next_deadline(), tick(4.5));
+    // With a pod it is looked at in its own time again.
+    world.ready(1);
+    assert_eq!(world.multiscaler.next_deadline(), tick(4.3));
+}
+
+#[test]
 fn the_first_tick_is_two_seconds_after_creation_and_the_phase_stays() {
     let mut world = World::new(spec());
     assert_eq!(world.multiscaler.next_deadline(), None);
     world.run_until(0.3);
-    world.create(0);
+    world.create(1);
     let tick = |seconds: f64| Some(Timestamp::from_secs(1000) + Duration::from_secs_f64(seconds));
     assert_eq!(world.multiscaler.next_deadline(), tick(2.3));
     world.now = Timestamp::from_secs(1007);
@@ -578,6 +593,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
             | Command::SetRouting { .. }
             | Command::SetActivatorCount { .. }
             | Command::AskMetrics { .. }
+            | Command::Warn { .. }
             | Command::Publish { .. } => None,
         })
     };

@@ -157,6 +157,7 @@ impl Window {
     fn add(&mut self, ring: &Ring, second: Second, value: SecondSums) {
         let edges = self.edges.unwrap_or(Edges { first: second, oldest: second, last: second });
         let Edges { first, oldest, last } = edges;
+        // The ring reaches as far back as the stable window needs, which may be farther than this one does.
         if second <= last - (self.span + LAG) {
             return;
         }

@@ -30,6 +30,7 @@ impl RecentMaximum {
 
     /// Takes the length of another, keeping what is remembered.
     pub(crate) fn resize(&mut self, like: &Self) {
+        // What is too old for a shorter delay is passed over by `with`, and goes with the next `record`.
         self.cells = like.cells;
     }
 

@@ -10,12 +10,17 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
 
 type Checked = Result<(), Box<dyn std::error::Error>>;
 
 const PIECE: u64 = 64 * 1024;
+
+/// A message that cannot be sent, upon which the stream is reset. (Whoever only drops the answer goes on to send: this client resets
+/// a stream when nobody holds either half.)
+const LEAVE: Bytes = Bytes::new();
 
 /// Messages are bytes.
 #[derive(Default)]
@@ -41,6 +46,9 @@ impl Encoder for Raw {
     type Error = Status;
 
     fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        if item == LEAVE {
+            return Err(Status::cancelled("it leaves"));
+        }
         into.put(item);
         Ok(())
     }
@@ -66,7 +74,10 @@ async fn stream(
 ) -> Result<Response<Streaming<Bytes>>, Box<dyn std::error::Error>> {
     client.ready().await?;
     let path = PathAndQuery::from_static("/stream");
-    Ok(client.streaming(Request::new(messages), path, Raw).await?)
+    let mut request = Request::new(messages);
+    // A client of gRPC sends no trailers. What it asks for in this header, the app says in its own.
+    request.metadata_mut().insert("x-sent", MetadataValue::from_static("7"));
+    Ok(client.streaming(request, path, Raw).await?)
 }
 
 async fn body(client: &mut Grpc<Channel>, size: u64) -> Checked {
@@ -80,8 +91,8 @@ async fn body(client: &mut Grpc<Channel>, size: u64) -> Checked {
     }
     assert_eq!(at, size, "so many bytes came back");
     println!("body");
-    // An answer without them would have been an error.
-    answer.trailers().await?;
+    let trailers = answer.trailers().await?.ok_or("there are no trailers")?;
+    assert!(trailers.get("x-echoed").is_some_and(|echoed| echoed == "7"), "{trailers:?}");
     println!("trailers");
     Ok(())
 }
@@ -100,24 +111,34 @@ async fn duplex(client: &mut Grpc<Channel>) -> Checked {
 }
 
 async fn cancel(client: &mut Grpc<Channel>) -> Checked {
-    let endless = tokio_stream::iter(std::iter::repeat(fill(0, PIECE)));
-    let mut answer = stream(client, endless).await?.into_inner();
+    let (sender, receiver) = mpsc::channel(1);
+    sender.send(fill(0, 100)).await?;
+    let mut answer = stream(client, ReceiverStream::new(receiver)).await?.into_inner();
     answer.next().await.ok_or("it ends")??;
-    drop(answer);
+    until_in_flight(client, "2").await?;
+    sender.send(LEAVE).await?;
     // The next one is served, and sooner or later alone.
-    loop {
-        let answer = stream(client, tokio_stream::once(fill(0, 5))).await?;
-        let is_alone = answer.metadata().get("x-in-flight").is_some_and(|number| number == "1");
-        let mut answer = answer.into_inner();
-        while let Some(piece) = answer.next().await {
-            piece?;
-        }
-        if is_alone {
-            println!("cancel");
-            return Ok(());
-        }
+    until_in_flight(client, "1").await?;
+    println!("cancel");
+    Ok(())
+}
+
+async fn until_in_flight(client: &mut Grpc<Channel>, number: &str) -> Checked {
+    while in_flight(client).await? != number {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    Ok(())
+}
+
+/// How many requests the app holds, this one included.
+async fn in_flight(client: &mut Grpc<Channel>) -> Result<String, Box<dyn std::error::Error>> {
+    let answer = stream(client, tokio_stream::once(fill(0, 5))).await?;
+    let number = answer.metadata().get("x-in-flight").ok_or("it says no number")?.to_str()?.to_owned();
+    let mut answer = answer.into_inner();
+    while let Some(piece) = answer.next().await {
+        piece?;
+    }
+    Ok(number)
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -2,8 +2,8 @@
 //!
 //! It listens on `$PORT` (several with commas between them; `--bind` says at which address) and answers `/`
 //! (`?sleep=MS` waits first, `?burn=MS` uses that much CPU time) with its process id and the requests it
-//! holds in headers; a request body comes back as it was. `/fail-probes` and `/die` make it misbehave at run
-//! time; flags do so from the start.
+//! holds in headers; a request body comes back as it was; `/times` says when it listened and was asked.
+//! `/fail-probes` and `/die` make it misbehave at run time; flags do so from the start.
 //!
 //! What goes on while a response is under way is in [`streams`] and [`websocket`]; what no HTTP library would
 //! send is in [`raw`], which is the whole app when it is started with `--raw`; what arrived to the letter,
@@ -14,6 +14,7 @@ mod journal;
 mod raw;
 mod recorded;
 mod streams;
+mod tls;
 mod websocket;
 
 use std::convert::Infallible;
@@ -37,7 +38,8 @@ use hyper_util::server::conn::auto;
 use journal::Journal;
 use nix::time::{ClockId, clock_gettime};
 use tests::bench::clock;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 
 /// The body of an answer, whatever it comes from. An error breaks the answer off.
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
@@ -53,8 +55,7 @@ struct Behaviour {
     pause: Option<Duration>,
     /// Says whether something listens on this port of its own, and does nothing else, as probes do.
     connects_to: Option<u16>,
-    /// It must be killed.
-    ignore_term: bool,
+    on_term: Ending,
     never_ready: bool,
     hang_after: Option<usize>,
     /// Answers with prepared bytes only.
@@ -65,6 +66,8 @@ struct Behaviour {
     journal: Option<PathBuf>,
     /// Speaks nothing else.
     only: Option<Spoken>,
+    /// Speaks TLS at one more port.
+    tls: Option<tls::OwnTls>,
     /// Loopback, where nothing else is said.
     bind: Option<IpAddr>,
 }
@@ -75,14 +78,29 @@ enum Spoken {
     Http2,
 }
 
+/// What becomes of it when it is told to end.
+#[derive(Clone, Copy, Debug, Default)]
+enum Ending {
+    #[default]
+    AtOnce,
+    /// What it has begun is answered first.
+    Finished,
+    /// It must be killed.
+    Never,
+}
+
+/// Requests that are not answered yet.
+static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
+
 #[derive(Debug, Default)]
 struct State {
     behaviour: Behaviour,
-    in_flight: AtomicUsize,
     served: AtomicUsize,
     probes_fail: AtomicBool,
     events: streams::Streams,
     journal: Option<Journal>,
+    /// When it began to listen.
+    listening: Duration,
 }
 
 fn main() -> ExitCode {
@@ -130,11 +148,19 @@ impl Behaviour {
                 "--exit" => behaviour.exit_at_once = u8::try_from(number()).ok(),
                 "--pause-ms" => behaviour.pause = Some(Duration::from_millis(number().into())),
                 "--connects-to" => behaviour.connects_to = u16::try_from(number()).ok(),
-                "--ignore-term" => behaviour.ignore_term = true,
+                "--ignore-term" => behaviour.on_term = Ending::Never,
+                "--finish" => behaviour.on_term = Ending::Finished,
                 "--never-ready" => behaviour.never_ready = true,
                 "--raw" => behaviour.raw = true,
                 "--only" => behaviour.only = Some(Spoken::named(&args.next().unwrap_or_default())),
                 "--bind" => behaviour.bind = args.next().and_then(|address| address.parse().ok()),
+                "--tls-port" => {
+                    behaviour.tls.get_or_insert_default().port =
+                        number().try_into().expect("it is a port's number");
+                }
+                "--tls-identity" => {
+                    behaviour.tls.get_or_insert_default().identity = args.next().unwrap_or_default();
+                }
                 "--record" => behaviour.record = args.next().map(PathBuf::from),
                 "--journal" => behaviour.journal = args.next().map(PathBuf::from),
                 "--hang-after" => behaviour.hang_after = usize::try_from(number()).ok(),
@@ -159,11 +185,17 @@ impl Spoken {
 fn end(behaviour: &Behaviour) -> impl Future<Output = ()> + use<> {
     let mut signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .expect("SIGTERM can be awaited");
-    let is_heeded = !behaviour.ignore_term;
+    let ending = behaviour.on_term;
     async move {
         signal.recv().await;
-        if !is_heeded {
-            std::future::pending::<()>().await;
+        match ending {
+            Ending::AtOnce => {}
+            Ending::Finished => {
+                while IN_FLIGHT.load(Ordering::SeqCst) > 0 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+            Ending::Never => std::future::pending().await,
         }
     }
 }
@@ -175,9 +207,16 @@ async fn serve(address: IpAddr, ports: &[u16], behaviour: Behaviour) {
         listeners.push((port, TcpListener::bind((address, port)).await.expect("the port is free")));
     }
     let journal = behaviour.journal.as_deref().map(Journal::begin);
-    let state = Arc::new(State { behaviour, journal, ..State::default() });
+    let tls = behaviour.tls.clone();
+    let state = Arc::new(State { behaviour, journal, listening: clock::now(), ..State::default() });
     let accepting = listeners.into_iter().map(|(port, listener)| accept(listener, port, Arc::clone(&state)));
-    futures_util::future::join_all(accepting).await;
+    let accepting_tls = async {
+        if let Some(tls) = tls {
+            let listener = TcpListener::bind((address, tls.port)).await.expect("the port is free");
+            tls::accept(listener, tls, Arc::clone(&state)).await;
+        }
+    };
+    futures_util::future::join(futures_util::future::join_all(accepting), accepting_tls).await;
 }
 
 async fn accept(listener: TcpListener, port: u16, state: Arc<State>) {
@@ -194,7 +233,10 @@ async fn accept(listener: TcpListener, port: u16, state: Arc<State>) {
     }
 }
 
-async fn serve_http(stream: TcpStream, port: u16, state: Arc<State>) {
+async fn serve_http<Stream>(stream: Stream, port: u16, state: Arc<State>)
+where
+    Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(|request| {
         let answering = answer(request, Arc::clone(&state));
         async move {
@@ -220,17 +262,17 @@ async fn serve_http(stream: TcpStream, port: u16, state: Arc<State>) {
 }
 
 /// Counts a request for as long as it lives, also if its client goes away.
-struct Counted(Arc<State>, usize);
+struct Counted(usize);
 
 impl Counted {
-    fn new(state: &Arc<State>) -> Self {
-        Self(Arc::clone(state), state.in_flight.fetch_add(1, Ordering::SeqCst) + 1)
+    fn new() -> Self {
+        Self(IN_FLIGHT.fetch_add(1, Ordering::SeqCst) + 1)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
+        IN_FLIGHT.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -238,12 +280,13 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     match request.uri().path() {
         "/ready" => return Ok(probe(&state)),
         "/grpc.health.v1.Health/Check" => return Ok(streams::grpc_health(!state.fails_probes())),
+        "/times" => return Ok(times(&state)),
         "/release" => return Ok(state.events.release(&request).await),
         "/fail-probes" => state.probes_fail.store(true, Ordering::SeqCst),
         "/die" => std::process::exit(3),
         _ => {}
     }
-    let counted = Counted::new(&state);
+    let counted = Counted::new();
     let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let _noted = state.journal.as_ref().map(|journal| journal.note(target));
     let served = state.served.fetch_add(1, Ordering::SeqCst);
@@ -259,13 +302,13 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     if let Some(burn) = query(&request, "burn").and_then(|milliseconds| milliseconds.parse().ok()) {
         burn_cpu(Duration::from_millis(burn));
     }
-    let number = counted.1;
+    let number = counted.0;
     let version = format!("{:?}", request.version());
     let proto = request.headers().get("x-forwarded-proto").cloned();
     let cookies = request.headers().get_all("cookie").iter().count();
     let mut response = match request.uri().path() {
         "/events" => state.events.open(&request, counted),
-        "/stream" => streams::echo(request),
+        "/stream" => streams::echo(request, counted),
         "/refuse" => status(StatusCode::PAYLOAD_TOO_LARGE),
         "/grpc-not-found" => streams::grpc_error("5"),
         "/websocket" => websocket::accept(request),
@@ -315,6 +358,12 @@ impl State {
     fn fails_probes(&self) -> bool {
         self.behaviour.never_ready || self.probes_fail.load(Ordering::SeqCst)
     }
+}
+
+/// On the clock that all processes of the machine share, in nanoseconds.
+fn times(state: &State) -> Response<Body> {
+    let [listening, asked] = [state.listening, clock::now()].map(|time| time.as_nanos());
+    Response::new(full(format!(r#"{{"listening": {listening}, "asked": {asked}}}"#)))
 }
 
 fn probe(state: &State) -> Response<Body> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use tokio::sync::mpsc;
@@ -53,12 +53,15 @@ impl Streams {
     }
 }
 
-/// Sends every piece of the body back as it comes. The trailers are `grpc-status: 0` and, as `x-echoed`, the
-/// request's own trailer `x-sent`; HTTP/1.1 must announce them, and over HTTP/2 nobody does.
-pub(crate) fn echo(request: Request<Incoming>) -> Response<Body> {
+/// Sends every piece of the body back as it comes, and counts as in flight until that ends. The trailers are
+/// `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`, or its header of that name, for
+/// not every client can send trailers; HTTP/1.1 must announce them, and over HTTP/2 nobody does.
+pub(crate) fn echo(request: Request<Incoming>, counted: Counted) -> Response<Body> {
     let content_type = request.headers().get("content-type").cloned();
     let is_http1 = request.version() == Version::HTTP_11;
-    let echo = Echo { incoming: request.into_body(), trailers: Some(HeaderMap::new()) };
+    let sent = request.headers().get("x-sent").cloned();
+    let trailers = sent.map(|sent| (HeaderName::from_static("x-echoed"), sent)).into_iter().collect();
+    let echo = Echo { incoming: request.into_body(), trailers: Some(trailers), _counted: counted };
     let mut response = Response::new(echo.boxed_unsync());
     let headers = response.headers_mut();
     if is_http1 {
@@ -74,6 +77,7 @@ struct Echo {
     incoming: Incoming,
     /// What to end with, until that was sent.
     trailers: Option<HeaderMap>,
+    _counted: Counted,
 }
 
 impl HttpBody for Echo {

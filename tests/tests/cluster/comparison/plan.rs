@@ -8,6 +8,8 @@ use vocabulary::PodCount;
 
 /// The kind of our targets: a count that nobody acts upon, with pods that the script makes.
 const GROUP: &str = "comparison.ebb.dev";
+/// What objects' numbers are about: kind and name.
+const FRONT: (&str, &str) = ("Service", "front");
 /// The API server refuses more, so that a count cannot be written now and then.
 pub(crate) const COUNT_MAX: PodCount = PodCount::new(10);
 
@@ -90,8 +92,8 @@ fn packets() -> Value {
     json!({"type": "Pods", "pods": {"metric": {"name": "packets", "selector": {"matchLabels": {"port": "http"}}}, "target": average("10")}})
 }
 
-fn object(kind: &str, name: &str, target: &Value) -> Value {
-    let described = json!({"apiVersion": "v1", "kind": kind, "name": "front"});
+fn object((kind, described): (&str, &str), name: &str, target: &Value) -> Value {
+    let described = json!({"apiVersion": "v1", "kind": kind, "name": described});
     json!({"type": "Object", "object": {"metric": {"name": format!("hits-{name}")}, "describedObject": described, "target": target}})
 }
 
@@ -119,8 +121,8 @@ fn policy(kind: &str, value: u32, period: u32) -> Value {
 type Row = (u32, u32, Vec<Value>, Option<Value>);
 
 /// All of them. Windows and periods are a few passes long.
-pub(crate) fn plans() -> Vec<Plan> {
-    let rows = [of_resources(), of_numbers_of_pods(), of_totals(), of_several(), of_rest()].concat();
+pub(crate) fn plans(namespace: &str) -> Vec<Plan> {
+    let rows = [of_resources(), of_numbers_of_pods(), of_totals(), of_several(), of_rest(namespace)].concat();
     let plan = |(number, (min, max, metrics, behavior)): (usize, Row)| {
         let mut spec = json!({"minReplicas": min, "maxReplicas": max, "metrics": metrics});
         if let Some(behavior) = behavior {
@@ -201,11 +203,11 @@ fn of_numbers_of_pods() -> Vec<Row> {
 /// Numbers of objects and from outside, to zero too.
 fn of_totals() -> Vec<Row> {
     vec![
-        (1, 12, vec![object("Service", "h09", &total("100"))], None),
+        (1, 12, vec![object(FRONT, "h09", &total("100"))], None),
         (
             3,
             30,
-            vec![object("Service", "h10", &average("20"))],
+            vec![object(FRONT, "h10", &average("20"))],
             Some(
                 json!({"scaleUp": {"selectPolicy": "Min", "policies": [policy("Pods", 2, 3), policy("Percent", 100, 5)]},
                 "scaleDown": {"stabilizationWindowSeconds": 0, "selectPolicy": "Min", "policies": [policy("Pods", 3, 2), policy("Percent", 20, 4)]}}),
@@ -236,12 +238,7 @@ fn of_totals() -> Vec<Row> {
 /// Several metrics, of which some fail.
 fn of_several() -> Vec<Row> {
     vec![
-        (
-            1,
-            9,
-            vec![resource("cpu", &utilization(50)), packets(), object("Service", "h14", &total("100"))],
-            None,
-        ),
+        (1, 9, vec![resource("cpu", &utilization(50)), packets(), object(FRONT, "h14", &total("100"))], None),
         (
             2,
             9,
@@ -253,12 +250,12 @@ fn of_several() -> Vec<Row> {
 }
 
 /// A namespace, counts that somebody else writes, and all kinds together.
-fn of_rest() -> Vec<Row> {
+fn of_rest(namespace: &str) -> Vec<Row> {
     vec![
         (
             1,
             15,
-            vec![object("Namespace", "h17", &total("100"))],
+            vec![object(("Namespace", namespace), "h17", &total("100"))],
             Some(json!({"scaleUp": {"stabilizationWindowSeconds": 2}})),
         ),
         (
@@ -275,7 +272,7 @@ fn of_rest() -> Vec<Row> {
                 resource("cpu", &average("100m")),
                 of_container("memory", &average("100Mi")),
                 packets(),
-                object("Service", "h20", &average("20")),
+                object(FRONT, "h20", &average("20")),
                 external("h20", &average("20")),
             ],
             Some(

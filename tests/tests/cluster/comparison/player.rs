@@ -20,16 +20,17 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use platform_kubernetes::ObservedTarget;
 use scaling::hpa::reading::read_document;
 use scaling::hpa::{
-    HpaObservation, HpaPods, HpaSettings, HpaSpec, HpaState, MetricFailure, MetricSamples, Rescale, Scale,
-    evaluate,
+    CountChange, HpaObservation, HpaPods, HpaSettings, HpaSpec, HpaState, MetricFailure, MetricSamples,
+    NoProposal, Scale, evaluate,
 };
 use serde_json::{Value, json};
 use tests::cluster::TestNamespace;
 use vocabulary::{PodCount, Timestamp};
 
 use super::plan::{self, Plan};
-use super::script::{Answer, Script, wall_now};
+use super::script::{Script, wall_now};
 use super::verdict::{Verdict, conditions};
+use crate::metrics_adapter::Answer;
 
 /// What `tests/cluster/up` tells kube-controller-manager.
 fn controller_settings() -> HpaSettings {
@@ -95,7 +96,8 @@ struct Pass {
 impl Player {
     pub(crate) async fn new(plan: Plan, namespace: &TestNamespace) -> Self {
         let targets = plan::targets(namespace);
-        let script = Script::begin(namespace.api(), &plan.name, &namespace.name, plan.pods).await;
+        let spec = read_spec(&plan);
+        let script = Script::begin(namespace, &plan, spec.metrics.len() == 1).await;
         let count = plan.pods.max(1);
         let target = json!({
             "apiVersion": plan::target_api_version(), "kind": "Target",
@@ -105,7 +107,6 @@ impl Player {
         let status = json!({"status": {"replicas": count, "selector": format!("app={}", plan.name)}});
         let written = targets.patch_status(&plan.name, &PatchParams::default(), &Patch::Merge(status)).await;
         written.expect("the status of a target can be written");
-        let spec = read_spec(&plan);
         let autoscalers = plan::autoscalers(namespace);
         Self {
             plan,
@@ -132,6 +133,11 @@ impl Player {
         super::create(&self.autoscalers, document(&self.plan)).await;
     }
 
+    /// Nothing is held any more, so that the namespace can go.
+    pub(crate) async fn end(&mut self) {
+        self.script.free_pods().await;
+    }
+
     /// The controller asks for the next metric.
     pub(crate) async fn answer(&mut self) -> Answer {
         let metric = self.next_metric;
@@ -149,11 +155,11 @@ impl Player {
 
     async fn pass_gate(&mut self) {
         let (status, scale) = self.read().await;
+        // Kubernetes' garbage collector has its own thoughts about pods that are deleted.
+        self.script.read_pods().await;
         self.judge(&status, scale.replicas);
         self.number += 1;
         self.is_paused = false;
-        // Kubernetes' garbage collector has its own thoughts about pods that are deleted.
-        self.script.read_pods().await;
         let pods = vec![self.script.pods.clone()];
         let mut pass = Pass {
             scale,
@@ -236,6 +242,7 @@ impl Player {
             && status["currentReplicas"].as_u64().unwrap_or_default() == 0
             && scale.replicas == PodCount::ZERO;
         if rests {
+            self.script.read_pods().await;
             self.judge(&status, scale.replicas);
             self.is_paused = false;
             self.write_count(PodCount::new(3)).await;
@@ -259,20 +266,19 @@ impl Player {
         self.record.reasons.extend(theirs.reasons());
         self.record.passes += 1;
         let mut first = None;
-        for (seen, pods) in pass.pods.iter().enumerate() {
+        for (seen, ended, pods) in self.views(&pass) {
             for around in AROUND_MS {
-                let (state, ours) = self.evaluate(&pass, pods, around);
+                let (state, ours) = self.evaluate(&pass, &pods, around);
                 if ours == theirs {
-                    if seen != 0 || around != 0 {
-                        let cause = match seen {
-                            0 => format!("its clock was read {around} ms beside the last answer"),
-                            _ => format!(
-                                "the change of a pod was not seen yet, {around} ms beside the last answer"
-                            ),
+                    if seen + ended > 0 || around != 0 {
+                        let pods = match (seen, ended) {
+                            (0, 0) => "its clock was read",
+                            (0, _) => "a deleted pod was said to have failed meanwhile",
+                            _ => "the change of a pod was not seen yet",
                         };
-                        self.record
-                            .explained
-                            .push(format!("{} pass {}: {cause}", self.plan.name, self.number));
+                        let (name, number) = (&self.plan.name, self.number);
+                        let cause = format!("{pods}, {around} ms beside the last answer");
+                        self.record.explained.push(format!("{name} pass {number}: {cause}"));
                     }
                     self.state = state;
                     return;
@@ -296,6 +302,18 @@ impl Player {
         self.state = state;
     }
 
+    /// The pods as a pass may have seen them, likely ones first: whether a change of the script was missed,
+    /// and which choice of those that the garbage collector came to meanwhile.
+    fn views(&self, pass: &Pass) -> Vec<(usize, usize, Vec<Pod>)> {
+        let mut views = Vec::new();
+        for (seen, pods) in pass.pods.iter().enumerate() {
+            let lists = self.script.as_ended_since(pods).into_iter().enumerate();
+            views.extend(lists.map(|(ended, pods)| (seen, ended, pods)));
+        }
+        views.sort_by_key(|(seen, ended, _)| (*ended, *seen));
+        views
+    }
+
     /// Our pass over what theirs saw, and those that ask no metric and so come unseen before the next one.
     fn evaluate(&self, pass: &Pass, pods: &[Pod], around_ms: i64) -> (HpaState, Verdict) {
         let wall = pass.answered + jiff::SignedDuration::from_millis(around_ms);
@@ -311,8 +329,9 @@ impl Player {
             } else {
                 Err(answer.body.clone())
             };
-            read.unwrap_or_else(|words| {
-                MetricSamples::Failed(MetricFailure { reason: metric.failure_reason(), words: words.into() })
+            read.unwrap_or_else(|_| {
+                let reason = metric.failure_reason();
+                MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused })
             })
         });
         let samples: Vec<MetricSamples> = samples.collect();
@@ -332,7 +351,7 @@ impl Player {
             state.note_failed_rescale(before, now + WRITTEN_AFTER);
             count = pass.foreign.unwrap_or(count);
         } else {
-            state.note_rescale(&self.spec, Rescale { from: count, to: desired }, now + WRITTEN_AFTER);
+            state.note_rescale(&self.spec, CountChange { from: count, to: desired }, now + WRITTEN_AFTER);
             count = desired;
         }
         let verdict = Verdict::of_state(&self.spec, &state, count);
@@ -344,7 +363,7 @@ impl Player {
         let nothing = HpaObservation { scale, pods: &HpaPods::default(), samples: &[] };
         let desired = evaluate(&self.spec, &nothing, state, now).desired;
         if desired != scale.replicas {
-            let change = Rescale { from: scale.replicas, to: desired };
+            let change = CountChange { from: scale.replicas, to: desired };
             state.note_rescale(&self.spec, change, now + WRITTEN_AFTER);
         }
         desired

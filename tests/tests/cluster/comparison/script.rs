@@ -6,33 +6,17 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use tests::cluster::TestNamespace;
 
 use super::dice::Dice;
+use super::plan::Plan;
+use crate::metrics_adapter::Answer;
 
 /// What is measured, divided by its target: far off and near, within tolerance and on its edge.
 const RATIOS_PERCENT: [u64; 14] = [0, 30, 50, 70, 89, 90, 95, 100, 105, 110, 111, 150, 220, 400];
 const PODS_MAX: usize = 7;
 /// Keeps a deleted pod there, as one that takes its time to end.
 const FINALIZER: &str = "comparison.ebb.dev/held";
-
-/// One answer of a metrics API.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: String,
-}
-
-impl Answer {
-    fn found(body: &Value) -> Self {
-        Self { status: 200, body: body.to_string() }
-    }
-
-    fn refused() -> Self {
-        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
-            "message": "the script knows no such metric now", "metadata": {}});
-        Self { status: 404, body: status.to_string() }
-    }
-}
 
 /// The pods of one target and their values.
 pub(crate) struct Script {
@@ -43,21 +27,26 @@ pub(crate) struct Script {
     /// As the API server has them.
     pub(crate) pods: Vec<Pod>,
     made: usize,
+    /// Whether pods are deleted too. Kubernetes' pod garbage collector says `Failed` of one that is on no
+    /// node whenever it comes round (every 20 s): among several metrics, each could see that or not.
+    deletes: bool,
 }
 
 impl Script {
-    pub(crate) async fn begin(api: Api<Pod>, name: &str, namespace: &str, pods: usize) -> Self {
+    pub(crate) async fn begin(namespace: &TestNamespace, plan: &Plan, deletes: bool) -> Self {
+        let name = &plan.name;
         let seed =
             name.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let mut script = Self {
             dice: Dice::new(seed),
-            api,
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
+            api: namespace.api(),
+            name: name.clone(),
+            namespace: namespace.name.clone(),
             pods: Vec::new(),
             made: 0,
+            deletes,
         };
-        for _ in 0..pods {
+        for _ in 0..plan.pods {
             script.make_pod().await;
             let last = script.pods.len() - 1;
             script.write_status(last, "Running", Some("True")).await;
@@ -73,6 +62,27 @@ impl Script {
     pub(crate) async fn read_pods(&mut self) {
         let selected = ListParams::default().labels(&format!("app={}", self.name));
         self.pods = self.api.list(&selected).await.expect("pods can be listed").items;
+    }
+
+    /// The same pods with some of those `Failed` that the pod garbage collector has said it of since: each
+    /// choice of them, the first being none.
+    pub(crate) fn as_ended_since(&self, pods: &[Pod]) -> Vec<Vec<Pod>> {
+        let mut lists = vec![pods.to_vec()];
+        for (place, pod) in pods.iter().enumerate() {
+            let since = self.pods.iter().find(|since| since.metadata.uid == pod.metadata.uid);
+            let is_collected =
+                |since: &&Pod| since.metadata.deletion_timestamp.is_some() && phase(since) == Some("Failed");
+            let Some(since) = since.filter(is_collected).filter(|_| phase(pod) != Some("Failed")) else {
+                continue;
+            };
+            let ended = lists.iter().map(|list| {
+                let mut list = list.clone();
+                list[place] = since.clone();
+                list
+            });
+            lists.extend(ended.collect::<Vec<_>>());
+        }
+        lists
     }
 
     /// Something happens to one pod.
@@ -97,7 +107,8 @@ impl Script {
                 6 => self.write_status(chosen, "Running", Some("Unknown")).await,
                 7 if self.pods.len() > 1 => self.write_status(chosen, "Failed", Some("False")).await,
                 8 if self.pods.len() > 1 => self.write_status(chosen, "Succeeded", Some("False")).await,
-                _ => self.delete_pod(chosen).await,
+                _ if self.deletes => self.delete_pod(chosen).await,
+                _ => self.write_status(chosen, "Failed", Some("False")).await,
             },
         }
     }
@@ -149,18 +160,32 @@ impl Script {
     }
 
     async fn remove_pod(&mut self, index: usize) {
-        let name = self.pods[index].metadata.name.clone().unwrap_or_default();
-        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        // One that was deleted goes by itself then.
-        let _ = self.api.patch(&name, &PatchParams::default(), &free).await;
+        let pod = self.pods.remove(index);
+        self.free(&pod).await;
+        let name = pod.metadata.name.unwrap_or_default();
+        // One that was deleted has gone by itself.
         let _ = self.api.delete(&name, &DeleteParams::default()).await;
-        self.pods.remove(index);
+    }
+
+    /// Pods that are deleted may go.
+    pub(crate) async fn free_pods(&mut self) {
+        self.read_pods().await;
+        for pod in &self.pods {
+            self.free(pod).await;
+        }
+    }
+
+    async fn free(&self, pod: &Pod) {
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        // It may be gone by now.
+        let _ = self.api.patch(&name, &PatchParams::default(), &free).await;
     }
 
     /// What is said of one metric now.
     pub(crate) fn answer(&mut self, metric: &Value) -> Answer {
         match self.dice.below(100) {
-            0..5 => return Answer::refused(),
+            0..5 => return Answer::not_found("the script knows no such metric now"),
             5..8 => {
                 return Answer::found(
                     &json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}),
@@ -247,6 +272,10 @@ impl Script {
             &json!({"kind": "ExternalMetricValueList", "apiVersion": "external.metrics.k8s.io/v1beta1", "metadata": {}, "items": items}),
         )
     }
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
 }
 
 fn value(described: &Value, metric: &str, milli: u64) -> Value {

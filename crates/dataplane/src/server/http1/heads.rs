@@ -18,7 +18,7 @@ const READ_BYTES: usize = 8 * 1024;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum ClientStart {
     /// See [`HeadReader::take_head`].
     Request,
     /// The same, of one that two readers could read in two ways.
@@ -48,7 +48,7 @@ impl HeadReader {
         wire: &ServerWire,
         drain: &Drain,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Next, UnreadableRequest>> {
+    ) -> Poll<Result<ClientStart, UnreadableRequest>> {
         loop {
             // What came behind the request before counts first: clients may send several without waiting.
             let taken = self.reader.take(wire.take_unread())?;
@@ -63,7 +63,7 @@ impl HeadReader {
             }
             match wire.poll_read(READ_BYTES, context) {
                 Poll::Ready(Ok(bytes)) if !bytes.is_empty() => wire.put_unread(bytes),
-                Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Ok(Next::End)),
+                Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Ok(ClientStart::End)),
                 Poll::Pending => break,
             }
         }
@@ -71,7 +71,7 @@ impl HeadReader {
         // need not wait for it.
         let is_unwanted = drain.phase() == Phase::Closing || !self.reader.has_begun() && wire.is_dismissed();
         if is_unwanted && !wire.has_more_in_kernel() {
-            return Poll::Ready(Ok(Next::End));
+            return Poll::Ready(Ok(ClientStart::End));
         }
         if !self.reader.has_begun() {
             return Poll::Pending;
@@ -81,13 +81,13 @@ impl HeadReader {
         deadline.as_mut().poll(context).map(|()| Err(UnreadableRequest::TooSlow))
     }
 
-    fn judged(&self, message: NextMessage) -> Next {
+    fn judged(&self, message: NextMessage) -> ClientStart {
         match message {
             NextMessage::Request => {
                 let doubt = self.reader.head().and_then(|head| ambiguity(&head.request));
-                doubt.map_or(Next::Request, Next::Ambiguous)
+                doubt.map_or(ClientStart::Request, ClientStart::Ambiguous)
             }
-            NextMessage::Preface => Next::Preface,
+            NextMessage::Preface => ClientStart::Preface,
         }
     }
 

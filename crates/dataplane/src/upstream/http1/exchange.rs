@@ -9,7 +9,7 @@ use http::Request;
 use protocol::http1::{HeadLimits, MalformedMessage, ResponseHead, ResponseReader};
 
 use super::super::SendErrorKind;
-use super::upload::{BodyFailed, Progress, Upload};
+use super::upload::{BodyFailure, Progress, Upload};
 use super::wire::UpstreamWire;
 use crate::body::Body;
 use crate::gate::Gate;
@@ -64,11 +64,11 @@ pub(super) async fn exchange(
     }
 }
 
-impl From<BodyFailed> for SendErrorKind {
-    fn from(failed: BodyFailed) -> Self {
+impl From<BodyFailure> for SendErrorKind {
+    fn from(failed: BodyFailure) -> Self {
         match failed {
-            BodyFailed::Broken => Self::RequestBody,
-            BodyFailed::Malformed(why) => Self::MalformedRequest(why),
+            BodyFailure::Broken => Self::RequestBody,
+            BodyFailure::Malformed(why) => Self::MalformedRequest(why),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Default for Manners {
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Afterwards {
+pub(super) enum HopConnectionFate {
     Kept,
     Watched,
     Closed,
@@ -61,18 +61,18 @@ pub(super) enum Afterwards {
 impl Manners {
     /// What becomes of a connection after a response without a body. One that is to be watched counts until
     /// [`Manners::watched`].
-    pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> Afterwards {
+    pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> HopConnectionFate {
         match (self, bodiless) {
             (_, BodilessResponse::Announcing) | (Self::SendsBodies, BodilessResponse::Silent) => {
-                Afterwards::Closed
+                HopConnectionFate::Closed
             }
-            (Self::Proven, BodilessResponse::Silent) => Afterwards::Kept,
+            (Self::Proven, BodilessResponse::Silent) => HopConnectionFate::Kept,
             (Self::Unproven { watched, .. }, BodilessResponse::Silent) if *watched >= WATCHED_MAX => {
-                Afterwards::Closed
+                HopConnectionFate::Closed
             }
             (Self::Unproven { watched, .. }, BodilessResponse::Silent) => {
                 *watched += 1;
-                Afterwards::Watched
+                HopConnectionFate::Watched
             }
         }
     }
@@ -126,25 +126,25 @@ mod tests {
     fn trust_is_earned_by_silence_and_lost_for_good() {
         let mut manners = Manners::default();
         for _ in 0..SILENCES_NEEDED {
-            assert_eq!(manners.afterwards(BodilessResponse::Announcing), Afterwards::Closed);
-            assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
+            assert_eq!(manners.afterwards(BodilessResponse::Announcing), HopConnectionFate::Closed);
+            assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
             manners.watched(true);
         }
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Kept);
-        assert_eq!(manners.afterwards(BodilessResponse::Announcing), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Kept);
+        assert_eq!(manners.afterwards(BodilessResponse::Announcing), HopConnectionFate::Closed);
         manners = Manners::SendsBodies;
         manners.watched(true);
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Closed);
     }
 
     #[test]
     fn few_connections_are_watched_at_once() {
         let mut manners = Manners::default();
         for _ in 0..WATCHED_MAX {
-            assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
+            assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
         }
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Closed);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Closed);
         manners.watched(false);
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), Afterwards::Watched);
+        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
     }
 }

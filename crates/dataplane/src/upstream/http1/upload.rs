@@ -17,20 +17,20 @@ use crate::http1::IncomingError;
 
 /// The request's own body failed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum BodyFailed {
+pub(super) enum BodyFailure {
     /// It broke off, or is not as long as its head says.
     Broken,
     /// What the client sends is no body.
     Malformed(MalformedMessage),
 }
 
-impl From<WrongLength> for BodyFailed {
+impl From<WrongLength> for BodyFailure {
     fn from(_: WrongLength) -> Self {
         Self::Broken
     }
 }
 
-impl From<BodyError> for BodyFailed {
+impl From<BodyError> for BodyFailure {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::Incoming(IncomingError::Malformed(why)) => Self::Malformed(why),
@@ -78,7 +78,7 @@ impl Upload {
     }
 
     /// Writes as much as can be written. Ready when it is done.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailure>> {
         while !self.is_done() {
             // The beginning of the body leaves with the head, if it is there already.
             let next = self.poll_body(context)?;
@@ -100,7 +100,7 @@ impl Upload {
     }
 
     /// Takes as much of the body as goes out at once.
-    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailed>> {
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyFailure>> {
         while self.outgoing.wants_body() {
             let frame = ready!(Pin::new(self.request.body_mut()).poll_frame(context));
             // Whatever the body gives is taken from its source for good, be it an error. From here on the
@@ -110,7 +110,7 @@ impl Upload {
             }
             let frame = frame.transpose().map_err(|error| {
                 tracing::debug!(%error, "the body of a request broke off");
-                BodyFailed::from(error)
+                BodyFailure::from(error)
             })?;
             self.outgoing.take(frame)?;
         }

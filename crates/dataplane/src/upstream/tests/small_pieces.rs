@@ -7,31 +7,16 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// An app over HTTP/2 that does not read `/stuck`, and answers other requests when it is let go on.
+/// It answers other requests than `/stuck` when it is let go on.
 async fn app_that_does_not_read(go_on: Rc<Notify>) -> App {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    let connections = Rc::new(Cell::new(0));
-    let counted = Rc::clone(&connections);
-    tokio::task::spawn_local(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            counted.set(counted.get() + 1);
-            let go_on = Rc::clone(&go_on);
-            let service = service_fn(move |request: Request<Incoming>| {
-                let go_on = Rc::clone(&go_on);
-                async move {
-                    if request.uri().path() == "/stuck" {
-                        std::future::pending::<()>().await;
-                    }
-                    go_on.notified().await;
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
-                }
-            });
-            let builder = hyper::server::conn::http2::Builder::new(LocalExecutor);
-            tokio::task::spawn_local(builder.serve_connection(TokioIo::new(stream), service));
+    app_with_stuck(move |_| {
+        let go_on = Rc::clone(&go_on);
+        async move {
+            go_on.notified().await;
+            Bytes::from_static(b"ok")
         }
-    });
-    App { address, connections }
+    })
+    .await
 }
 
 /// Sends a request whose body has these pieces, and which the app does not read.

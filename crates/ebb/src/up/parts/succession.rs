@@ -64,6 +64,7 @@ impl Parts {
         descriptors.extend(handover.descriptors);
         if let Some(tls) = tls {
             offer.adds_tls();
+            // Behind the platform's, from where the other side takes it.
             descriptors.push(tls.into());
         }
         let (prepared_in, prepared) = oneshot::channel();
@@ -77,6 +78,8 @@ impl Parts {
     async fn conclude(&mut self, offered: StandingOffer) -> HandOverEnd {
         let StandingOffer { decision, prepared, go, sent } = offered;
         let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
+        // The supervisor has a patience of its own. If that has ended, its pods go on already, and somebody
+        // has to decide about them.
         if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
             return HandOverEnd::Nothing;
         }
@@ -88,6 +91,7 @@ impl Parts {
             decision.given();
             return HandOverEnd::Over;
         }
+        // The pods first: what the new autoscalers order is carried out by who stands still until this.
         drop(decision);
         self.start_autoscalers(number);
         HandOverEnd::Nothing

@@ -43,6 +43,8 @@ impl MergedMetrics {
                     continue;
                 };
                 if name != Some(described) {
+                    // Asked once for each metric: its next line of description would find the entry that this
+                    // one makes.
                     is_first = !self.0.contains_key(described);
                     name = Some(described);
                 }

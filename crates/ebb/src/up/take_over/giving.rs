@@ -57,10 +57,13 @@ pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>
 fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
     loop {
         let Ok((stream, _)) = listener.accept() else {
+            // For want of descriptors, most likely: it would say the same at once, and again, with a whole
+            // core.
             std::thread::sleep(RETRY_AFTER);
             continue;
         };
         match give(&stream, orders) {
+            // Nobody else is served: from here on nothing is ours to give.
             Ok(()) => return wait_for_end(&stream),
             Err(error) => {
                 let reason = format!("{error:#}");
@@ -75,6 +78,7 @@ fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
 fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
+    // Before a word of it is read: what follows gives away every pod and every socket.
     place::check_peer(stream)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Ask { version: VERSION } => {}
@@ -89,6 +93,8 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     let (answer, offering) = oneshot::channel();
     orders.blocking_send(HandOverOrder(answer)).context("everything ends")?;
     let offering = offering.blocking_recv().context("everything ends")?.map_err(anyhow::Error::msg)?;
+    // Everything stands still now. Each way out of here drops `prepared` or `sent`, and that is how the other
+    // thread knows that it goes on.
     let HandOverOffer { offer, descriptors, prepared, go, sent } = offering;
     wire::send(stream, &TakeOverMessage::Offer(Box::new(offer)), &descriptors)?;
     match wire::receive(stream)?.0 {
@@ -98,6 +104,8 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
             bail!("it said {other:?} after the offer")
         }
     }
+    // Whoever hears this may have lost patience and gone on as before; then `go` is dropped, and nothing is
+    // given.
     let _ = prepared.send(());
     go.blocking_recv().context("it took too long")?;
     // These copies have to be closed before it owns the others, which is from the next message on.
@@ -112,5 +120,6 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
 fn wait_for_end(stream: &UnixStream) {
     let _ = stream.set_read_timeout(None);
     let _ = wire::receive(stream);
+    // Whatever was heard, the connection ends with the process and not with this function.
     std::thread::park();
 }

@@ -23,6 +23,7 @@ pub(in crate::up) struct TakeOverSocket(PathBuf);
 impl TakeOverSocket {
     /// It is somebody else's from now on.
     pub(in crate::up) fn leave(self) {
+        // The other one may listen under this name already, and without the file nobody would find it.
         std::mem::forget(self);
     }
 }
@@ -40,6 +41,7 @@ pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverS
     let path = path(&folder, api);
     // Made under another name first, so that it is there whole or not at all.
     let begun = path.with_extension(std::process::id().to_string());
+    // A former process of the same number may have left it, and a name that exists cannot be bound.
     let _ = std::fs::remove_file(&begun);
     let listener = UnixListener::bind(&begun).with_context(|| begun.display().to_string())?;
     std::fs::set_permissions(&begun, std::fs::Permissions::from_mode(SOCKET_MODE))?;
@@ -47,11 +49,20 @@ pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverS
     Ok((listener, TakeOverSocket(path)))
 }
 
+/// The file in which an `ebb up` with its API there says why it failed. `None` where it has no folder of its
+/// own.
+pub(in crate::up) fn last_words(api: SocketAddr) -> Option<PathBuf> {
+    let folder = folder();
+    make(&folder).ok()?;
+    Some(path(&folder, api).with_extension("failed"))
+}
+
 /// Whoever has its API there; `None` if nobody does.
 pub(super) fn connect(api: SocketAddr) -> anyhow::Result<Option<UnixStream>> {
     let path = path(&folder(), api);
     match UnixStream::connect(&path) {
         Ok(stream) => Ok(Some(stream)),
+        // One that was killed leaves its file, at which nobody listens.
         Err(error)
             if matches!(
                 error.kind(),
@@ -93,6 +104,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
         }
         Ok(()) | Err(_) => {}
     }
+    // A link is not followed: it may be somebody else's, who can have it lead elsewhere after this look.
     let found = std::fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
     let is_ours = found.is_dir() && found.uid() == geteuid().as_raw();
     ensure!(is_ours, "{} is not a folder of this user's", folder.display());

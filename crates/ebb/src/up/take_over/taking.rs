@@ -67,11 +67,14 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
     let taken = match understand(options, offer, descriptors, connection) {
         Ok(taken) => taken,
         Err((connection, error)) => {
+            // So that it can say why, too: without this word it would only see a connection that closed.
             let _ = wire::send(&connection, &TakeOverMessage::Refused { reason: format!("{error:#}") }, &[]);
             return Err(error);
         }
     };
     let connection = &taken.predecessor.connection;
+    // Up to the last word everything is still the other one's, also what we hold copies of: if we end before
+    // it, our copies end with us and no pod has noticed.
     wire::send(connection, &TakeOverMessage::Prepared, &[]).context("accepting its offer")?;
     match wire::receive(connection).context("waiting for its last word")?.0 {
         TakeOverMessage::Yours => Ok(Some(taken)),
@@ -89,6 +92,7 @@ fn understand(
     mut descriptors: Vec<OwnedFd>,
     connection: UnixStream,
 ) -> Result<TakenParts, (UnixStream, anyhow::Error)> {
+    // At the end, as the other side puts it: how many of the platform's are before it only the record knows.
     let tls = if offer.has_tls { descriptors.pop() } else { None };
     match join(options, offer.platform, descriptors, tls) {
         Ok((Sockets { requests, api, tls }, platform)) => {
@@ -132,6 +136,7 @@ fn join(
 /// The socket stays as it is, so what was written must be what it is.
 fn check_address(socket: &TcpListener, wanted: SocketAddr, what: &str, option: &str) -> anyhow::Result<()> {
     let found = socket.local_addr()?;
+    // Whoever writes port 0 takes any, so the one that the other got will do.
     let fits = wanted == found || (wanted.port() == 0 && wanted.ip() == found.ip());
     ensure!(
         fits,

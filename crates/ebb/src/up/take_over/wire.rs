@@ -36,6 +36,7 @@ pub(super) fn send(
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         ensure!(control.push(SendAncillaryMessage::ScmRights(&borrowed)), "there is room for {AT_ONCE}");
+        // On a stream descriptors travel only beside data, of which one byte is enough.
         sendmsg(stream, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL).map_err(io::Error::from)?;
     }
     Ok(())
@@ -57,6 +58,7 @@ pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessag
     while descriptors.len() < count {
         let before = descriptors.len();
         receive_some(stream, &mut descriptors)?;
+        // The kernel closes those for which this process has no room, and the read succeeds all the same.
         ensure!(descriptors.len() > before, "descriptors were announced and did not come");
     }
     let message = serde_json::from_slice(&text).context("it is not understood")?;
@@ -67,6 +69,7 @@ fn receive_some(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> anyhow::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
+    // Else every program that is started from here on would inherit them, and keep open what is closed here.
     let flags = RecvFlags::CMSG_CLOEXEC;
     let received =
         recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).map_err(io::Error::from)?;

@@ -82,6 +82,7 @@ fn make(names: &[String], files: &CertificateFiles, now: SystemTime) -> anyhow::
 fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let new = file.with_extension("new");
     let _ = fs::remove_file(&new);
+    // Always made anew: a file that exists would keep its own mode, and this may be the key.
     let mut written = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
     written.write_all(text.as_bytes())?;
     fs::rename(&new, file)?;

@@ -202,6 +202,76 @@ fn the_next_owner_gives_back_what_the_former_one_began_to() {
 }
 
 #[test]
+fn what_is_served_through_us_and_becomes_what_is_not_taken_over_is_served_on_and_says_so() {
+    let udp = json!([{"name": "http", "port": 80, "targetPort": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
+    for spec in [json!({"ports": udp}), json!({"externalTrafficPolicy": "Local"})] {
+        let mut index = taken_over();
+        put_activator(&mut index);
+        let before = facts_of_revision_after(&mut index, json!({"sessionAffinity": "None"}));
+        let after = facts_of_revision_after(&mut index, spec.clone());
+        assert_eq!((after.entrances.len(), &after.entrances), (1, &before.entrances), "{spec}");
+        assert_eq!(after.floor, PodCount::ZERO, "it goes to zero as before");
+        assert_eq!(announced(&mut index), ["NotServable"], "{spec}");
+        // Slices follow the pods, and the route.
+        index.remove_pod(&PodName::new("default/a"));
+        put_pod(&mut index, "b", json!({}), "10.0.0.2", "True");
+        carry_out(&mut index);
+        assert_eq!(addresses_that_stand(&index), ["10.0.0.2"], "{spec}");
+        index.set_route(&name(), route(Routing::ThroughActivator));
+        carry_out(&mut index);
+        assert_eq!(addresses_that_stand(&index), ["10.1.0.1"], "{spec}");
+        put_service(&mut index, json!({}));
+        assert!(index.notices.is_empty(), "{spec}");
+    }
+}
+
+fn facts_of_revision_after(index: &mut Index, spec: Value) -> std::sync::Arc<orchestration::RevisionFacts> {
+    put_service(index, spec);
+    index.tell_everything();
+    facts_of_revision(index)
+}
+
+#[test]
+fn an_annotation_that_breaks_is_what_people_are_told_of() {
+    let mut index = taken_over();
+    put_annotated(&mut index, &json!({"ebb.dev/revision": "cronjob/hello"}), json!({}));
+    assert_eq!(announced(&mut index), ["BadAnnotation"]);
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE);
+}
+
+#[test]
+fn what_is_given_back_keeps_the_pods_that_it_needed() {
+    let mut index = taken_over();
+    put_workload(&mut index, 4, &json!({}));
+    put_annotated(&mut index, &json!({}), with_selector());
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::new(4));
+    // An old file with a count in it: the load says how many are needed, and then they stay.
+    put_workload(&mut index, 1, &json!({}));
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE);
+    put_workload(&mut index, 3, &json!({}));
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::new(3));
+}
+
+#[test]
+fn a_service_that_is_made_anew_under_its_name_has_slices_and_ports_of_its_own() {
+    let mut index = taken_over();
+    let former = facts_of_revision_after(&mut index, json!({})).entrances.clone();
+    let mut record = index.services[&service_key()].clone();
+    record.uid = "s9".to_owned();
+    index.remove_service(&service_key());
+    index.put_service(&service_key(), record);
+    settle(&mut index);
+    let present = facts_of_revision(&mut index).entrances.clone();
+    assert!(present.iter().all(|entrance| !former.contains(entrance)), "{present:?}, {former:?}");
+    // Kubernetes collects those of the former: they are not this one's to change.
+    index.set_route(&name(), route(Routing::Direct));
+    let changes = index.slice_changes(&name());
+    let [SliceChange::Create(slice)] = &changes[..] else { panic!("{changes:?}") };
+    let owner = slice.metadata.owner_references.as_deref().and_then(<[_]>::first);
+    assert_eq!(owner.map(|owner| owner.uid.as_str()), Some("s9"));
+}
+
+#[test]
 fn a_count_is_not_lowered_under_clients_of_another_service() {
     let mut index = taken_over();
     put_workload(&mut index, 3, &json!({}));
@@ -209,7 +279,7 @@ fn a_count_is_not_lowered_under_clients_of_another_service() {
     let other = |annotations: &Value| {
         let metadata =
             json!({"name": "other", "namespace": "default", "uid": "s2", "annotations": annotations});
-        let spec = json!({"clusterIP": "10.96.0.8", "ports": [{"port": 80}], "selector": {"app": "hello"}});
+        let spec = json!({"clusterIP": "10.96.0.8", "ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "hello"}});
         service::read(
             &serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Service"),
         )

@@ -200,17 +200,42 @@ fn the_governing_service_of_a_stateful_set_keeps_no_pods() {
 }
 
 #[test]
-fn a_service_of_plain_ports_alone_keeps_no_pods() {
-    let mut index = index();
-    put_service(&mut index, json!({}));
-    put_workload(&mut index, 2, &json!({}));
-    let metadata = json!({"name": "metrics", "namespace": "default", "uid": "m"});
-    let spec = json!({"clusterIP": "10.96.0.9", "ports": [{"port": 80, "targetPort": "metrics"}], "selector": {"app": "hello"}});
-    let record = service::read(
-        &serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Service"),
-    );
-    index.put_service(&ObjectKey { namespace: "default".to_owned(), name: "metrics".to_owned() }, record);
-    assert_eq!(facts_of(&mut index).floor, PodCount::ZERO);
+fn a_service_keeps_pods_only_if_it_reaches_a_port_of_requests() {
+    let rows = [
+        ("plain", json!({"ports": [{"port": 80, "targetPort": "metrics"}]}), 0),
+        ("headless and plain", json!({"clusterIP": "None", "ports": [{"port": 9100}]}), 0),
+        ("of UDP", json!({"ports": [{"port": 53, "protocol": "UDP"}]}), 0),
+        ("the queue-proxy's metrics", json!({"ports": [{"port": 80, "targetPort": 19091}]}), 0),
+        ("undeclared", json!({"ports": [{"port": 80, "targetPort": 7070}]}), 0),
+        ("another name", json!({"type": "ExternalName", "externalName": "elsewhere"}), 0),
+        ("requests", json!({"ports": [{"port": 80, "targetPort": "http"}]}), 2),
+        ("another port of requests", json!({"ports": [{"port": 80, "targetPort": 9090}]}), 2),
+        (
+            "both",
+            json!({"ports": [{"name": "a", "port": 80, "targetPort": 9100}, {"name": "b", "port": 81, "targetPort": 8080}]}),
+            2,
+        ),
+        (
+            "beside UDP",
+            json!({"ports": [{"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 81, "targetPort": 8080}]}),
+            2,
+        ),
+        ("headless", json!({"clusterIP": "None", "ports": [{"port": 8080}]}), 2),
+        ("headless without ports", json!({"clusterIP": "None"}), 2),
+    ];
+    for (what, mut spec, expected) in rows {
+        let mut index = index();
+        put_service(&mut index, json!({}));
+        put_workload(&mut index, 2, &json!({}));
+        spec["selector"] = json!({"app": "hello"});
+        let metadata = json!({"name": "other", "namespace": "default", "uid": "o"});
+        let record = service::read(
+            &serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Service"),
+        );
+        let key = ObjectKey { namespace: "default".to_owned(), name: "other".to_owned() };
+        index.put_service(&key, record);
+        assert_eq!(facts_of(&mut index).floor, PodCount::new(expected), "{what}");
+    }
 }
 
 #[test]
@@ -221,4 +246,27 @@ fn affinity_is_served_and_warned_of() {
     announced(&mut index);
     put_service(&mut index, json!({"sessionAffinity": "ClientIP"}));
     assert_eq!(reasons(&mut index), ["SessionAffinity"]);
+}
+
+#[test]
+fn pods_are_hinted_at_only_where_kubernetes_heeds_it() {
+    let hints = |kind: &str, to: u32| {
+        let mut index = index();
+        name_kind(&mut index, kind);
+        let owner = if kind == "statefulset" {
+            index.read_workload(&of(kind), stateful_set(), RevisionOrigin::Found);
+            owned_by("StatefulSet", "set")
+        } else {
+            put_workload(&mut index, 3, &json!({}));
+            json!({})
+        };
+        for pod in ["hello-0", "hello-1", "hello-2"] {
+            put_pod(&mut index, pod, owner.clone(), "10.0.0.1", "True");
+        }
+        let end_first = [PodName::new("default/hello-1")];
+        index.deletion_hints(&of(kind), PodCount::new(to), &end_first).len()
+    };
+    assert_eq!(hints("deployment", 2), 1);
+    assert_eq!(hints("deployment", 0), 0, "all end");
+    assert_eq!(hints("statefulset", 2), 0, "it ends the newest whatever is written");
 }

@@ -109,6 +109,10 @@ fn requests_are_read_for_targets_in_percent() {
     assert_eq!(container.requests.cpu.map(vocabulary::MilliValue::value), Some(250));
     let needed = Files::with(&[&resources, DOCUMENT]).load().expect("flawless");
     assert_eq!(needed.warnings, []);
+    let most = in_container("resources:\n  limits: {cpu: 250m, memory: 64Mi}");
+    let (service, _) = the_service(&most);
+    let [container] = service.settings.requests.containers.as_slice() else { panic!("one container") };
+    assert_eq!(container.requests.cpu.map(vocabulary::MilliValue::value), Some(250), "as on a cluster");
     let bad = in_container("resources:\n  requests: {cpu: many}");
     let said = Files::with(&[&bad]).load().expect_err("no quantity");
     assert!(said[0].contains("resources.requests.cpu is \"many\", which "), "{said:?}");
@@ -139,4 +143,37 @@ fn a_document_goes_when_it_has_been_gone_for_a_while_and_stays_while_its_file_ca
         std::time::Duration::ZERO,
     );
     assert_eq!((spec.min_scale, spec.hpa), (PodCount::ZERO, None));
+}
+
+#[test]
+fn a_target_in_percent_of_nothing_is_warned_of() {
+    let warned = |texts: &[&str]| {
+        let files = Files::with(texts);
+        let loaded = files.load().expect("flawless");
+        files.messages(&loaded.warnings)
+    };
+    assert_eq!(
+        warned(&[MINIMAL, DOCUMENT]),
+        [
+            "0.yaml: cpu is aimed at in percent of what is requested, and container user-container requests none, so the \
+             metric fails; write resources.requests.cpu"
+        ]
+    );
+    let memory_only = in_container("resources:\n  requests: {memory: 64Mi}");
+    assert_eq!(warned(&[&memory_only, DOCUMENT]).len(), 1, "of another resource");
+    let target = "{type: AverageValue, averageValue: 100m}";
+    let metrics = format!("  metrics: [{{type: Resource, resource: {{name: cpu, target: {target}}}}}]\n");
+    assert_eq!(warned(&[MINIMAL, &format!("{DOCUMENT}{metrics}")]), [""; 0], "an amount refers to nothing");
+}
+
+#[test]
+fn one_container_of_several_is_not_measured_on_one_machine() {
+    let metrics = "  metrics: [{type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: AverageValue, averageValue: 1}}}]\n";
+    let document = format!("{DOCUMENT}{metrics}");
+    let one = in_container("name: app");
+    assert!(Files::with(&[&one, &document]).load().is_ok());
+    let ports = "name: app\nports: [{containerPort: 8080}]";
+    let two = format!("{}        - {{name: other, command: [\"sleep\", \"9\"]}}\n", in_container(ports));
+    let said = Files::with(&[&two, &document]).load().expect_err("refused");
+    assert!(said.iter().any(|one| one.contains("names one of several containers")), "{said:?}");
 }

@@ -57,6 +57,36 @@ pub(crate) struct HandOverRevision {
     pub(crate) present: u32,
     pub(crate) numbers_given: u32,
     pub(crate) pods: Vec<HandOverPod>,
+    /// How a pod failed last.
+    #[serde(default)]
+    pub(crate) last_failure: Option<FailureRecord>,
+    /// What is known of templates whose pods failed.
+    #[serde(default)]
+    pub(crate) restarts: BTreeMap<u32, RestartsRecord>,
+}
+
+/// How a pod failed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FailureRecord {
+    pub(crate) pod: PodName,
+    pub(crate) before: Duration,
+    pub(crate) reason: String,
+    pub(crate) last_lines: Vec<String>,
+}
+
+/// The failures of one template.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RestartsRecord {
+    /// How long the wait after the next failure is.
+    pub(crate) next_wait: Duration,
+    /// How long nobody is started yet.
+    pub(crate) wait_left: Duration,
+    pub(crate) last_before: Option<Duration>,
+    /// The last failure that lengthened the wait.
+    pub(crate) last_new_before: Option<Duration>,
+    pub(crate) reason: Option<String>,
+    pub(crate) in_a_row: u32,
+    pub(crate) hold: Option<String>,
 }
 
 /// Who serves it.
@@ -111,6 +141,9 @@ pub(crate) struct OutputsRecord {
     pub(crate) container: Option<String>,
     pub(crate) stdout: Option<Vec<u8>>,
     pub(crate) stderr: Option<Vec<u8>>,
+    /// The last lines of its standard error, oldest first: its last words, should it fail.
+    #[serde(default)]
+    pub(crate) last: Vec<String>,
 }
 
 impl ProcessRecord {
@@ -142,24 +175,78 @@ impl ProcessRecord {
 
 impl OutputsRecord {
     fn new(outputs: ContainerOutputs, descriptors: &mut Vec<OwnedFd>) -> Self {
+        let mut last = Vec::new();
         let mut begun = |output: Option<PipeHandles>| {
             output.map(|output| {
                 // At the moment at which the record gets its text, so that order and number agree by
                 // themselves.
                 descriptors.push(output.pipe);
+                // Of standard output none are remembered.
+                last.extend(output.last);
                 output.begun
             })
         };
         let (stdout, stderr) = (begun(outputs.stdout), begun(outputs.stderr));
-        Self { container: outputs.container, stdout, stderr }
+        Self { container: outputs.container, stdout, stderr, last }
     }
 
     fn outputs(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<ContainerOutputs> {
-        let mut output = |begun: Option<Vec<u8>>| match begun {
-            Some(begun) => descriptors.next().map(|pipe| Some(PipeHandles { pipe, begun })),
+        let mut output = |begun: Option<Vec<u8>>, last| match begun {
+            Some(begun) => descriptors.next().map(|pipe| Some(PipeHandles { pipe, begun, last })),
             None => Some(None),
         };
-        let (stdout, stderr) = (output(self.stdout)?, output(self.stderr)?);
+        let (stdout, stderr) = (output(self.stdout, Vec::new())?, output(self.stderr, self.last)?);
         Some(ContainerOutputs { container: self.container, stdout, stderr })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the first version wrote it. It is never edited: whoever runs that version can be upgraded to this
+    /// one for as long as this test passes.
+    const FIRST: &str = include_str!("testdata/record-1.json");
+
+    #[test]
+    fn what_the_first_version_handed_over_is_understood() {
+        let record: PlatformRecord = serde_json::from_str(FIRST).expect("it is understood");
+        let [revision] = &record.fleet.revisions[..] else { panic!("{record:?}") };
+        assert_eq!((record.epoch, revision.wanted, revision.pods.len()), (7, 2, 2));
+        assert_eq!(revision.templates[&1].app.command, ["ebb", "sample-app"]);
+        assert!(revision.last_failure.is_none() && revision.restarts.is_empty());
+        let within = Duration::from_secs(4);
+        assert_eq!(
+            [revision.pods[0].stage, revision.pods[1].stage],
+            [StageRecord::Serving, StageRecord::Leaving { within }]
+        );
+        let descriptors: Vec<usize> = record.processes.values().map(ProcessRecord::descriptors).collect();
+        assert_eq!(descriptors, [4, 2]);
+    }
+
+    /// An older version knows none of the newer fields, and must find its own as they were.
+    #[test]
+    fn what_is_handed_over_has_every_field_of_the_first_version() {
+        let first: serde_json::Value = serde_json::from_str(FIRST).expect("JSON");
+        let record: PlatformRecord = serde_json::from_str(FIRST).expect("it is understood");
+        let present = serde_json::to_value(record).expect("records are plain data");
+        assert_includes(&present, &first, "record");
+    }
+
+    fn assert_includes(present: &serde_json::Value, first: &serde_json::Value, place: &str) {
+        match (present, first) {
+            (serde_json::Value::Object(present), serde_json::Value::Object(first)) => {
+                for (name, value) in first {
+                    let place = format!("{place}.{name}");
+                    let found = present.get(name).unwrap_or_else(|| panic!("{place} is missing"));
+                    assert_includes(found, value, &place);
+                }
+            }
+            (serde_json::Value::Array(present), serde_json::Value::Array(first)) => {
+                assert_eq!(present.len(), first.len(), "{place}");
+                present.iter().zip(first).for_each(|(present, first)| assert_includes(present, first, place));
+            }
+            (present, first) => assert_eq!(present, first, "{place}"),
+        }
     }
 }

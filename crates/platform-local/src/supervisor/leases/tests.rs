@@ -123,3 +123,14 @@ fn a_single_autoscaler_owns_everything_for_ever() {
     assert_eq!(leases.ownership(TWO), Ownership::of_everything(Epoch(2)));
     assert!(!leases.is_in_force(ONE, fence(0, 1)) && leases.is_in_force(TWO, fence(0, 2)));
 }
+
+#[test]
+fn epochs_go_on_after_those_of_another_process_and_never_back() {
+    let mut leases = Leases::new(&[name(1)], at(0));
+    leases.begin_after(Epoch(7));
+    leases.sit(ONE, name(1), at(0));
+    assert_eq!(owned(&leases, ONE), [(0, 8)]);
+    leases.begin_after(Epoch(3));
+    leases.sit(TWO, name(1), at(1));
+    assert_eq!(owned(&leases, TWO), [(0, 9)]);
+}

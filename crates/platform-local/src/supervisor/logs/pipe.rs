@@ -49,10 +49,22 @@ enum Pipe {
 }
 
 impl PipeReader {
-    /// `begun` is what was read of a line by whoever read before.
-    pub(super) fn new(pipe: Receiver, stream: LogStream, begun: Vec<u8>, writer: LineWriter) -> Self {
-        let lines = Lines::continued(begun, LONGEST_LINE);
+    /// For a pipe from which nobody has read.
+    pub(super) fn new(pipe: Receiver, stream: LogStream, writer: LineWriter) -> Self {
+        let lines = Lines::continued(Vec::new(), LONGEST_LINE);
         Self { pipe, stream, writer, lines, last: VecDeque::new() }
+    }
+
+    /// The same where somebody read before: what that one had `begun` to read of a line, and the `last` lines
+    /// that it remembered.
+    pub(super) fn continued(self, begun: Vec<u8>, last: &[String]) -> Self {
+        let lines = Lines::continued(begun, LONGEST_LINE);
+        let mut continued = Self { lines, ..self };
+        // By the rules of this version, whatever the other one's were.
+        for line in last {
+            continued.remember(line);
+        }
+        continued
     }
 
     /// Reads to the end, or until the pipe is somebody else's.
@@ -73,7 +85,8 @@ impl PipeReader {
                     PipeQuestion::StandStill(reply, mut verdict) => {
                         if let Ok(pipe) = self.pipe.as_fd().try_clone_to_owned() {
                             let begun = self.lines.begun().to_vec();
-                            let _ = reply.send(PipeHandles { pipe, begun });
+                            let last = self.last.iter().cloned().collect();
+                            let _ = reply.send(PipeHandles { pipe, begun, last });
                         }
                         if decided(&mut verdict).await == HandOverVerdict::Given {
                             return;

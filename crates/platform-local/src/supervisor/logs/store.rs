@@ -48,7 +48,7 @@ pub struct LogLine {
     /// The container, where the pod has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Where.
+    /// Where it was written: to one of the app's, or the queue-proxy's.
     pub stream: LogStream,
     /// What, without its end.
     #[serde(rename = "line")]

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orchestration::RouteInForce;
+use orchestration::{PodFailure, RouteInForce};
 use scaling::{RevisionOrigin, RevisionSettings};
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use super::SupervisedRevision;
 use crate::manifest::ManifestService;
 use crate::supervisor::causes::StartCauses;
-use crate::supervisor::handover::records::{HandOverRevision, HandOverRoute};
+use crate::supervisor::handover::records::{FailureRecord, HandOverRevision, HandOverRoute};
 use crate::supervisor::pod::SupervisedPod;
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
+use crate::supervisor::restarts::Restarts;
 
 /// How long a pod of a Service that is in no file any more may take to get ready: it matters to nobody.
 const NO_DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
@@ -36,6 +37,17 @@ impl SupervisedRevision {
             present: self.present,
             numbers_given: self.numbers_given,
             pods: pods.filter_map(|pod| pod.record(now)).collect(),
+            last_failure: self.last_failure.as_ref().map(|failure| FailureRecord {
+                pod: failure.pod.clone(),
+                before: now.saturating_since(failure.at),
+                reason: failure.reason.clone(),
+                last_lines: failure.last_lines.clone(),
+            }),
+            restarts: self
+                .restarts
+                .iter()
+                .map(|(template, restarts)| (*template, restarts.record(now)))
+                .collect(),
         }
     }
 
@@ -59,6 +71,8 @@ impl SupervisedRevision {
         };
         let pods = record.pods.into_iter().map(|pod| (pod.name.clone(), SupervisedPod::taken_over(pod, now)));
         let pods: BTreeMap<PodName, SupervisedPod> = pods.collect();
+        let restarts = record.restarts.into_iter();
+        let restarts = restarts.map(|(template, record)| (template, Restarts::taken_over(record, now)));
         Self {
             wanted: PodCount::new(record.wanted),
             is_going: record.is_going,
@@ -74,10 +88,15 @@ impl SupervisedRevision {
             numbers_given: record.numbers_given,
             service,
             more_hosts: Vec::new(),
-            restarts: BTreeMap::new(),
+            restarts: restarts.collect(),
             pods,
             end_first: Vec::new(),
-            last_failure: None,
+            last_failure: record.last_failure.map(|failure| PodFailure {
+                pod: failure.pod,
+                at: now - failure.before,
+                reason: failure.reason,
+                last_lines: failure.last_lines,
+            }),
             rolled_out: None,
             causes: StartCauses::new(format!("{} wanted when it was taken over", record.wanted)),
         }

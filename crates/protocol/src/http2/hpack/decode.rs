@@ -53,6 +53,8 @@ impl HpackDecoder {
                         let (field, bytes) = self.table.field(index).ok_or(CompressionError::Index)?;
                         wanted = take(field, bytes);
                     } else if !self.table.has(index) {
+                        // Not built, but still checked: an entry that is not there means that the two tables
+                        // differ, and then every later head would be read as another one.
                         return Err(CompressionError::Index);
                     }
                     is_first = false;
@@ -61,6 +63,9 @@ impl HpackDecoder {
                 0x40.. => Literal::Indexed,
                 0x20.. => {
                     let bytes_max = input.number(5)?;
+                    // Only before the first field (RFC 7541 §4.2), where two may follow each other: the least
+                    // size that was meant meanwhile, and the last one. Larger than we offered is the peer
+                    // taking our memory.
                     if !is_first || bytes_max > TABLE_BYTES {
                         return Err(CompressionError::TableSize);
                     }
@@ -74,6 +79,7 @@ impl HpackDecoder {
                 let (field, bytes) = self.literal(&mut input, literal)?;
                 wanted = take(field, bytes);
             } else if literal == Literal::Indexed {
+                // Nobody wants it now, but later heads refer to the entry that it makes.
                 self.literal(&mut input, literal)?;
             } else {
                 self.step_over(&mut input)?;
@@ -106,9 +112,11 @@ impl HpackDecoder {
         if literal == Literal::Secret
             && let Field::Header(_, value) = &mut field
         {
+            // Whoever writes it on has to keep it out of tables as well (RFC 7541 §7.1.3).
             value.set_sensitive(true);
         }
         if literal == Literal::Indexed {
+            // Also what is malformed: the peer has it in its table, and both must count alike.
             self.table.insert(name, field.clone(), bytes);
         }
         Ok((field, bytes))
@@ -194,6 +202,7 @@ impl<'a> HeadBytes<'a> {
         if number < mask {
             return Ok(number);
         }
+        // So many and no more: a number can be written with zeros for as long as a peer likes.
         for shift in [0, 7, 14, 21] {
             let byte = self.byte()?;
             number += usize::from(byte & 0x7f) << shift;

@@ -213,7 +213,6 @@ impl DynamicTable {
         (1..=STATIC_ENTRIES + self.entries.len()).contains(&index)
     }
 
-    /// Its name.
     pub(super) fn name(&self, index: usize) -> Option<Name> {
         if index <= STATIC_ENTRIES {
             return static_name(index);

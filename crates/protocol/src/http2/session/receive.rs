@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BytesMut};
 
-use super::super::Now;
+use super::super::PresentTime;
 use super::super::account::{Benefit, Burden};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, FrameKind, WINDOW_MAX, write_frame};
 use super::super::input::{DataPiece, InputPiece};
@@ -25,7 +25,7 @@ impl Core {
     pub(super) fn receive(
         &mut self,
         read: &mut BytesMut,
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Result<SessionEvent, (ErrorCode, &'static str)> {
         while self.pieces_left > 0 {
             // Taken before the piece is looked at, so that a piece that only fails counts as well.
@@ -52,7 +52,7 @@ impl Core {
         Ok(SessionEvent::TurnOver)
     }
 
-    fn take(&mut self, piece: InputPiece, now: Now<'_>) -> Result<Option<SessionEvent>, Fault> {
+    fn take(&mut self, piece: InputPiece, now: PresentTime<'_>) -> Result<Option<SessionEvent>, Fault> {
         let (head, mut payload) = match piece {
             InputPiece::Frame(head, payload) => (head, payload),
             InputPiece::Data(data) => {
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    fn data(&mut self, piece: DataPiece, now: Now<'_>) -> Result<(), Fault> {
+    fn data(&mut self, piece: DataPiece, now: PresentTime<'_>) -> Result<(), Fault> {
         let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
         // The connection's window counts every byte of DATA, be its stream open, gone or never there. What
@@ -184,7 +184,7 @@ impl Core {
     }
 
     /// Priorities are gone from HTTP/2 (RFC 9113 §5.3); only their form is looked at.
-    fn priority(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+    fn priority(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         self.charge(Burden::Frame(payload.len()), now)?;
         if head.stream == 0 {
             return Err(Fault::protocol("PRIORITY on no stream"));
@@ -207,7 +207,7 @@ impl Core {
         Ok(())
     }
 
-    fn reset_by_peer(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+    fn reset_by_peer(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         let code: [u8; 4] =
             payload.try_into().map_err(|_| Fault::size("RST_STREAM of another size than four"))?;
         if head.stream == 0 || self.is_idle(head.stream) {
@@ -234,7 +234,7 @@ impl Core {
         self.charge(Burden::Cancelled, now)
     }
 
-    fn settings(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+    fn settings(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("SETTINGS on a stream"));
         }
@@ -268,7 +268,7 @@ impl Core {
         Ok(())
     }
 
-    fn ping_by_peer(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+    fn ping_by_peer(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("PING on a stream"));
         }
@@ -295,7 +295,7 @@ impl Core {
         &mut self,
         head: FrameHead,
         payload: &mut BytesMut,
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Result<Option<SessionEvent>, Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("GOAWAY on a stream"));
@@ -318,7 +318,7 @@ impl Core {
         Ok((code != 0).then(|| SessionEvent::Farewell { code: ErrorCode(code), why: why() }))
     }
 
-    fn window_update(&mut self, head: FrameHead, payload: &[u8], now: Now<'_>) -> Result<(), Fault> {
+    fn window_update(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         let more: [u8; 4] =
             payload.try_into().map_err(|_| Fault::size("WINDOW_UPDATE of another size than four"))?;
         let more = i64::from(u32::from_be_bytes(more) & STREAM_BITS);

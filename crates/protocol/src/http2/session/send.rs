@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 
-use super::super::Now;
+use super::super::PresentTime;
 use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
 use super::super::hpack::{encode_field, encode_response};
@@ -91,7 +91,7 @@ impl Session {
         &self,
         stream: &Stream,
         bytes: usize,
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Option<Duration> {
         let core = self.0.borrow();
         if core.role == Role::Server || !is_small(bytes) || stream.small_pieces.get().may_send(now()) {
@@ -105,13 +105,25 @@ impl Session {
         self.0.borrow().streams.small_overhead() > LADEN_BYTES
     }
 
+    /// Whether the connection's send window is used up (RFC 9113, 6.9), so that no body moves here before the
+    /// peer has read some of what it has. All of that may be one stream's, which the peer need not ever read.
+    pub fn is_choked(&self) -> bool {
+        self.0.borrow().send_window <= 0
+    }
+
     /// A stream for which there was room has nothing to send.
     pub(in crate::http2) fn pass(&self) {
         self.0.borrow_mut().call_blocked();
     }
 
     /// Sends a piece of a body for which there is room.
-    pub(in crate::http2) fn send_data(&self, stream: &Stream, data: Bytes, is_end: bool, now: Now<'_>) {
+    pub(in crate::http2) fn send_data(
+        &self,
+        stream: &Stream,
+        data: Bytes,
+        is_end: bool,
+        now: PresentTime<'_>,
+    ) {
         let mut core = self.0.borrow_mut();
         if !core.may_send(stream) {
             return;
@@ -140,7 +152,12 @@ impl Session {
     }
 
     /// Ends a body with trailers, those that may be some.
-    pub(in crate::http2) fn send_trailers(&self, stream: &Stream, trailers: &HeaderMap, now: Now<'_>) {
+    pub(in crate::http2) fn send_trailers(
+        &self,
+        stream: &Stream,
+        trailers: &HeaderMap,
+        now: PresentTime<'_>,
+    ) {
         // What has none left needs no head: an empty DATA frame ends it as well.
         let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
         if allowed.peek().is_none() {
@@ -176,7 +193,7 @@ impl Core {
 
     /// Counts a piece of a body on its way to an app. What a client gets is its own affair: it asked for it
     /// on its own connection.
-    fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool, now: Now<'_>) {
+    fn note_piece(&mut self, stream: &Stream, bytes: usize, is_end: bool, now: PresentTime<'_>) {
         let before = stream.small_pieces.get();
         let is_small = is_small(bytes);
         if self.role == Role::Server || bytes == 0 || !(is_small || before.overhead() > 0) {

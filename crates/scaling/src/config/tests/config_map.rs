@@ -8,6 +8,9 @@ use super::super::keys::{annotation, config_map as keys, injection};
 use super::super::{ClusterConfig, QueueProxyResources, ResourceAmount, RevisionSettings};
 use super::{cluster, map};
 use crate::hpa::reading::DOCUMENT_ANNOTATION;
+use crate::hpa::{
+    AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
+};
 
 type Pairs = &'static [(&'static str, &'static str)];
 
@@ -154,12 +157,12 @@ fn percentages_and_fractions_mean_the_same() {
 }
 
 #[test]
-fn b22_historic_keys_and_the_example_only_warn() {
+fn b22_historic_keys_warn_and_the_example_of_every_installation_does_not() {
     let data = map(&[("tick-interval", "2s"), ("panic-window", "3s"), ("_example", "stable-window: 5s")]);
     let checked = ClusterConfig::parse(&data).expect("accepted");
     assert_eq!(checked.value, ClusterConfig::default());
     let warned: Vec<&str> = checked.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    assert_eq!(warned, ["_example", "panic-window", "tick-interval"]);
+    assert_eq!(warned, ["panic-window", "tick-interval"]);
 }
 
 #[test]
@@ -174,6 +177,15 @@ fn values_arrive_where_they_belong() {
         ("stable-window", "90s"),
         ("queue-proxy-cpu-request", "1500m"),
         ("queue-proxy-cpu-limit", "1.5"),
+        ("hpa-sync-period", "20s"),
+        ("hpa-tolerance", "0.2"),
+        ("hpa-downscale-stabilization", "21s"),
+        ("hpa-cpu-initialization-period", "22s"),
+        ("hpa-initial-readiness-delay", "23s"),
+        ("prometheus-url", "https://prometheus"),
+        ("prometheus-bearer-token-file", "/token"),
+        ("prometheus-ca-file", "/ca.pem"),
+        ("prometheus-namespace-label", "ns"),
     ]);
     let expected = ClusterConfig {
         stable_window: Duration::from_secs(90),
@@ -188,9 +200,48 @@ fn values_arrive_where_they_belong() {
             cpu_limit: ResourceAmount::new("1.5", MilliValue::new(1500)),
             ..QueueProxyResources::default()
         },
+        hpa_sync_period: Duration::from_secs(20),
+        hpa_tolerance: 0.2,
+        hpa_downscale_stabilization: Duration::from_secs(21),
+        hpa_cpu_initialization_period: Duration::from_secs(22),
+        hpa_initial_readiness_delay: Duration::from_secs(23),
+        prometheus_url: Some("https://prometheus".to_owned()),
+        prometheus_bearer_token_file: Some("/token".to_owned()),
+        prometheus_ca_file: Some("/ca.pem".to_owned()),
+        prometheus_namespace_label: "ns".to_owned(),
         ..ClusterConfig::default()
     };
     assert_eq!(config, expected);
+    let settings = HpaSettings {
+        tolerance: 0.2,
+        downscale_stabilization: Duration::from_secs(21),
+        cpu_initialization_period: Duration::from_secs(22),
+        initial_readiness_delay: Duration::from_secs(23),
+        compat: Compat::default(),
+    };
+    assert_eq!(config.hpa_settings(), settings);
+}
+
+#[test]
+fn each_difference_from_kubernetes_has_a_switch() {
+    let of = |key: &str| cluster(&[(key, "true")]).hpa_settings().compat;
+    let parity = Compat::default();
+    for (key, expected) in [
+        ("hpa-tolerance-by-distance", Compat { tolerance_test: ToleranceTest::Distance, ..parity }),
+        (
+            "hpa-on-target-keeps-count",
+            Compat { average_within_tolerance: AverageWithinTolerance::CurrentCount, ..parity },
+        ),
+        ("hpa-none-ready-keeps-count", Compat { none_ready: NoneReady::CurrentCount, ..parity }),
+        ("hpa-ignore-terminating-pods", Compat { terminating_pods: TerminatingPods::Ignore, ..parity }),
+        (
+            "hpa-lacking-requests-are-missing",
+            Compat { lacking_requests: LackingRequests::CountAsMissing, ..parity },
+        ),
+    ] {
+        assert_eq!(of(key), expected, "{key}");
+        assert_eq!(cluster(&[(key, "false")]), ClusterConfig::default(), "{key}");
+    }
 }
 
 /// The value is wrong for every type of setting, so a key that is not refused is a key that nobody reads.

@@ -115,6 +115,11 @@ fn a_refused_annotation_says_what_to_write() {
              revisions alike: remove it here and set it in ConfigMap config-autoscaler",
         ),
         (
+            ("ebb.dev/timeout", "5s"),
+            "annotation ebb.dev/timeout is not known; on a cluster it stands on the pod template, whose pods it limits; \
+             remove it anywhere else",
+        ),
+        (
             ("ebb.dev/zzz", "5"),
             "annotation ebb.dev/zzz is not known; remove it; docs/configuration.md lists those that exist",
         ),

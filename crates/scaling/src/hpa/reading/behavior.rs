@@ -3,7 +3,7 @@
 use vocabulary::Findings;
 
 use super::document::HpaApiVersion;
-use super::document_fields::{DocumentFields, Spelling, quantity};
+use super::document_fields::{DocumentFields, Spelling, double};
 use super::node::DocumentNode;
 use crate::hpa::spec::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};
 
@@ -152,7 +152,7 @@ impl RulesReader {
         Some(ScalingPolicy { amount, period: period? })
     }
 
-    /// A share, written as a quantity; what is finer than a thousandth is rounded up to one.
+    /// A share, written as a quantity, of which not even a thousandth is lost.
     fn tolerance(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<f64> {
         // `v2beta2` ended before there was one, and does not know the word.
         if self.version == HpaApiVersion::V2beta2 {
@@ -160,11 +160,11 @@ impl RulesReader {
         }
         let place = fields.place(self.words.tolerance);
         let node = fields.take(self.words.tolerance)?;
-        let tolerance = quantity(node, &place, findings)?;
-        if tolerance.value() < 0 {
+        let tolerance = double(node, &place, findings)?;
+        if tolerance < 0.0 {
             findings.refuse(&place, node, "is negative; write a quantity of at least 0, such as \"0.05\"");
             return None;
         }
-        Some(tolerance.as_f64() / 1000.0)
+        Some(tolerance)
     }
 }

@@ -9,6 +9,7 @@ use super::beside::DOCUMENT_ANNOTATION;
 use super::document_fields::{DocumentFields, Spelling};
 use super::flat_metrics::flat_body;
 use super::metrics::{nested_body, reference};
+use super::names::is_dns_subdomain;
 use super::node::DocumentNode;
 use super::{behavior, metrics};
 use crate::hpa::settings::HpaSettings;
@@ -171,7 +172,12 @@ type Metadata = (Option<Box<str>>, Option<Box<str>>, BTreeMap<String, String>);
 
 /// Labels and whatever else stands there are somebody else's.
 fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> Metadata {
-    let name = metadata.text("name", findings).map(Box::from);
+    let name = metadata.text("name", findings);
+    if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
+        let flaw = "no object can be called; write lower-case letters, digits, \"-\" and \".\", at most 253";
+        findings.refuse(&metadata.place("name"), &DocumentNode::Text(name.to_owned()), flaw);
+    }
+    let name = name.map(Box::from);
     let namespace = metadata.text("namespace", findings).map(Box::from);
     let mut annotations = BTreeMap::new();
     if let Some(DocumentNode::Map(entries)) = metadata.take("annotations") {

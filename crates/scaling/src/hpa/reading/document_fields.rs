@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use vocabulary::{Findings, MilliValue, PodCount, nearest, parse_quantity};
+use vocabulary::{
+    Findings, MilliValue, PodCount, QuantityTextError, nearest, parse_quantity, parse_quantity_as_f64,
+};
 
 use super::node::DocumentNode;
 
@@ -200,6 +202,20 @@ fn join(place: &str, name: &str) -> String {
 
 /// A quantity, which YAML may have taken for a number.
 pub(super) fn quantity(node: &DocumentNode, place: &str, findings: &mut Findings) -> Option<MilliValue> {
+    quantity_read_by(parse_quantity, node, place, findings)
+}
+
+/// A quantity that is reckoned with as a double.
+pub(super) fn double(node: &DocumentNode, place: &str, findings: &mut Findings) -> Option<f64> {
+    quantity_read_by(parse_quantity_as_f64, node, place, findings)
+}
+
+fn quantity_read_by<Value>(
+    read: impl Fn(&str) -> Result<Value, QuantityTextError>,
+    node: &DocumentNode,
+    place: &str,
+    findings: &mut Findings,
+) -> Option<Value> {
     let text = match node {
         DocumentNode::Text(text) => text.clone(),
         DocumentNode::Integer(number) => number.to_string(),
@@ -213,5 +229,5 @@ pub(super) fn quantity(node: &DocumentNode, place: &str, findings: &mut Findings
             return None;
         }
     };
-    parse_quantity(&text).map_err(|error| findings.refuse(place, node, &error.to_string())).ok()
+    read(&text).map_err(|error| findings.refuse(place, node, &error.to_string())).ok()
 }

@@ -12,6 +12,14 @@ pub(super) fn is_dns_label(name: &str) -> bool {
     }
 }
 
+/// A DNS subdomain: the name of an object that Kubernetes keeps under its name.
+pub(super) fn is_dns_subdomain(name: &str) -> bool {
+    let allowed = |letter: &u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let is_part =
+        |part: &str| has_ends(part, allowed) && part.bytes().all(|one| allowed(&one) || one == b'-');
+    name.len() <= 253 && name.split('.').all(is_part)
+}
+
 /// The key of a label: a name, with or without a domain before it.
 pub(super) fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
@@ -26,9 +34,9 @@ pub(super) fn is_label_value(value: &str) -> bool {
         || (value.len() <= 63 && value.bytes().all(allowed) && has_ends(value, u8::is_ascii_alphanumeric))
 }
 
-fn has_ends(text: &str, allowed: fn(&u8) -> bool) -> bool {
+fn has_ends(text: &str, allowed: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
-    bytes.first().is_some_and(allowed) && bytes.last().is_some_and(allowed)
+    bytes.first().is_some_and(&allowed) && bytes.last().is_some_and(&allowed)
 }
 
 #[cfg(test)]
@@ -55,6 +63,17 @@ mod tests {
             assert_eq!(is_label_key(name), key, "{name}");
             assert_eq!(is_label_value(name), value, "{name}");
         }
+        for (name, is_subdomain) in [
+            ("web", true),
+            ("web-1.shop", true),
+            ("Web", false),
+            ("web_1", false),
+            ("a..b", false),
+            ("a-", false),
+        ] {
+            assert_eq!(is_dns_subdomain(name), is_subdomain, "{name}");
+        }
+        assert!(is_dns_subdomain(&"a".repeat(253)) && !is_dns_subdomain(&"a".repeat(254)));
         assert!(!is_dns_label(&"a".repeat(64)) && !is_label_value(&"a".repeat(64)));
     }
 }

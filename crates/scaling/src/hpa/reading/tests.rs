@@ -1,5 +1,7 @@
 //! Documents in every spelling, and every rule with what is said when it is broken.
 
+mod rules;
+
 use std::time::Duration;
 
 use vocabulary::{CheckedValue, MilliValue, PodCount, Problem};
@@ -53,6 +55,7 @@ pub(in crate::hpa) const ACCEPTED: &str = "
     V5 0 | {maxReplicas: 3, behavior: {scaleUp: {tolerance: \"0\"}}}
     V5 10 | {maxReplicas: 3, behavior: {scaleUp: {tolerance: 10}}}
     V5 0.1 | {maxReplicas: 3, behavior: {scaleUp: {tolerance: 0.1}}}
+    V5 finer than a thousandth | {maxReplicas: 3, behavior: {scaleUp: {tolerance: 12500u}, scaleDown: {tolerance: 0.0005}}}
     V5 100m | {maxReplicas: 3, behavior: {scaleUp: {tolerance: 100m}}}
     V7 300 | {maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 300}}}]}
     the longest window and period | {maxReplicas: 3, behavior: {scaleUp: {stabilizationWindowSeconds: 3600, policies: [{type: Percent, value: 900, periodSeconds: 1800}]}}}
@@ -68,6 +71,7 @@ pub(in crate::hpa) const REFUSED: &str = "
     V3 period and value | {maxReplicas: 3, behavior: {scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 0}, {type: Pods, value: 1, periodSeconds: 1801}]}}} | spec.behavior.scaleUp.policies[0].value is 0, which is out of range; write a whole number from 1 to 2147483647 ;; spec.behavior.scaleUp.policies[0].periodSeconds is 0, which is out of range; write a whole number from 1 to 1800 ;; spec.behavior.scaleUp.policies[1].periodSeconds is 1801, which is out of range; write a whole number from 1 to 1800
     V4 | {maxReplicas: 3, behavior: {scaleUp: {policies: []}}} | spec.behavior.scaleUp.policies is empty; write at least one policy, or remove it for the default ones
     V5 negative | {maxReplicas: 3, behavior: {scaleDown: {tolerance: -0.001}}} | spec.behavior.scaleDown.tolerance is -0.001, which is negative; write a quantity of at least 0, such as \"0.05\"
+    V5 a little negative | {maxReplicas: 3, behavior: {scaleDown: {tolerance: \"-0.0001\"}}} | spec.behavior.scaleDown.tolerance is \"-0.0001\", which is negative; write a quantity of at least 0, such as \"0.05\"
     V6 | {maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50, averageValue: 100m}}}]} | spec.metrics[0].resource.target has both averageUtilization and averageValue; remove one of them
     V7 0 | {maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 0}}}]} | spec.metrics[0].resource.target.averageUtilization is 0, which is out of range; write a whole number from 1 to 2147483647
     V8 | {maxReplicas: 3, metrics: [{type: Pods, pods: {metric: {name: rps}, target: {type: Value, value: 5}}}]} | spec.metrics[0].pods.target has no averageValue, the only target of a metric of pods; write one
@@ -212,6 +216,12 @@ fn behavior_is_filled_in_field_by_field() {
         }
     );
     assert_eq!(limited.scale_down, nothing.scale_down);
+    // Rounded to a thousandth it would hold a ratio of 1.0127, on which Kubernetes acts.
+    let fine = behavior("{scaleUp: {tolerance: 12500u}, scaleDown: {tolerance: 0.0005}}");
+    assert_eq!(
+        (fine.scale_up.tolerance, fine.scale_down.tolerance),
+        (Some(12_500.0 * 1e-6), Some(500.0 * 1e-6))
+    );
 }
 
 const V1: &str = r#"

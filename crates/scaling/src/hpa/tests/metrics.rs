@@ -48,6 +48,7 @@ pub(in crate::hpa) const UTILIZATION: &str = "
     X9 without a request is missing | 3 | 100% | 300 300 900 | req=1000,1000,- X9 | 1 | 30 | 300
     X9 nothing is requested at all | 1 | 100% | 200 | req=- X9 | NoSamples | |
     an unknown pod among the others | 2 | 100% | x9000 2000 x9000 2000 x9000 | | 4 | 200 | 2000
+    unknown pods multiply what is assumed of missing ones | 3 | 50% | 2000 2000 m x100 | | 11 | 200 | 2000
     too much to say | 1 | 1% | max | req=1 | 2147483647 | 2147483647 | max
 ";
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::collector::Averages;
 use crate::config::{Metric, ScalingSpec};
 use crate::decider::{Decider, Observation};
+use crate::decision::Mode;
 use crate::hpa::mixed::{MixedDecider, MixedObservation, routing_without_own};
 
 fn own(metric: Metric, target: i64) -> MetricSpec {
@@ -81,7 +82,7 @@ impl Workload {
 
     fn write(&mut self, to: PodCount) {
         if to != self.count {
-            self.decider.note_rescale(&self.spec, Rescale { from: self.count, to }, self.now);
+            self.decider.note_rescale(&self.spec, CountChange { from: self.count, to }, self.now);
             self.count = to;
         }
     }
@@ -93,7 +94,7 @@ const OWN: MetricSamples = MetricSamples::NotAsked;
 fn fails() -> MetricSamples {
     MetricSamples::Failed(MetricFailure {
         reason: ConditionReason::FailedGetExternalMetric,
-        words: "refused".into(),
+        why: NoProposal::Refused,
     })
 }
 
@@ -205,6 +206,27 @@ fn point_5_every_change_is_an_event_and_every_rise_a_recommendation() {
     assert_eq!(workload.decider.state().history().events().1.len(), 1);
 }
 
+/// Were it remembered, the next sync would order again what nobody needs any more.
+#[test]
+fn point_5_a_rise_that_failed_leaves_no_recommendation() {
+    // No panic, which would keep asking for what it asked for, as class kpa does.
+    let scaling = ScalingSpec { panic_threshold: 10.0, ..ScalingSpec::default() };
+    for (is_written, expected) in [(false, 4), (true, 8)] {
+        let mut workload =
+            Workload::under(&scaling, vec![concurrency()], "min=1 max=99 stabilization=300", 4);
+        let (before, now) = (workload.count, workload.now);
+        let memory = workload.decider.state().rescale_memory(now);
+        assert_eq!(workload.look(&[Some(76.0)]), 8);
+        if !is_written {
+            let change = CountChange { from: before, to: workload.count };
+            workload.decider.take_rescale_back(change, &memory, now);
+            workload.count = before;
+        }
+        workload.after(10).look(&[Some(35.0)]);
+        assert_eq!(workload.sync(&mut [OWN]), expected);
+    }
+}
+
 #[test]
 fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on() {
     let mut workload = Workload::of(vec![concurrency()], "min=1 max=99 stabilization=60", 1);
@@ -270,6 +292,15 @@ fn point_6_requests_wake_at_once_and_nothing_keeps_them_without_a_pod() {
         let mut workload = Workload::under(&scaling, vec![concurrency()], words, 0);
         assert_eq!(workload.look(&[Some(load)]), expected, "{words}, {load}");
     }
+    // A window holds back as little: what was asked for in it is nothing.
+    for (words, expected) in
+        [("min=0 max=99 up=9/60 up-window=600", 1), ("min=3 max=99 up=9/60 up-window=600", 3)]
+    {
+        let mut workload = Workload::of(vec![concurrency()], words, 0);
+        workload.look(&[Some(0.0)]);
+        workload.ask(&mut [OWN]);
+        assert_eq!(workload.after(2).look(&[Some(45.0)]), expected, "{words}");
+    }
     // Other metrics wake at a sync.
     let mut workload = Workload::of(vec![concurrency(), per_thousand()], "min=0 max=99", 0);
     assert_eq!(workload.look(&[Some(0.0)]), 0);
@@ -298,6 +329,37 @@ fn point_7_zero_needs_that_nothing_asks_for_more_than_one_pod() {
             "{words}, {load}, {packet_count}, {backlog:?}"
         );
     }
+}
+
+/// The kinds that the table above has not: an object's number, what pods use, and an own metric without data.
+#[test]
+fn point_7_every_kind_of_metric_can_keep_a_pod() {
+    let object = || MetricSpec::Object {
+        described: ObjectReference { api_version: "v1".into(), kind: "Service".into(), name: "web".into() },
+        metric: MetricIdentifier { name: "hits".into(), selector: LabelSelector::default() },
+        target: TotalTarget::Value(MilliValue::new(1000)),
+    };
+    for (hits, expected) in [(0, 0), (1000, 4), (250, 1)] {
+        let mut workload = Workload::of(vec![concurrency(), object()], "min=0 max=99 stabilization=0", 4);
+        workload.pods = HpaPods::new((0..4).map(settled_pod).collect());
+        workload.look(&[Some(0.0)]);
+        let series = MetricSamples::Series(vec![MilliValue::new(hits)]);
+        assert_eq!(workload.sync(&mut [OWN, series]), expected, "{hits}");
+    }
+    for (milli_cores, expected) in [(10, 0), (400, 4)] {
+        let metrics = vec![concurrency(), cpu(ResourceTarget::Utilization(40))];
+        let mut workload = Workload::of(metrics, "min=0 max=99 stabilization=0", 4);
+        let requests = PodRequests { pod_level: None, containers: vec![requesting("app", Some(1000), None)] };
+        let pod = |number| HpaPod { requests: requests.clone(), ..settled_pod(number) };
+        workload.pods = HpaPods::new((0..4).map(pod).collect());
+        workload.look(&[Some(0.0)]);
+        let used = (0..4).map(|pod| sample(pod, MilliValue::new(milli_cores))).collect();
+        let used = MetricSamples::PerPod(PodSamples::new(used));
+        assert_eq!(workload.sync(&mut [OWN, used]), expected, "{milli_cores}");
+    }
+    let mut workload = Workload::of(vec![concurrency(), per_thousand()], "min=0 max=99 stabilization=0", 4);
+    workload.look(&[None]);
+    assert_eq!(workload.sync(&mut [OWN, asking_for(0)]), 4, "nobody says that there are no requests");
 }
 
 #[test]
@@ -379,6 +441,30 @@ fn point_11_bounds_and_metrics_are_the_documents_alone() {
     assert_eq!(workload.sync(&mut [OWN]), 1);
 }
 
+/// How fast K itself moves, and when it panics, is what annotations of class kpa say.
+#[test]
+fn point_11_rates_and_panic_keys_act_within_an_own_metric() {
+    let one_step = |scaling: &ScalingSpec| {
+        let mut workload = Workload::under(scaling, vec![concurrency()], "min=1 max=99 stabilization=0", 8);
+        workload.after(2).look(&[Some(5.0)]);
+        workload.sync(&mut [OWN])
+    };
+    assert_eq!(one_step(&ScalingSpec::default()), 4, "max-scale-down-rate is 2");
+    assert_eq!(one_step(&ScalingSpec { max_scale_down_rate: 4.0, ..ScalingSpec::default() }), 2);
+    // A surge to five times what there is, which is over at the next sync.
+    let after_a_surge = |scaling: ScalingSpec| {
+        let scaling = ScalingSpec { max_scale_down_rate: 1000.0, ..scaling };
+        let mut workload = Workload::under(&scaling, vec![concurrency()], "min=1 max=99 stabilization=0", 2);
+        assert_eq!(workload.look(&[Some(100.0)]), 10);
+        workload.after(15).look(&[Some(5.0)]);
+        workload.sync(&mut [OWN])
+    };
+    assert_eq!(after_a_surge(ScalingSpec::default()), 10, "it is panic for a stable window");
+    assert_eq!(after_a_surge(ScalingSpec { panic_threshold: 10.0, ..ScalingSpec::default() }), 1);
+    let short = ScalingSpec { stable_window: Duration::from_secs(10), ..ScalingSpec::default() };
+    assert_eq!(after_a_surge(short), 1, "a shorter window, a shorter panic");
+}
+
 mod edges {
     use proptest::prelude::*;
 
@@ -389,7 +475,92 @@ mod edges {
         prop::collection::vec(prop::option::weighted(0.9, load), 1..60)
     }
 
+    /// Something that happens to a workload after so many seconds.
+    #[derive(Clone, Debug)]
+    struct Happening {
+        seconds: u64,
+        load: Option<f64>,
+        backlog: Option<u32>,
+        is_sync: bool,
+        is_written: bool,
+    }
+
+    fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+        let load = prop::option::weighted(0.9, prop_oneof![Just(0.0), 0.0..30.0_f64, 0.0..400.0_f64]);
+        let backlog = prop::option::weighted(0.8, 0_u32..40);
+        let one = (1_u64..40, load, backlog, any::<bool>(), prop::bool::weighted(0.8)).prop_map(
+            |(seconds, load, backlog, is_sync, is_written)| Happening {
+                seconds,
+                load,
+                backlog,
+                is_sync,
+                is_written,
+            },
+        );
+        prop::collection::vec(one, 1..60)
+    }
+
+    /// Of changes that were carried out, how far they went up in the 15 seconds that end with the last one.
+    fn risen_in_15_seconds(changes: &[(Timestamp, CountChange)]) -> i64 {
+        let Some((last, _)) = changes.last() else { return 0 };
+        let of_window = changes.iter().filter(|(at, _)| *at + Duration::from_secs(15) > *last);
+        of_window.map(|(_, change)| i64::from(change.to.value()) - i64::from(change.from.value())).sum()
+    }
+
     proptest! {
+        /// Looks, syncs and writes that fail, in any order.
+        #[test]
+        fn no_order_of_looks_and_syncs_breaks_a_bound_or_a_policy(
+            happenings in happenings(), start in 0_u32..20, min in 0_u32..4, max in 4_u32..40,
+        ) {
+            let words = format!("min={min} max={max} up=4/15 down=100%/15 down-window=30");
+            let start = if start == 0 { 0 } else { start.clamp(min, max) };
+            let metrics = vec![concurrency(), per_thousand()];
+            let mut workload = Workload::under(&ScalingSpec::default(), metrics, &words, start);
+            let mut changes = Vec::new();
+            for happening in happenings {
+                let Happening { seconds, load, backlog, is_sync, is_written } = happening;
+                workload.after(seconds);
+                let (before, now) = (workload.count, workload.now);
+                let memory = workload.decider.state().rescale_memory(now);
+                let observation = load.map(|load| present(load, before));
+                let rise = workload.decider.look(&workload.spec, &[observation], before, now);
+                assert_linked(workload.decider.rise_reasons());
+                let mut wanted = rise.unwrap_or(before);
+                prop_assert!(wanted >= before, "a look never lowers");
+                if is_sync && rise.is_none() {
+                    let outcome = workload.ask(&mut [OWN, backlog.map_or_else(fails, asking_for)]);
+                    wanted = outcome.desired;
+                    // Zero that somebody else asked for is no pause here, so the lower bound holds as far as
+                    // anything is known; where nothing is, whoever carries the answer out sees to it.
+                    prop_assert!(wanted >= workload.spec.min || outcome.raw.is_none());
+                }
+                prop_assert!(wanted <= workload.spec.max);
+                if wanted < before {
+                    let (Some(load), Some(_)) = (load, backlog) else {
+                        return Err(TestCaseError::fail("it fell while a metric failed"));
+                    };
+                    prop_assert_eq!(workload.decider.mode(), Mode::Stable);
+                    let need = PodCount::ceil_from(load / 10.0).min(workload.spec.max);
+                    prop_assert!(wanted >= need, "below what requests need: {} of {}", wanted, need);
+                }
+                if wanted == before {
+                    continue;
+                }
+                let change = CountChange { from: before, to: wanted };
+                workload.decider.note_rescale(&workload.spec, change, now);
+                if !is_written {
+                    workload.decider.take_rescale_back(change, &memory, now);
+                    continue;
+                }
+                workload.count = wanted;
+                changes.push((now, change));
+                if wanted > before && before > PodCount::ZERO {
+                    prop_assert!(risen_in_15_seconds(&changes) <= 4, "{:?}", changes);
+                }
+            }
+        }
+
         #[test]
         fn point_12_without_an_own_metric_it_is_class_hpa(
             backlogs in prop::collection::vec(prop::option::weighted(0.8, 0_u32..60), 1..30), with_behavior in any::<bool>(),
@@ -407,7 +578,7 @@ mod edges {
                 prop_assert_eq!(plain, mixed);
                 prop_assert_eq!(&state, workload.decider.state());
                 if plain.desired != count {
-                    state.note_rescale(&workload.spec, Rescale { from: count, to: plain.desired }, workload.now);
+                    state.note_rescale(&workload.spec, CountChange { from: count, to: plain.desired }, workload.now);
                     count = plain.desired;
                 }
                 workload.write(mixed.desired);

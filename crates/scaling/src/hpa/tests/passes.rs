@@ -29,7 +29,7 @@ pub(in crate::hpa) const PASSES: &str = "
 ";
 
 fn failing(reason: ConditionReason) -> MetricSamples {
-    MetricSamples::Failed(MetricFailure { reason, words: "connection refused".into() })
+    MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused })
 }
 
 fn samples_of(words: &str) -> Vec<MetricSamples> {
@@ -151,17 +151,17 @@ fn zero_belongs_to_whoever_asked_for_it() {
     let mut spec = spec("min=0 max=9 stabilization=0", 1);
     let mut state = HpaState::default();
     assert_eq!(pass(&spec, PodCount::ONE, &samples_of("0"), &mut state, NOW).desired, PodCount::ZERO);
-    state.note_rescale(&spec, Rescale { from: PodCount::ONE, to: PodCount::ZERO }, NOW);
+    state.note_rescale(&spec, CountChange { from: PodCount::ONE, to: PodCount::ZERO }, NOW);
     assert_eq!(reason(state.conditions().scaled_to_zero), "ScaledToZero");
 
     let four = PodCount::new(4);
     assert_eq!(pass(&spec, PodCount::ZERO, &samples_of("5"), &mut state, NOW).desired, four);
-    state.note_rescale(&spec, Rescale { from: PodCount::ZERO, to: four }, NOW);
+    state.note_rescale(&spec, CountChange { from: PodCount::ZERO, to: four }, NOW);
     assert_eq!(reason(state.conditions().scaled_to_zero), "NotScaledToZero");
     assert_eq!(pass(&spec, four, &samples_of("5"), &mut state, NOW).desired, PodCount::new(5));
 
     spec.min = PodCount::new(2);
-    state.note_rescale(&spec, Rescale { from: PodCount::ONE, to: PodCount::ZERO }, NOW);
+    state.note_rescale(&spec, CountChange { from: PodCount::ONE, to: PodCount::ZERO }, NOW);
     assert_eq!(reason(state.conditions().scaled_to_zero), "NotScaledToZero", "its minimum is above zero");
 }
 

@@ -91,7 +91,7 @@ fn samples(said: &[MetricWord]) -> Vec<MetricSamples> {
         }
         MetricWord::Nothing => MetricSamples::Failed(MetricFailure {
             reason: ConditionReason::FailedGetPodsMetric,
-            words: "refused".into(),
+            why: NoProposal::Refused,
         }),
     };
     said.iter().map(one).collect()
@@ -117,7 +117,7 @@ fn run(spec: &HpaSpec, steps: &[Step], mut look: impl FnMut(Look<'_>)) {
         look(Look { before: &before, state: &state, current, outcome, now });
         if outcome.desired != current {
             if step.is_written {
-                state.note_rescale(spec, Rescale { from: current, to: outcome.desired }, now);
+                state.note_rescale(spec, CountChange { from: current, to: outcome.desired }, now);
                 current = outcome.desired;
             } else {
                 state.note_failed_rescale(before.desired(), now);

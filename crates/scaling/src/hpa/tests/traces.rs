@@ -23,7 +23,7 @@ fn run(trace: &str) {
     let mut state = HpaState::default();
     if count == PodCount::ZERO {
         // Before the history begins: it went to zero long ago.
-        state.note_rescale(&spec, Rescale { from: PodCount::ONE, to: count }, ago("5000"));
+        state.note_rescale(&spec, CountChange { from: PodCount::ONE, to: count }, ago("5000"));
     }
     let raws: Vec<u32> = field("raw").unwrap().split(' ').map(|raw| raw.parse().unwrap()).collect();
     let tick: u64 = field("tick").map_or(15, |tick| tick.parse().unwrap());
@@ -42,7 +42,7 @@ fn run(trace: &str) {
         }
         if outcome.desired != count {
             changes.push((format!("{second}:{count}>{}", outcome.desired), limited));
-            state.note_rescale(&spec, Rescale { from: count, to: outcome.desired }, now);
+            state.note_rescale(&spec, CountChange { from: count, to: outcome.desired }, now);
             count = outcome.desired;
         }
     }

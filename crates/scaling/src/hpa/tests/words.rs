@@ -30,7 +30,8 @@ fn a_pass_tells_what_happened_in_its_order() {
     let starting = HpaPod { phase: HpaPodPhase::Pending, ..pod(5) };
     let pods = HpaPods::new(vec![pod(1), pod(2), pod(3), leaving, starting]);
     let used = (1..3).map(|number| sample(number, MilliValue::new(2000))).collect();
-    let failure = MetricFailure { reason: ConditionReason::FailedGetExternalMetric, words: "refused".into() };
+    let failure =
+        MetricFailure { reason: ConditionReason::FailedGetExternalMetric, why: NoProposal::Refused };
     let samples =
         [MetricSamples::PerPod(PodSamples::new(used)), asking_for(12), MetricSamples::Failed(failure)];
     assert_eq!(
@@ -42,7 +43,7 @@ fn a_pass_tells_what_happened_in_its_order() {
             "– → 8: cpu asks for 8",
             "8 → 8: backlog is 4 per pod, target 1: 4 times",
             "8 → 12: backlog asks for 12",
-            "12 → 12: backlog says nothing: it could not be measured",
+            "12 → 12: backlog says nothing: it was asked for, and \"asked\" says what came instead of a value",
             "12 → 9: what was asked for within the windows lies between 9 and 12",
             "9 → 9: 4 pods more in 1m, from 3 on: at most 7",
             "9 → 9: 10% more in 2m, from 3 on: at most 4",
@@ -114,12 +115,13 @@ fn each_metric_is_shown_beside_its_target() {
 #[test]
 fn a_pass_that_ends_early_says_why() {
     let spec = spec_of(per_thousand(), "min=1 max=30");
-    let failure = MetricFailure { reason: ConditionReason::FailedGetExternalMetric, words: "refused".into() };
+    let failure =
+        MetricFailure { reason: ConditionReason::FailedGetExternalMetric, why: NoProposal::Refused };
     let told = pass(&spec, 3, &HpaPods::default(), &[MetricSamples::Failed(failure)]);
     assert_eq!(
         told,
         [
-            "– → –: backlog says nothing: it could not be measured",
+            "– → –: backlog says nothing: it was asked for, and \"asked\" says what came instead of a value",
             "– → –: 1 of 1 metrics failed, so no pod is taken away",
         ]
     );
@@ -128,4 +130,21 @@ fn a_pass_that_ends_early_says_why() {
 #[test]
 fn a_sentence_stays_small_enough_to_be_copied() {
     assert!(size_of::<Reason>() <= 96, "{}", size_of::<Reason>());
+}
+
+#[test]
+fn a_failing_metric_says_which_way_it_failed() {
+    let spec = spec_of(per_thousand(), "min=1 max=30");
+    for (why, words) in [
+        (NoProposal::Refused, "it was asked for, and \"asked\" says what came instead of a value"),
+        (NoProposal::NoAnswer, "whoever was asked did not answer in time"),
+        (NoProposal::NoReporter, "no pod and no activator reports requests"),
+        (NoProposal::NoContainer, "the pods have no container of that name"),
+        (NoProposal::NotReported, "pods report what they use of cpu and memory, and of nothing else"),
+        (NoProposal::NotMeasured, "it was not measured"),
+    ] {
+        let failure = MetricFailure { reason: ConditionReason::FailedGetExternalMetric, why };
+        let told = pass(&spec, 3, &HpaPods::default(), &[MetricSamples::Failed(failure)]);
+        assert_eq!(told[0], format!("– → –: backlog says nothing: {words}"));
+    }
 }

@@ -70,6 +70,7 @@ impl HpaPodBook {
             pod,
             phase: match life.phase {
                 PodPhase::Pending => HpaPodPhase::Pending,
+                // To Kubernetes a pod that ends still runs, and is marked as deleted.
                 PodPhase::Running | PodPhase::Terminating => HpaPodPhase::Running,
             },
             is_deleted: life.phase == PodPhase::Terminating,

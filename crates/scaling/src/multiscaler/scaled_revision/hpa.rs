@@ -5,7 +5,7 @@ use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 use super::{Commands, ScaledRevision};
 use crate::decider::Observation;
 use crate::decision::Trigger;
-use crate::hpa::MetricAnswers;
+use crate::hpa::{HpaReport, MetricAnswers};
 use crate::multiscaler::algorithm::Algorithm;
 use crate::multiscaler::hpa::SyncStep;
 use crate::multiscaler::{Command, ScaleEnding};
@@ -44,6 +44,13 @@ impl ScaledRevision {
         self.algorithm.note_scale_ended(ending, now);
     }
 
+    pub(in crate::multiscaler) fn hpa_report(&self) -> Option<HpaReport> {
+        match &self.algorithm {
+            Algorithm::Kpa(_) => None,
+            Algorithm::Hpa(hpa) => Some(hpa.report()),
+        }
+    }
+
     pub(in crate::multiscaler) fn metrics_beside_targets(&self) -> Option<String> {
         match &self.algorithm {
             Algorithm::Kpa(_) => None,
@@ -55,10 +62,10 @@ impl ScaledRevision {
     pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let has_data = self.look(trigger, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
-        match hpa.begin_sync(now) {
+        match hpa.begin_sync(self.wanted, now) {
             Some(SyncStep::Decide) => self.sync(now, commands),
-            Some(SyncStep::Ask { round, settings }) => {
-                commands.push_back(Command::AskMetrics { revision: self.id, round, settings });
+            Some(SyncStep::Ask { round, settings, metrics }) => {
+                commands.push_back(Command::AskMetrics { revision: self.id, round, settings, metrics });
                 // Answers may take seconds; a rise that requests need does not wait for them.
                 self.reconcile(trigger, now, commands);
             }
@@ -95,6 +102,15 @@ impl ScaledRevision {
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
         if let Algorithm::Hpa(hpa) = &mut self.algorithm {
             hpa.decide(self.wanted, now);
+            // In shadow somebody else answers for the workload; whoever tries us out asks for an explanation.
+            if self.shadow.is_none() {
+                let revision = self.id;
+                commands.extend(hpa.news_of_complaints().into_iter().map(|(warning, text)| Command::Warn {
+                    revision,
+                    warning,
+                    text,
+                }));
+            }
         }
         self.has_data = true;
         self.reconcile(Trigger::Sync, now, commands);

@@ -1,5 +1,8 @@
 //! A revision of class hpa among its reporters, pods and activators: when it asks, and what it orders.
 
+mod edges;
+mod shadow;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,6 +81,7 @@ impl World {
             | Command::SetRouting { .. }
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
+            | Command::Warn { .. }
             | Command::Publish { .. } => None,
         });
         rounds.collect()
@@ -274,33 +278,6 @@ fn another_class_begins_with_the_count_that_there_is() {
     assert_eq!(world.status().wanted, PodCount::new(4));
 }
 
-/// In shadow nothing is ordered and pods serve; how often the count would have been another is counted, and
-/// why.
-#[test]
-fn in_shadow_everything_is_decided_and_nothing_ordered() {
-    let shadow = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu()]) };
-    let mut world = World::new(shadow);
-    world.create(1);
-    world.activator_starts();
-    world.busy(31, 900, 0);
-    assert_eq!(world.scale_orders(), []);
-    assert_eq!(world.route_orders().last().map(|(_, routing)| *routing), Some(Routing::Direct));
-    let seen = world.status().shadow.expect("it is in shadow");
-    assert_eq!((seen.compared, seen.differed), (2, 2));
-    let last = seen.last.expect("they differed");
-    assert_eq!((last.ours, last.theirs), (PodCount::new(2), PodCount::ONE));
-    assert!(last.why.is_some() && seen.differs_since == Some(Timestamp::from_secs(1015)), "{seen:?}");
-    // Somebody else does what was decided here.
-    world.create(2);
-    world.busy(15, 450, 0);
-    let seen = world.status().shadow.expect("it is in shadow");
-    assert_eq!((seen.compared, seen.differed, seen.differs_since), (3, 2, None));
-    world.edit(|spec| spec.shadow = false);
-    assert_eq!(world.status().shadow, None);
-    world.busy(16, 900, 0);
-    assert_eq!(world.scale_orders().len(), 1, "from now on it is done");
-}
-
 /// On a cluster the platform is asked for what pods use, and says which pods there are.
 fn asked_of_the_platform(mut spec: ScalingSpec) -> ScalingSpec {
     let hpa = HpaScaling { usage: UsageSource::Questions, ..(*spec.hpa.expect("it is class hpa")).clone() };
@@ -365,7 +342,16 @@ fn pods_that_are_anothers_too_change_nothing() {
     assert_eq!(world.scale_orders(), []);
 }
 
-/// A policy of one pod in ten minutes: whether a change counts for it is seen in the next one.
+fn allow_one_pod_in_ten_minutes(spec: &mut ScalingSpec) {
+    let policy = ScalingPolicy { amount: PolicyAmount::Pods(1), period: Duration::from_secs(600) };
+    let scale_up = ScalingRules { policies: vec![policy], ..ScalingRules::default_up() };
+    let behavior = Behavior { scale_up, scale_down: ScalingRules::default_down() };
+    let mut hpa = (*spec.hpa.clone().expect("it is class hpa")).clone();
+    hpa.spec.behavior = Some(behavior);
+    spec.hpa = Some(Arc::new(hpa));
+}
+
+/// Whether a change counts for a policy is seen in the next one.
 #[test]
 fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
     for (endings, expected) in [
@@ -374,12 +360,7 @@ fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
         (&[ScaleEnding::Failed, ScaleEnding::Failed, ScaleEnding::WrittenAfterAll][..], None),
     ] {
         let mut spec = asked_of_the_platform(settings(1, 10, vec![cpu()]));
-        let policy = ScalingPolicy { amount: PolicyAmount::Pods(1), period: Duration::from_secs(600) };
-        let scale_up = ScalingRules { policies: vec![policy], ..ScalingRules::default_up() };
-        let behavior = Behavior { scale_up, scale_down: ScalingRules::default_down() };
-        let mut hpa = (*spec.hpa.clone().expect("it is class hpa")).clone();
-        hpa.spec.behavior = Some(behavior);
-        spec.hpa = Some(Arc::new(hpa));
+        allow_one_pod_in_ten_minutes(&mut spec);
         let mut world = World::new(spec);
         world.create(2);
         world.activator_starts();
@@ -398,5 +379,126 @@ fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
         let round = *world.asked().last().expect("the next sync asks");
         world.answer_usage(round, 2, Selection::Unique);
         assert_eq!(world.scale_orders().last().map(|(_, count)| *count), expected, "{endings:?}");
+    }
+}
+
+/// Zero pods say nothing, whoever is asked; what is not theirs is asked for all the same.
+#[test]
+fn at_zero_nobody_is_asked_for_metrics_of_pods() {
+    let packets = MetricSpec::Pods {
+        metric: MetricIdentifier { name: "packets".into(), selector: LabelSelector::default() },
+        target: MilliValue::new(1000),
+    };
+    let places = |world: &World| {
+        world.log.iter().rev().find_map(|(_, command)| match command {
+            Command::AskMetrics { metrics, .. } => Some(metrics.clone()),
+            Command::ScaleTo { .. }
+            | Command::SetRouting { .. }
+            | Command::SetActivatorCount { .. }
+            | Command::SetSurgeThreshold { .. }
+            | Command::Warn { .. }
+            | Command::Publish { .. } => None,
+        })
+    };
+    let of = |metrics, count| {
+        let mut world = World::new(settings(0, 10, metrics));
+        world.create(count);
+        world.activator_starts();
+        world.for_seconds(16);
+        world
+    };
+    let own = || vec![queue(), packets.clone(), concurrency()];
+    assert_eq!(places(&of(own(), 2)), Some(vec![0, 1]));
+    let mut world = of(own(), 0);
+    assert_eq!(places(&world), Some(vec![0]));
+    // A pod that comes before the answer does was not asked, and does not fail.
+    assert_eq!(counts(&world.present(3, 3)), [1]);
+    world.answer(1, 0);
+    assert_eq!(world.status().wanted, PodCount::ONE);
+    let failures = last_decision(&world).reasons.iter().filter(|one| one.stage == Stage::MetricFailure);
+    assert_eq!(failures.count(), 0, "{:?}", last_decision(&world));
+    assert_eq!(places(&of(vec![packets.clone(), concurrency()], 0)), None, "there is nothing to ask");
+    let spec = asked_of_the_platform(settings(0, 10, vec![cpu(), concurrency()]));
+    let mut world = World::new(spec);
+    world.create(0);
+    world.activator_starts();
+    world.for_seconds(16);
+    assert_eq!(places(&world), Some(vec![]), "only which pods there are");
+}
+
+#[test]
+fn what_cannot_be_reported_says_why() {
+    let of = |resource: &str, container: Option<&str>| MetricSpec::Resource {
+        resource: ResourceName::new(resource),
+        container: container.map(Into::into),
+        target: ResourceTarget::AverageValue(MilliValue::new(1000)),
+    };
+    for (metric, expected) in [
+        (of("cpu", Some("app")), None),
+        (of("memory", Some("app")), None),
+        (of("memory", None), None),
+        (of("cpu", Some("sidecar")), Some("cpu says nothing: the pods have no container of that name")),
+        (
+            of("nvidia.com/gpu", None),
+            Some(
+                "nvidia.com/gpu says nothing: pods report what they use of cpu and memory, and of nothing else",
+            ),
+        ),
+    ] {
+        let mut world = World::new(settings(1, 10, vec![metric]));
+        world.create(1);
+        world.activator_starts();
+        world.busy(16, 900, 0);
+        let mut reasons = world.multiscaler.decisions(REVISION).flat_map(|decision| &decision.reasons);
+        let failure = reasons.find(|reason| reason.stage == Stage::MetricFailure);
+        assert_eq!(failure.map(|reason| reason.text.to_string()).as_deref(), expected);
+    }
+}
+
+/// A server that is down is told of once, and again after it was there in between.
+#[test]
+fn what_a_sync_complains_of_is_told_when_it_begins() {
+    let mut world = World::new(settings(1, 10, vec![queue()]));
+    world.create(1);
+    world.activator_starts();
+    let mut told = Vec::new();
+    for backlog in [None, None, Some(5), None] {
+        world.for_seconds(15);
+        let round = *world.asked().last().expect("every sync asks");
+        match backlog {
+            Some(backlog) => drop(world.answer(round, backlog)),
+            None => world.for_seconds(10),
+        }
+        told.push(world.log.drain(..).filter_map(|(_, command)| warning(command)).collect::<Vec<_>>());
+    }
+    let why = "jobs says nothing: whoever was asked did not answer in time; 1 of 1 metrics failed, so no pod is taken away";
+    let both =
+        vec![("FailedGetExternalMetric", why.to_owned()), ("FailedComputeMetricsReplicas", why.to_owned())];
+    assert_eq!(told, [both.clone(), vec![], vec![], both]);
+    let report = world.multiscaler.hpa_report(REVISION).expect("it is class hpa");
+    let conditions: Vec<(&str, &str)> =
+        report.conditions.iter().map(|(kind, condition)| (kind, condition.reason.word())).collect();
+    assert_eq!(
+        conditions,
+        [
+            ("AbleToScale", "SucceededGetScale"),
+            ("ScalingActive", "FailedGetExternalMetric"),
+            ("ScalingLimited", "DesiredWithinRange"),
+        ]
+    );
+    let [jobs] = report.metrics.as_slice() else { panic!("one metric: {report:?}") };
+    assert_eq!((jobs.name.as_str(), jobs.target.as_str(), &jobs.current), ("jobs", "10", &None));
+    assert!(jobs.failure.is_some());
+}
+
+fn warning(command: Command) -> Option<(&'static str, String)> {
+    match command {
+        Command::Warn { warning, text, .. } => Some((warning.word(), text)),
+        Command::ScaleTo { .. }
+        | Command::SetRouting { .. }
+        | Command::SetActivatorCount { .. }
+        | Command::SetSurgeThreshold { .. }
+        | Command::AskMetrics { .. }
+        | Command::Publish { .. } => None,
     }
 }

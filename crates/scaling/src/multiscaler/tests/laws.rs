@@ -160,7 +160,7 @@ proptest! {
                             count = next;
                         }
                     }
-                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } => {}
+                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } => {}
                 }
             }
             assert!(ordered.is_none(), "each new count is published with its decision");

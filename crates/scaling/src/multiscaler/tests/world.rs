@@ -198,6 +198,7 @@ impl World {
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
+            | Command::Warn { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
@@ -211,6 +212,7 @@ impl World {
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
+            | Command::Warn { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()

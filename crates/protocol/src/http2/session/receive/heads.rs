@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 
-use super::super::super::Now;
+use super::super::super::PresentTime;
 use super::super::super::account::{Benefit, Burden};
 use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
@@ -23,7 +23,7 @@ impl Core {
         &mut self,
         head: FrameHead,
         mut payload: BytesMut,
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Result<Option<ArrivedRequest>, Fault> {
         if head.stream == 0 {
             return Err(Fault::protocol("HEADERS on no stream"));
@@ -63,7 +63,7 @@ impl Core {
         &mut self,
         head: FrameHead,
         payload: &[u8],
-        now: Now<'_>,
+        now: PresentTime<'_>,
     ) -> Result<Option<ArrivedRequest>, Fault> {
         let Some(mut block) = self.block.take() else { return Ok(None) };
         block.frames += 1;
@@ -85,7 +85,7 @@ impl Core {
     }
 
     /// A whole head.
-    fn fields(&mut self, block: &Block, now: Now<'_>) -> Result<Option<ArrivedRequest>, Fault> {
+    fn fields(&mut self, block: &Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
         let mut head = Head::default();
         let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
         // Decoded whatever becomes of it, also on streams that are closed or refused: the compression has a

@@ -1,0 +1,147 @@
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use futures_util::future::BoxFuture;
+use link::{ByteStream, FromActivator};
+use orchestration::Peer;
+use runtime::MetricsRegistry;
+use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion};
+
+use super::*;
+
+/// What an attempt to dial meets.
+#[derive(Clone, Copy, Debug)]
+enum DialAnswer {
+    /// Nobody listens.
+    Refusal,
+    /// The same, heard of so late.
+    LateRefusal(Duration),
+    /// Somebody does, and cuts the connection.
+    Reset,
+    /// Neither one nor the other, ever.
+    Silence,
+    /// An activator that says hello.
+    Hello,
+}
+
+/// Answers in an order, and then with silence.
+#[derive(Debug)]
+struct ScriptedDialler {
+    answers: Mutex<VecDeque<DialAnswer>>,
+    linked: mpsc::Sender<FromActivator>,
+}
+
+impl Dial for ScriptedDialler {
+    fn connect(&self, _: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
+        let answer = self.answers.lock().unwrap().pop_front().unwrap_or(DialAnswer::Silence);
+        let linked = self.linked.clone();
+        Box::pin(async move {
+            match answer {
+                DialAnswer::Refusal => Err(ErrorKind::ConnectionRefused.into()),
+                DialAnswer::LateRefusal(after) => {
+                    tokio::time::sleep(after).await;
+                    Err(ErrorKind::ConnectionRefused.into())
+                }
+                DialAnswer::Reset => Err(ErrorKind::ConnectionReset.into()),
+                DialAnswer::Silence => std::future::pending().await,
+                DialAnswer::Hello => {
+                    let (ours, theirs) = tokio::io::duplex(1 << 16);
+                    let mut side: FromActivator = link::accept(ByteStream::of(theirs));
+                    side.1.send(&ActivatorWord::Hello(hello())).await.unwrap();
+                    linked.send(side).await.unwrap();
+                    Ok(ByteStream::of(ours))
+                }
+            }
+        })
+    }
+}
+
+fn hello() -> ActivatorHello {
+    ActivatorHello {
+        speaks: LinkVersion::CURRENT,
+        activator: ReplicaName::new("a"),
+        boot: BootId(1),
+        current_second: 0,
+        history: Vec::new(),
+        present: Vec::new(),
+        routings: Vec::new(),
+    }
+}
+
+/// What is told of an activator whose link stands after the attempts of `before`, breaks after `lived`, and
+/// meets `after` when it is dialled again.
+async fn told(before: &[DialAnswer], lived: Duration, after: &[DialAnswer]) -> Vec<LinkNews> {
+    let answers = before.iter().chain(&[DialAnswer::Hello]).chain(after).copied().collect();
+    let (sender, mut linked) = mpsc::channel(8);
+    let dialler = Arc::new(ScriptedDialler { answers: Mutex::new(answers), linked: sender });
+    let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
+    let stop = CancellationToken::new();
+    let name = ReplicaName::new("autoscaler");
+    let (links, mut events) = Links::new(name, Clock::start(), dialler, metrics, stop);
+    let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
+    let peer = Peer::Activator { name: ReplicaName::new("a") };
+    let handle = links.open(LinkId(1), peer, address, Priority::Activator);
+    let first = linked.recv().await.unwrap();
+    tokio::time::sleep(lived).await;
+    drop(first);
+    // Less than a link, or an attempt, may be silent.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    drop(handle);
+    links.close().await;
+    let events = std::iter::from_fn(|| events.try_recv().ok());
+    let news =
+        events.filter_map(
+            |event| if let ControlEvent::LinkChanged { news, .. } = event { Some(news) } else { None },
+        );
+    news.collect()
+}
+
+/// A link that lives so long begins the waits anew ([`GOOD_LINK`]).
+const LONG: Duration = Duration::from_secs(6);
+/// One that lives so long does not.
+const SHORT: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn two_refusals_in_a_row_where_a_link_stood_are_told_once() {
+    use DialAnswer::{Hello, LateRefusal, Refusal, Reset, Silence};
+    let late = LateRefusal(REFUSALS_WITHIN + Duration::from_millis(1));
+    let table: &[(&str, &[DialAnswer], bool)] = &[
+        ("twice", &[Refusal, Refusal], true),
+        ("on and on", &[Refusal; 20], true),
+        ("and then one that listens", &[Refusal, Refusal, Hello], true),
+        ("after a cut", &[Reset, Refusal, Refusal], true),
+        ("once", &[Refusal, Hello], false),
+        ("once, and silence", &[Refusal, Silence], false),
+        ("silence", &[Silence], false),
+        ("cut", &[Reset, Reset, Reset, Hello], false),
+        ("not in a row", &[Refusal, Reset, Refusal, Reset, Refusal, Hello], false),
+        ("too far apart", &[late, late, late, Hello], false),
+    ];
+    for (what, after, is_told) in table {
+        let expected = if *is_told { vec![LinkNews::Lost, LinkNews::Refused] } else { vec![LinkNews::Lost] };
+        assert_eq!(told(&[], LONG, after).await, expected, "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_before_the_first_link_say_nothing_and_delay_no_later_word() {
+    use DialAnswer::Refusal;
+    // Their waits have grown to a second, and a short link does not end that.
+    let before = [Refusal; 12];
+    assert_eq!(told(&before, SHORT, &[]).await, [LinkNews::Lost]);
+    assert_eq!(told(&before, SHORT, &[Refusal; 2]).await, [LinkNews::Lost, LinkNews::Refused]);
+}
+
+#[tokio::test]
+async fn a_links_task_is_kept_once() {
+    let task = async {
+        let room = [0_u8; 4096];
+        std::future::pending::<()>().await;
+        std::hint::black_box(&room);
+    };
+    assert!(size_of_val(&task) >= 4096);
+    let around = size_of_val(&until(CancellationToken::new(), task));
+    assert!(around < 1024, "{around} bytes around a task that lies elsewhere");
+}

@@ -1,0 +1,178 @@
+//! May ebb's own programs do what they must? The rights are those of the manifests that this executable was
+//! built with, so that one of another version says what the cluster's lacks.
+
+use futures_util::future::join_all;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::Value;
+
+use super::findings::CheckFinding;
+use crate::cluster::Cluster;
+
+/// A program, which is its service account's name too, and where its rights are written.
+const MANIFESTS: [(&str, &str); 2] = [
+    ("autoscaler", include_str!("../../../../deploy/autoscaler-rights.yaml")),
+    ("injector", include_str!("../../../../deploy/injector.yaml")),
+];
+
+/// Something that a program must be allowed to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProgramRight {
+    verb: String,
+    group: String,
+    /// With its subresource.
+    resource: String,
+    /// `None` for all of them.
+    name: Option<String>,
+    place: ProgramPlace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProgramPlace {
+    Everywhere,
+    /// In ebb's own namespace.
+    System,
+}
+
+impl std::fmt::Display for ProgramRight {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{} {}", self.verb, self.resource)?;
+        if !self.group.is_empty() {
+            write!(to, ".{}", self.group)?;
+        }
+        self.name.iter().try_for_each(|name| write!(to, " {name}"))
+    }
+}
+
+/// One finding for each program.
+pub(super) async fn check(cluster: &Cluster) -> Vec<CheckFinding> {
+    join_all(MANIFESTS.map(|(program, manifest)| of_program(cluster, program, manifest))).await
+}
+
+async fn of_program(cluster: &Cluster, program: &str, manifest: &str) -> CheckFinding {
+    let what = format!("service account {program} in {} may do what it must", cluster.system);
+    let rights = rights(manifest);
+    let answers = join_all(rights.iter().map(|right| may(cluster, program, right))).await;
+    match answers.into_iter().collect::<Result<Vec<bool>, kube::Error>>() {
+        Err(error) => CheckFinding::unknown(what, error.to_string()),
+        Ok(answers) => verdict(what, rights.iter().zip(answers)),
+    }
+}
+
+fn verdict<'r>(what: String, answers: impl Iterator<Item = (&'r ProgramRight, bool)>) -> CheckFinding {
+    let missing = answers.filter(|(_, is_allowed)| !is_allowed).map(|(right, _)| right.to_string());
+    let missing: Vec<String> = missing.collect();
+    CheckFinding::of(missing.is_empty(), what, || {
+        format!("it may not {}; `kubectl apply -k deploy/` gives it its roles again", missing.join(", "))
+    })
+}
+
+/// What the roles of a manifest give.
+fn rights(manifest: &str) -> Vec<ProgramRight> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(manifest).expect("what this executable was built with is YAML");
+    let mut rights = Vec::new();
+    for document in documents {
+        let place = match document["kind"].as_str() {
+            // One that gathers others' rules, which Kubernetes writes, has none of its own.
+            Some("ClusterRole") if document["rules"].is_null() => continue,
+            Some("ClusterRole") => ProgramPlace::Everywhere,
+            Some("Role") => ProgramPlace::System,
+            Some(_) | None => continue,
+        };
+        let rules: Vec<PolicyRule> = serde_json::from_value(document["rules"].clone())
+            .expect("roles that this executable was built with have rules");
+        rights.extend(rules.iter().flat_map(|rule| of_rule(rule, place)));
+    }
+    rights
+}
+
+/// Each that one rule gives.
+fn of_rule(rule: &PolicyRule, place: ProgramPlace) -> Vec<ProgramRight> {
+    let names: Vec<Option<String>> = match rule.resource_names.as_deref().unwrap_or_default() {
+        [] => vec![None],
+        names => names.iter().cloned().map(Some).collect(),
+    };
+    let mut rights = Vec::new();
+    for verb in &rule.verbs {
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                rights.extend(names.iter().map(|name| ProgramRight {
+                    verb: verb.clone(),
+                    group: group.clone(),
+                    resource: resource.clone(),
+                    name: name.clone(),
+                    place,
+                }));
+            }
+        }
+    }
+    rights
+}
+
+async fn may(cluster: &Cluster, program: &str, right: &ProgramRight) -> Result<bool, kube::Error> {
+    let system = &cluster.system;
+    let (resource, subresource) = match right.resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+        None => (right.resource.as_str(), None),
+    };
+    let attributes = ResourceAttributes {
+        group: Some(right.group.clone()),
+        name: right.name.clone(),
+        namespace: (right.place == ProgramPlace::System).then(|| system.clone()),
+        resource: Some(resource.to_owned()),
+        subresource,
+        verb: Some(right.verb.clone()),
+        ..ResourceAttributes::default()
+    };
+    let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{system}")];
+    let spec = SubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        user: Some(format!("system:serviceaccount:{system}:{program}")),
+        groups: Some([groups.as_slice(), &["system:authenticated".to_owned()]].concat()),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let api: Api<SubjectAccessReview> = Api::all(cluster.client.clone());
+    let answer = api.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::findings::CheckFindings;
+
+    fn all(program: &str) -> Vec<ProgramRight> {
+        let (_, manifest) = MANIFESTS.iter().find(|(name, _)| *name == program).expect("there is one");
+        rights(manifest)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_the_manifests_give() {
+        let has = |program: &str, text: &str, place: ProgramPlace| {
+            all(program).iter().any(|right| right.to_string() == text && right.place == place)
+        };
+        assert!(has("autoscaler", "patch deployments/scale.apps", ProgramPlace::Everywhere));
+        assert!(has("autoscaler", "list *.custom.metrics.k8s.io", ProgramPlace::Everywhere));
+        assert!(has("autoscaler", "update secrets ebb-ca", ProgramPlace::System));
+        let webhooks = "update validatingwebhookconfigurations.admissionregistration.k8s.io ebb-injector";
+        assert!(has("injector", webhooks, ProgramPlace::Everywhere));
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named() {
+        let all = all("injector");
+        let text = |allowed: bool| {
+            let mut findings = CheckFindings::default();
+            findings.begin("ebb itself");
+            findings.add(verdict("it may".to_owned(), all.iter().map(|right| (right, allowed))));
+            findings.text()
+        };
+        assert!(text(true).contains("ok       it may"), "{}", text(true));
+        let refused = text(false);
+        assert!(refused.contains("WRONG    it may\n           it may not get mutatingwebhook"), "{refused}");
+    }
+}

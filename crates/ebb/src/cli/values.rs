@@ -1,0 +1,96 @@
+//! How a value on the command line is read, and what a person hears who writes another.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use vocabulary::parse_duration;
+
+use super::WhosePlace;
+
+/// More than this on one machine only take each other's cores.
+const ACTIVATORS_MAX: usize = 16;
+
+/// Each holds every revision and pod, and all share one thread: more than a few only cost memory.
+const AUTOSCALERS_MAX: usize = 8;
+
+pub(super) fn activators(text: &str) -> Result<usize, String> {
+    number_up_to(ACTIVATORS_MAX, text)
+}
+
+pub(super) fn autoscalers(text: &str) -> Result<usize, String> {
+    number_up_to(AUTOSCALERS_MAX, text)
+}
+
+fn number_up_to(max: usize, text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| format!("it must be a number from 1 to {max}"))
+}
+
+/// Reads a name of the DNS; a host in any other form could never match.
+pub(super) fn domain(text: &str) -> Result<String, String> {
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if text.split('.').all(is_label) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("it must be letters, digits and \"-\", in parts separated by single dots, such as example.com"
+            .to_owned())
+    }
+}
+
+pub(super) fn pod_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit.ok_or_else(|| "write a whole number, at least 1".to_owned())
+}
+
+/// Reads a span of time.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
+}
+
+pub(super) fn whose_place(text: &str) -> Result<WhosePlace, String> {
+    if text.is_empty() { Ok(WhosePlace::SameApi) } else { socket_address(text).map(WhosePlace::ApiAt) }
+}
+
+/// Reads an address with its port.
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080; 0.0.0.0:8080 listens on every address of this \
+         machine"
+            .to_owned()
+    })
+}
+
+/// A name that a unit can hold as it is.
+pub(super) fn user_name(text: &str) -> Result<String, String> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_legal) && !text.starts_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err("write a user's name, of letters, digits, \"_\", \"-\" and \".\"".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert_eq!(socket_address("[::1]:80").map(|address| address.port()), Ok(80));
+        for text in ["8080", ":8080", "localhost:8080", "::1:8080:", ""] {
+            assert!(socket_address(text).is_err_and(|advice| advice.contains("127.0.0.1:8080")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_domain_is_a_name_of_the_dns() {
+        assert_eq!(domain("Example.COM").as_deref(), Ok("example.com"));
+        assert_eq!(domain("localhost").as_deref(), Ok("localhost"));
+        for text in ["", "a b/", "a..b", ".a", "a.", "-a", "a-.b", "a:80"] {
+            assert!(domain(text).is_err(), "{text}");
+        }
+    }
+}

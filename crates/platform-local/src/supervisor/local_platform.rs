@@ -1,0 +1,215 @@
+//! Pods as processes, as others see them: how they are started, asked and ended.
+//!
+//! Nothing is decided here. Whoever calls leaves what it wants on the supervisor's [`Desk`] and at most waits
+//! for the answer, so no caller holds up another, nor the pods.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use orchestration::ActivatorFacts;
+use platform::{Platform, Subscription};
+use runtime::{Clock, RequestReporting, vital};
+use tokio::sync::{mpsc, oneshot, watch};
+use vocabulary::{ReplicaName, RevisionName};
+
+use super::Supervisor;
+use super::audience::Audience;
+use super::cores::Cores;
+use super::desk::{Desk, LocalSeat, SeatArrival, SeatChange};
+use super::fleet::Fleet;
+use super::handover::{Handover, HandoverDecision};
+use super::identities::new_hop_key;
+use super::leases::{Leases, SeatId};
+use super::limits::LimitKeeper;
+use super::logs::{LogOptions, LogSink, LogStore};
+use super::outbox::Surface;
+use super::process::ProcessWish;
+use super::starts::Starts;
+use crate::executable::is_this_executable;
+use crate::front_door::FrontDoor;
+use crate::manifest::{LoadedManifest, ManifestSource};
+use crate::watch::WatchedFiles;
+
+/// Events that may wait for the subscriber; more are kept as "changed", not as events.
+const EVENTS_WAITING: usize = 256;
+/// News of pods that may wait for the supervisor; a pod's process waits when it is full.
+const NEWS_WAITING: usize = 256;
+
+/// What [`LocalPlatform::start`] needs to know.
+#[derive(Debug)]
+pub struct LocalConfig {
+    /// The manifests, watched for changes.
+    pub manifests: ManifestSource,
+    /// The autoscalers among which revisions are divided; one, or several that take over from each other.
+    pub autoscalers: Vec<ReplicaName>,
+    /// Where requests are taken.
+    pub front_door: FrontDoor,
+    /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
+    pub ebb: PathBuf,
+    /// What becomes of the lines that pods print.
+    pub logs: LogOptions,
+    /// How many pods may have processes at once.
+    pub max_pods: usize,
+    /// This process's clock.
+    pub clock: Clock,
+    /// What another process handed over, to go on with.
+    pub handover: Option<Handover>,
+    /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now.
+    /// `None`: as many as `ebb`.
+    pub app_descriptors: Option<u64>,
+    /// Why the process before this one failed, if it did: a problem that is told for as long as this one
+    /// runs.
+    pub former_failure: Option<String>,
+}
+
+/// Pods as processes of this machine.
+#[derive(Debug)]
+pub struct LocalPlatform {
+    desk: Arc<Desk>,
+    logs: Arc<LogStore>,
+    reporting: watch::Receiver<Arc<RequestReporting>>,
+    /// How many autoscalers share this platform.
+    autoscalers: usize,
+    seats_taken: AtomicU64,
+}
+
+/// What became of the order to remove a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its pods drain. It comes back when this file is written again and still holds it.
+    Begun {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There is no such Service, or everything ends anyway.
+    Unknown,
+}
+
+impl LocalPlatform {
+    /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked
+    /// for: none outlives its `ebb`, but those that were handed over. Fails if these are not understood.
+    pub fn start(config: LocalConfig, loaded: LoadedManifest) -> Result<Arc<Self>, String> {
+        let desk = Arc::<Desk>::default();
+        let loaded = Arc::new(loaded);
+        let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
+        let (readings_in, readings) = mpsc::channel(1);
+        let watched = WatchedFiles {
+            source: Arc::new(config.manifests),
+            clock: config.clock,
+            reload: Arc::clone(&desk.reload),
+            last_good: last_good_to_read,
+            readings: readings_in,
+        };
+        tokio::spawn(vital("the watch over the manifests", watched.run()));
+        let (news_in, news) = mpsc::channel(NEWS_WAITING);
+        let logs = LogSink::start(std::io::stdout(), config.logs);
+        let store = logs.store();
+        let (reporting, told) = watch::channel(loaded.reporting());
+        let control_group = config.handover.as_ref().and_then(Handover::control_group);
+        let mut supervisor = Supervisor {
+            desk: Arc::clone(&desk),
+            clock: config.clock,
+            app_descriptors: config.app_descriptors,
+            ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
+            fleet: Fleet::new(config.front_door, new_hop_key),
+            audience: Audience::new(&config.autoscalers, config.clock.now()),
+            surface: Surface::of(loaded.cluster.clone(), config.former_failure),
+            last_good,
+            reporting,
+            troubles: Vec::new(),
+            warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
+            deleted: BTreeMap::new(),
+            loaded,
+            logs,
+            limits: LimitKeeper::start(control_group.as_deref()),
+            starts: Starts::of_at_most(config.max_pods),
+            cores: Cores::default(),
+            processes: BTreeMap::new(),
+            news_in,
+        };
+        if let Some(handover) = config.handover {
+            supervisor.take_over(handover)?;
+        }
+        tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
+        let autoscalers = config.autoscalers.len();
+        let seats_taken = AtomicU64::default();
+        Ok(Arc::new(Self { desk, logs: store, reporting: told, autoscalers, seats_taken }))
+    }
+
+    /// Says which activators exist, for the autoscaler to find them.
+    pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
+        self.desk.leave(|orders| orders.activators = Some(activators));
+    }
+
+    /// The last lines that pods printed.
+    pub fn logs(&self) -> Arc<LogStore> {
+        Arc::clone(&self.logs)
+    }
+
+    /// What is to be told about each request, by what the files say.
+    pub fn reporting(&self) -> watch::Receiver<Arc<RequestReporting>> {
+        self.reporting.clone()
+    }
+
+    /// Has the files read, even if nothing about them seems to have changed.
+    pub fn reload(&self) {
+        self.desk.reload.notify_one();
+    }
+
+    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody
+    /// wait.
+    pub async fn responds(&self) {
+        let (reply, answer) = oneshot::channel();
+        self.desk.leave(|orders| orders.calls.push(reply));
+        let _ = answer.await;
+    }
+
+    /// Removes a Service as if it stood in no file any more.
+    pub async fn delete(&self, service: RevisionName) -> Deletion {
+        let (reply, outcome) = oneshot::channel();
+        self.desk.leave(|orders| orders.delete.push((service, reply)));
+        outcome.await.unwrap_or(Deletion::Unknown)
+    }
+
+    /// The longest that a pod's requests may take once everything is to end.
+    pub fn longest_drain(&self) -> Duration {
+        *self.desk.longest_drain.lock()
+    }
+
+    /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything
+    /// goes on.
+    pub async fn hand_over(&self) -> Result<(Handover, HandoverDecision), String> {
+        let (reply, answer) = oneshot::channel();
+        self.desk.leave(|orders| orders.hand_over = Some(reply));
+        answer.await.unwrap_or_else(|_| Err("everything has ended".to_owned()))
+    }
+
+    /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files
+    /// are no longer taken.
+    pub async fn drain(&self) {
+        self.desk.leave(|orders| orders.end = orders.end.max(ProcessWish::Terminate));
+        self.desk.ended.cancelled().await;
+    }
+
+    /// Ends every pod at once; [`LocalPlatform::drain`] returns soon after.
+    pub fn kill(&self) {
+        self.desk.leave(|orders| orders.end = ProcessWish::Kill);
+    }
+}
+
+impl Platform for LocalPlatform {
+    fn subscribe(&self, owner: &ReplicaName) -> Subscription {
+        let (facts_in, facts) = mpsc::channel(EVENTS_WAITING);
+        let seat = SeatId(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
+        let arrival = SeatArrival { seat, name: owner.clone(), facts: facts_in };
+        self.desk.leave(|orders| orders.seats.push(SeatChange::Taken(arrival)));
+        Subscription {
+            facts,
+            seat: Box::new(LocalSeat { id: seat, desk: Arc::clone(&self.desk) }),
+            renew_every: Leases::renew_every(self.autoscalers),
+        }
+    }
+}
