@@ -57,6 +57,8 @@ pub struct Unanswered {
     pub ended: Duration,
     /// How it ended.
     pub outcome: Outcome,
+    /// The headers of what was answered instead; of whoever waited for a pod they say how long.
+    pub headers: HeaderMap,
 }
 
 /// How often each outcome happened, and what the answers said.
@@ -143,7 +145,8 @@ impl Tally {
         if result.outcome == Outcome::Answered {
             self.answered_since.push(begun);
         } else {
-            self.unanswered.push(Unanswered { begun, ended, outcome: result.outcome.clone() });
+            let (outcome, headers) = (result.outcome.clone(), result.headers);
+            self.unanswered.push(Unanswered { begun, ended, outcome, headers });
         }
         *self.outcomes.entry(result.outcome).or_default() += 1;
         self.most_in_one_pod = self.most_in_one_pod.max(result.in_flight);
@@ -395,7 +398,8 @@ impl Load {
         let in_flight = number("x-in-flight").and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         let process = number("x-process");
         let Ok(body) = body.collect().await else {
-            return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process };
+            let headers = head.headers;
+            return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process, headers };
         };
         let body = body.to_bytes();
         let is_kept = self.connections == Connections::Kept;
@@ -415,7 +419,7 @@ impl Load {
                 Outcome::Lost(format!("{status} without a reason: {}", String::from_utf8_lossy(&body)))
             }
         };
-        RequestResult { outcome, in_flight, process }
+        RequestResult { outcome, in_flight, process, headers: head.headers }
     }
 }
 
@@ -443,11 +447,12 @@ struct RequestResult {
     outcome: Outcome,
     in_flight: usize,
     process: Option<u32>,
+    headers: HeaderMap,
 }
 
 impl From<Outcome> for RequestResult {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, in_flight: 0, process: None }
+        Self { outcome, in_flight: 0, process: None, headers: HeaderMap::new() }
     }
 }
 

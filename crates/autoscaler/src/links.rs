@@ -32,6 +32,11 @@ use pacer::Pacer;
 const EVENTS_MAX: usize = 4096;
 /// The first and the largest wait between two attempts.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// The largest wait before the first link to a pod that requests wait for: its address is known a moment before
+/// it listens, and what its first request may lose by a wait is half of it.
+const AWAITED_WAIT_MAX: Duration = Duration::from_millis(10);
+/// For so long. A pod that does not listen by then has other troubles.
+const AWAITED_FOR: Duration = Duration::from_secs(5);
 /// A link that lived this long was a good one: the next attempt begins with the least wait.
 const GOOD_LINK: Duration = Duration::from_secs(5);
 /// Two refused attempts within this time mean that nobody listens any more.
@@ -298,7 +303,9 @@ impl LinkPeer {
     async fn failed(&mut self, reason: String) {
         let now = self.clock.now();
         let failing = self.failing.get_or_insert(FailureSpell { since: now, is_told: false });
-        let is_blocked = now.saturating_since(failing.since) >= BLOCKED_AFTER;
+        let failed_for = now.saturating_since(failing.since);
+        let is_awaited = self.target.priority == Priority::Awaited && failed_for < AWAITED_FOR;
+        let is_blocked = failed_for >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
             tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link for a minute; its load and state are unknown");
             self.tell_news(LinkNews::Blocked(reason)).await;
@@ -308,6 +315,7 @@ impl LinkPeer {
             // Waits have grown to more than the two may lie apart where many attempts came before a link that
             // soon broke: nobody would ever hear that its peer has ended.
             RefusalSpell::Once { .. } => wait.min(SECOND_LOOK_AFTER),
+            RefusalSpell::NeverLinked if is_awaited => wait.min(AWAITED_WAIT_MAX),
             RefusalSpell::NeverLinked | RefusalSpell::No | RefusalSpell::Told => wait,
         };
         tokio::time::sleep(wait).await;

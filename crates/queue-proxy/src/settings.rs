@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use runtime::Clock;
 use tokio::sync::Notify;
-use vocabulary::{DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Version};
+use vocabulary::{DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Timestamp, Version};
 
 use dataplane::names;
 
@@ -16,6 +16,12 @@ use crate::config::DRAIN_LINGER_MAX;
 /// as a node may take to hear of a change of addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
+/// How long the requests of our own hops wait for the owner's first word, counted from the first of them.
+/// Activators go by the platform's word while the link is being dialled, and on a busy node that may be first.
+/// Where no link is ever had, as behind a network policy, only the pod's first requests are held up, and it is
+/// known after as many seconds that a pod is unheard.
+const FIRST_WORD_WITHIN: Duration = Duration::from_secs(3);
+
 /// The latest settings. Before the first link nobody is trusted and clients stay where they are.
 pub(crate) struct OwnerSettings {
     version: Cell<Option<Version>>,
@@ -23,12 +29,15 @@ pub(crate) struct OwnerSettings {
     hop_keys: RefCell<Vec<HopKey>>,
     departure: Cell<Departure>,
     changed: Notify,
+    /// Since when a request has waited for the first ones.
+    awaited_since: Cell<Option<Timestamp>>,
 }
 
 impl OwnerSettings {
     pub(crate) fn new() -> Self {
         Self {
             version: Cell::new(None),
+            awaited_since: Cell::new(None),
             routing: Cell::new(Routing::Direct),
             hop_keys: RefCell::default(),
             departure: Cell::default(),
@@ -63,6 +72,23 @@ impl OwnerSettings {
                 Some(version) if Some(version) != known => return version,
                 Some(_) | None => changed.await,
             }
+        }
+    }
+
+    /// Whether only the owner's first word can tell if one of our own hops sent a request. Taken for a
+    /// client's it would count twice, here and where it comes from, and bring pods that nobody needs.
+    pub(crate) fn may_yet_vouch_for(&self, headers: &HeaderMap) -> bool {
+        self.version.get().is_none() && headers.contains_key(names::EBB_HOP_KEY)
+    }
+
+    /// Waits for the owner's first word, as long as that may be waited for.
+    pub(crate) async fn first_word(&self, clock: Clock) {
+        let since = self.awaited_since.get().unwrap_or_else(|| clock.now());
+        self.awaited_since.set(Some(since));
+        // Cancelling loses nothing: the owner's word is a state, and the end is a time.
+        tokio::select! {
+            () = clock.sleep_until(since + FIRST_WORD_WITHIN) => {}
+            _version = self.other_than(None) => {}
         }
     }
 
@@ -151,6 +177,29 @@ mod tests {
         assert!(vouched("new") && vouched("old"));
         assert!(!vouched("ne") && !vouched("newer") && !vouched("nex") && !vouched(""));
         assert!(!settings.is_vouched_for(&HeaderMap::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_word_is_waited_for_and_where_none_comes_only_at_first() {
+        let clock = Clock::start();
+        let mut claims = HeaderMap::new();
+        claims.insert(names::EBB_HOP_KEY, HeaderValue::from_static("key"));
+        let settings = OwnerSettings::new();
+        assert!(settings.may_yet_vouch_for(&claims) && !settings.may_yet_vouch_for(&HeaderMap::new()));
+        let began = clock.now();
+        for waited in [FIRST_WORD_WITHIN, Duration::ZERO] {
+            let since = clock.now();
+            settings.first_word(clock).await;
+            assert_eq!(clock.now().saturating_since(since), waited);
+        }
+        let settings = OwnerSettings::new();
+        let told = async {
+            clock.sleep_until(began + FIRST_WORD_WITHIN + Duration::from_secs(1)).await;
+            assert!(settings.set(&PodSettings::default()));
+        };
+        tokio::join!(settings.first_word(clock), told);
+        assert_eq!(clock.now().saturating_since(began), FIRST_WORD_WITHIN + Duration::from_secs(1));
+        assert!(!settings.may_yet_vouch_for(&claims), "what is known needs no waiting");
     }
 
     #[tokio::test(start_paused = true)]

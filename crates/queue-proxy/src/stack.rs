@@ -165,9 +165,12 @@ impl Service for PodStack {
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
+        if self.settings.may_yet_vouch_for(request.headers()) {
+            return Either::Right(Either::Left(Box::pin(self.call_once_told(request, connection))));
+        }
         match self.begin(request, &connection) {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
-            Err(answer) => Either::Right(ready(Ok(answer))),
+            Err(answer) => Either::Right(Either::Right(ready(Ok(answer)))),
         }
     }
 
@@ -180,6 +183,20 @@ impl Service for PodStack {
 }
 
 impl PodStack {
+    /// The same for what may be from one of our own hops, once it can be known. Meanwhile it counts where it
+    /// waits for this pod.
+    async fn call_once_told(
+        self: Rc<Self>,
+        request: Request<Body>,
+        connection: Rc<Connection>,
+    ) -> Result<ProxyResponse, Abort> {
+        self.settings.first_word(self.clock).await;
+        match self.begin(request, &connection) {
+            Ok(begun) => self.finish(begun).await,
+            Err(answer) => Ok(answer),
+        }
+    }
+
     /// The stages up to the queue. An error is the answer.
     #[expect(
         clippy::result_large_err,

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use link::{ByteStream, FromActivator};
 use orchestration::Peer;
 use runtime::MetricsRegistry;
-use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion};
+use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion, PodName};
 
 use super::*;
 
@@ -132,6 +132,43 @@ async fn refusals_before_the_first_link_say_nothing_and_delay_no_later_word() {
     let before = [Refusal; 12];
     assert_eq!(told(&before, SHORT, &[]).await, [LinkNews::Lost]);
     assert_eq!(told(&before, SHORT, &[Refusal; 2]).await, [LinkNews::Lost, LinkNews::Refused]);
+}
+
+/// How often a pod is dialled in each of `spans`, one after the other, while nobody listens.
+async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]) -> [usize; N] {
+    const ENOUGH: usize = 10_000;
+    let (linked, _nobody) = mpsc::channel(1);
+    let answers = Mutex::new(VecDeque::from(vec![DialAnswer::Refusal; ENOUGH]));
+    let dialler = Arc::new(ScriptedDialler { answers, linked });
+    let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
+    let name = ReplicaName::new("autoscaler");
+    let clock = Clock::start();
+    let (links, _events) =
+        Links::new(name, clock, Arc::<ScriptedDialler>::clone(&dialler), metrics, CancellationToken::new());
+    let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
+    let peer = Peer::Pod { name: PodName::new("a"), settings: Arc::default() };
+    let _handle = links.open(LinkId(1), peer, address, priority);
+    let mut counts = [0; N];
+    let (mut left, mut until) = (ENOUGH, clock.now());
+    for (count, span) in counts.iter_mut().zip(spans) {
+        until += span;
+        clock.sleep_until(until).await;
+        let now_left = dialler.answers.lock().unwrap().len();
+        *count = left - now_left;
+        left = now_left;
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_requests_wait_for_is_dialled_until_it_listens_and_then_as_rarely_as_others() {
+    let spans = [AWAITED_FOR, Duration::from_secs(2), Duration::from_secs(10)];
+    let [at_first, _, later] = dialled_within(Priority::Awaited, spans).await;
+    // A wait lasts a millisecond more where timers are of one.
+    assert!((400..=500).contains(&at_first), "{at_first}");
+    assert!((9..=11).contains(&later), "{later}");
+    let [at_first, _, later] = dialled_within(Priority::Rest, spans).await;
+    assert!((9..=12).contains(&at_first) && (9..=11).contains(&later), "{at_first} {later}");
 }
 
 #[tokio::test]

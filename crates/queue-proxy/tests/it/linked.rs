@@ -11,7 +11,9 @@ use vocabulary::{
     Epoch, LinkAddress, LinkToken, PodName, PodSettings, PodState, PodWord, PresentCount, Routing, Version,
 };
 
-use crate::world::{App, HOP_KEY, Proxy, ask, eventually, http2, link_address, parse, read_until, run};
+use crate::world::{
+    App, HOP_KEY, Proxy, UnlinkedProxy, answer, ask, eventually, http2, link_address, parse, read_until, run,
+};
 
 #[test]
 fn the_hello_says_who_how_and_what_was() {
@@ -95,6 +97,28 @@ fn each_second_is_reported_and_a_rise_at_once() {
                 break;
             }
         }
+    });
+}
+
+/// Activators go by the platform's word, which may come before the link: taken for clients' then, what they
+/// send would count twice, here and there.
+#[test]
+fn what_our_hops_send_waits_for_the_owners_first_word_and_what_clients_send_does_not() {
+    run(async {
+        let app = App::hello().await;
+        let proxy = UnlinkedProxy::start(app.port, &[]);
+        let mut hop = TcpStream::connect(("127.0.0.1", proxy.ports.requests)).await.expect("it listens");
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nEbb-Hop-Key: {HOP_KEY}\r\nK-Proxy-Request: activator\r\n\r\n"
+        );
+        hop.write_all(request.as_bytes()).await.expect("open");
+        for _ in 0..3 {
+            assert_eq!(ask(proxy.ports.requests, "GET", "/", &[], b"").await.status, 200);
+        }
+        assert_eq!(app.state.seen.get(), 3, "only what clients sent");
+        let _proxy = proxy.linked().await;
+        assert_eq!(answer(&mut hop).await.status, 200);
+        assert_eq!((app.state.seen.get(), app.state.saw("k-proxy-request").as_str()), (4, "activator"));
     });
 }
 

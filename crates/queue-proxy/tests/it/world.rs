@@ -75,9 +75,18 @@ pub(crate) fn environment(app: u16, changes: &[(&str, &str)]) -> Environment {
     environment
 }
 
-impl Proxy {
-    /// Starts a queue-proxy before the app on port `app`, and calls it as the autoscaler would.
-    pub(crate) async fn start(app: u16, changes: &[(&str, &str)]) -> Self {
+/// A queue-proxy that no autoscaler has called yet.
+pub(crate) struct UnlinkedProxy {
+    clock: Clock,
+    started_at: Timestamp,
+    pub(crate) ports: QueueProxyAnnouncement,
+    leaving: CancellationToken,
+    ended: JoinHandle<ProcessEnd>,
+}
+
+impl UnlinkedProxy {
+    /// Starts it before the app on port `app`.
+    pub(crate) fn start(app: u16, changes: &[(&str, &str)]) -> Self {
         let config = Config::read(&environment(app, changes)).expect("legal").value;
         let clock = Clock::start();
         let started_at = clock.now();
@@ -85,8 +94,14 @@ impl Proxy {
         let ports = bound.announcement();
         let leaving = CancellationToken::new();
         let ended = tokio::task::spawn_local(bound.run_until(leaving.clone()));
+        Self { clock, started_at, ports, leaving, ended }
+    }
+
+    /// Calls it as the autoscaler would.
+    pub(crate) async fn linked(self) -> Proxy {
+        let Self { clock, started_at, ports, leaving, ended } = self;
         let (reader, writer) = link::dial(link_address(&ports)).await.expect("it listens");
-        let mut proxy = Self {
+        let mut proxy = Proxy {
             clock,
             started_at,
             ports,
@@ -113,6 +128,13 @@ impl Proxy {
             }
         };
         proxy
+    }
+}
+
+impl Proxy {
+    /// Starts a queue-proxy before the app on port `app`, and calls it as the autoscaler would.
+    pub(crate) async fn start(app: u16, changes: &[(&str, &str)]) -> Self {
+        UnlinkedProxy::start(app, changes).linked().await
     }
 
     /// Tells it what an autoscaler tells.
