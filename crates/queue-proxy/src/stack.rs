@@ -32,6 +32,11 @@ use crate::settings::OwnerSettings;
 use app::AppEnd;
 use logging::{Line, RequestLogging};
 
+/// How often a connection to the app is tried for a client's request, a second each time. The kernel of a
+/// machine that has too much to do drops packets, within a pod too, and says again after a second what got no
+/// answer; and an app's queue of connections may be full for a while.
+const CONNECTS_MAX: u32 = 10;
+
 /// Everything that a request meets on its way to the app.
 pub(crate) struct PodStack {
     pub(crate) pod: PodName,
@@ -271,6 +276,11 @@ impl PodStack {
                     {
                         Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
                     }
+                    Err(SendError {
+                        request: Some(request), kind: SendErrorKind::ConnectTimedOut, ..
+                    }) if begun.admission.sender == RequestSender::Client => {
+                        Box::pin(self.connect_again(begun.protocol, request, &refusals)).await
+                    }
                     answered => answered.map_err(|error| NextHop::App.failed(&error)),
                 }
             };
@@ -391,6 +401,30 @@ impl PodStack {
         }
         let _waiting = self.load.wait(admission.counts_as);
         breaker.admit().await.map(Some).map_err(|_full| refusal())
+    }
+
+    /// Tries on where an app gave no connection within the limit of one attempt, until it does, or for as often
+    /// as that may be tried. What a client sent can go nowhere else, as an activator's can.
+    async fn connect_again(
+        &self,
+        protocol: Protocol,
+        mut request: Box<Request<Body>>,
+        refusals: &Cell<u32>,
+    ) -> Result<Response<Body>, HopFailure> {
+        let mut attempts = 1;
+        loop {
+            attempts += 1;
+            request =
+                match self.app.send(protocol, request).await {
+                    Err(SendError {
+                        request: Some(request), kind: SendErrorKind::ConnectTimedOut, ..
+                    }) if attempts < CONNECTS_MAX => request,
+                    Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. }) => {
+                        return self.ask_again(protocol, request, refusals).await;
+                    }
+                    answered => return answered.map_err(|error| NextHop::App.failed(&error)),
+                };
+        }
     }
 
     /// Asks an app again that refused a request, until it does not, or for as often as it may be asked.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
-use crate::world::{App, Proxy, ask, eventually, http2, run, streamed, text};
+use crate::world::{App, HOP_KEY, Proxy, answer, ask, eventually, http2, read_head, run, streamed, text};
 
 async fn app_with(frames: &'static [(u64, &'static str)]) -> App {
     App::start(move |_| Box::pin(async move { Response::new(streamed(frames)) })).await
@@ -271,6 +272,45 @@ fn a_client_that_stops_reading_is_cut_off() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             drop((http1, stalled));
+        }
+    });
+}
+
+/// As long as its kernel takes no connection, for want of room or because it has too much to do, an app has
+/// not heard of a request: an activator asks another pod, and what a client sent waits.
+#[test]
+fn an_app_that_takes_no_connection_for_a_while_is_tried_again_with_what_clients_sent() {
+    run(async {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        let app = socket.listen(0).expect("free");
+        let address = app.local_addr().expect("bound");
+        let proxy = Proxy::start(address.port(), &[]).await;
+        let mut waiting = Vec::new();
+        while let Ok(stream) =
+            tokio::time::timeout(Duration::from_millis(500), TcpStream::connect(address)).await
+        {
+            waiting.push(stream.expect("it listens"));
+        }
+        let mut client = proxy.connect().await;
+        client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await.expect("open");
+        let refused = proxy.get("/", &[("Ebb-Hop-Key", HOP_KEY)]).await;
+        assert_eq!((refused.status, refused.header("ebb-not-started")), (502, "1"), "{}", refused.body);
+        // What came before it has met the same limit by now.
+        let serving = async {
+            loop {
+                let (mut stream, _) = app.accept().await.expect("it listens");
+                tokio::task::spawn_local(async move {
+                    if read_head(&mut stream).await.is_some() {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+                    }
+                });
+            }
+        };
+        // Cancelling loses nothing: the answer is all that is waited for.
+        tokio::select! {
+            () = serving => {}
+            answered = answer(&mut client) => assert_eq!((answered.status, answered.body.as_str()), (200, "hello")),
         }
     });
 }
