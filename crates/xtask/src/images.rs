@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
@@ -27,6 +27,8 @@ pub(crate) struct Image<'n> {
     pub(crate) executables: &'n [&'n str],
     /// Further names of the first of them, which goes by what it is called.
     pub(crate) links: &'n [&'n str],
+    /// How large it may be, in bytes: nodes pull it while requests wait.
+    pub(crate) bytes_max: usize,
 }
 
 /// What a cluster pulls: what decides and holds requests, and what stands beside each pod.
@@ -36,12 +38,14 @@ pub(crate) const IMAGES: [Image<'static>; 2] = [
         entry_point: &[],
         executables: &["ebb-autoscaler"],
         links: &["ebb-activator", "ebb-injector"],
+        bytes_max: 20_000_000,
     },
     Image {
         name: "ebb-queue-proxy",
         entry_point: &["ebb-queue-proxy"],
         executables: &["ebb-queue-proxy"],
         links: &[],
+        bytes_max: 8_000_000,
     },
 ];
 
@@ -49,6 +53,7 @@ pub(crate) const IMAGES: [Image<'static>; 2] = [
 pub(crate) fn write(image: &Image<'_>, build: &Build<'_>) -> anyhow::Result<PathBuf> {
     let folder = build.output;
     let layer = layer_of(image, folder)?;
+    check_size(image, layer.len(), build.profile)?;
     let hash = digest(&SHA256, &layer);
     let config = json!({
         "created": "1970-01-01T00:00:00Z",
@@ -66,6 +71,17 @@ pub(crate) fn write(image: &Image<'_>, build: &Build<'_>) -> anyhow::Result<Path
     let file = folder.join(format!("{}-image.tar", image.name));
     std::fs::write(&file, archive.finish()?).with_context(|| format!("writing {}", file.display()))?;
     Ok(file)
+}
+
+/// What is compiled for trying it out is as large as it likes.
+fn check_size(image: &Image<'_>, bytes: usize, profile: &str) -> anyhow::Result<()> {
+    ensure!(
+        profile == "dev" || bytes <= image.bytes_max,
+        "the image {} has grown to {bytes} bytes, and nodes pull it while requests wait: it may have {}; `cargo bloat` shows what takes the room",
+        image.name,
+        image.bytes_max
+    );
+    Ok(())
 }
 
 fn layer_of(image: &Image<'_>, folder: &Path) -> anyhow::Result<Vec<u8>> {
@@ -89,4 +105,27 @@ fn hexadecimal(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_has_grown_too_large_is_not_written_unless_it_is_for_trying_out() {
+        for image in &IMAGES {
+            for (bytes, profile, fits) in [
+                (image.bytes_max, "release", true),
+                (image.bytes_max + 1, "release", false),
+                (image.bytes_max + 1, "dev", true),
+            ] {
+                assert_eq!(
+                    check_size(image, bytes, profile).is_ok(),
+                    fits,
+                    "{} {bytes} {profile}",
+                    image.name
+                );
+            }
+        }
+    }
 }
