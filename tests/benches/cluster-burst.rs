@@ -1,9 +1,13 @@
-//! Fifty clients come at once to who sleeps: how soon are all pods ordered that they need, how soon are these
-//! ready beside Kubernetes alone, and is everybody answered?
+//! Fifty clients come at once to who sleeps: how soon are all pods ordered that they need, how soon do all of
+//! these serve beside Kubernetes alone, and is everybody answered?
 //!
 //! `tests/cluster/bench cluster-burst`. Fifty clients (what `hey -c 50` does) of requests of 100 ms at target
-//! 10 need eight pods. Counts are seen as the API server's watch tells them. Beside it, bare pods are scaled
-//! from 0 to 8 by hand.
+//! 10 need eight pods. Counts are seen as the API server's watch tells them. Beside it, pods without a sidecar
+//! are scaled from 0 to 8 by hand, bare ones and ones that kubelet asks each second whether they are ready.
+//!
+//! Those serve when kubelet calls them ready. Ours do when their link says so, of which kubelet hears with its
+//! next probe: what counts is that a pod has answered somebody. When kubelet calls ours ready is said beside
+//! it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,14 +29,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// them, a few milliseconds later.
 const ORDERED_WITHIN: f64 = 50.0;
 const SMALLER_ORDERS_MOST: usize = 2;
-/// All pods ready, beside bare pods from 0 to 8 (Knative's: 2.1 to 2.4).
+/// All pods serve, beside bare pods from 0 to 8 (Knative's: 2.1 to 2.4).
 const MOST: f64 = 1.2;
 
-/// What was seen of one round, in ms since it began.
-struct Seen {
+/// What the API server told of one round, in ms since it began.
+struct Told {
     ordered: f64,
     smaller_orders: usize,
+    /// Kubelet calls all pods ready.
     ready: f64,
+}
+
+/// What was seen of one burst.
+struct Burst {
+    told: Told,
+    /// The eighth pod answered its first request, in ms since the burst began.
+    served: f64,
+    failed: usize,
 }
 
 fn main() {
@@ -47,64 +60,80 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     let mut report = Report::new("cluster-burst", options.quick, rounds);
     let ours = WorkloadPlan::new("ebb").annotated("autoscaling.knative.dev/target", "10");
     let ours = ours.template_annotated("ebb.dev/response-start-timeout", "60s").create(namespace).await;
-    let plain = PlainWorkload::create(namespace, "bare", &[], KubeletProbe::None).await?;
-    let (mut ordered, mut ready, mut bare) = (Samples::new(), Samples::new(), Samples::new());
+    let bare = PlainWorkload::create(namespace, "bare", &[], KubeletProbe::None).await?;
+    let probed = PlainWorkload::create(namespace, "probed", &[], KubeletProbe::EachSecond).await?;
+    let (mut ordered, mut served, mut ready) = (Samples::new(), Samples::new(), Samples::new());
+    let (mut without, mut with) = (Samples::new(), Samples::new());
     let (mut smaller_orders, mut errors) = (0, 0);
     for round in 0..rounds {
-        for turn in 0..2 {
-            if (round + turn) % 2 == 0 {
-                let (seen, failed) = burst(namespace, &ours).await?;
-                ordered.push(seen.ordered);
-                ready.push(seen.ready);
-                smaller_orders = smaller_orders.max(seen.smaller_orders);
-                errors += failed;
-            } else {
-                bare.push(plain_pods(namespace, &plain).await?);
+        for turn in 0..3 {
+            match (round + turn) % 3 {
+                0 => {
+                    let seen = burst(namespace, &ours).await?;
+                    ordered.push(seen.told.ordered);
+                    served.push(seen.served);
+                    ready.push(seen.told.ready);
+                    smaller_orders = smaller_orders.max(seen.told.smaller_orders);
+                    errors += seen.failed;
+                }
+                1 => without.push(plain_pods(namespace, "bare", &bare).await?),
+                _ => with.push(plain_pods(namespace, "probed", &probed).await?),
             }
         }
     }
-    let ratio = ready.over(&bare);
+    let ratio = served.over(&without);
     let mut table = Table::new(
         "Fifty clients at zero, in ms: median [least … most]",
-        &["eight pods ordered", "eight pods ready", "bare pods 0 → 8", "ready / bare pods"],
+        &["", "eight ordered", "eight serve", "eight ready", "serve / bare pods"],
     );
-    table.row([ordered.summary(0), ready.summary(0), bare.summary(0), ratio.summary(2)]);
+    let own = ["ebb".to_owned(), ordered.summary(0), served.summary(0), ready.summary(0), ratio.summary(2)];
+    table.row(own);
+    for (name, samples) in [("bare pods", &without), ("pods with a probe each second", &with)] {
+        let ratio = samples.over(&without).summary(2);
+        table.row([name.to_owned(), String::new(), samples.summary(0), samples.summary(0), ratio]);
+    }
     report.measured("burst", "ebb", "ms to the order", &ordered);
+    report.measured("burst", "ebb", "ms until eight serve", &served);
     report.measured("burst", "ebb", "ms to eight ready", &ready);
-    report.measured("burst", "bare pods", "ms to eight ready", &bare);
+    report.measured("burst", "bare pods", "ms to eight ready", &without);
+    report.measured("burst", "pods with a probe", "ms to eight ready", &with);
     let known = ordered.uncertainty_of_median();
     let goal = "first request → order for eight pods, ms";
     report.goal(Goal::at_most_as_far_as_known(goal, ordered.median(), ORDERED_WITHIN, known));
     let few = smaller_orders <= SMALLER_ORDERS_MOST;
     report.goal(Goal::holds("at most two smaller orders before", smaller_orders.to_string(), few.into()));
     let known = ratio.uncertainty_of_median();
-    report.goal(Goal::at_most_as_far_as_known("eight ready, ebb / bare pods", ratio.median(), MOST, known));
+    report.goal(Goal::at_most_as_far_as_known("eight serve, ebb / bare pods", ratio.median(), MOST, known));
     report.goal(Goal::holds("no request fails", format!("{errors} failed"), (errors == 0).into()));
     report.table(table);
     report.finish(options.json.as_deref())
 }
 
-/// What the clients' burst brought about, and how many of their requests failed.
-async fn burst(namespace: &TestNamespace, workload: &Workload) -> anyhow::Result<(Seen, usize)> {
+/// What the clients' burst brought about.
+async fn burst(namespace: &TestNamespace, workload: &Workload) -> anyhow::Result<Burst> {
     workload.has_pods(0).await;
     let watched = watch(namespace, "ebb").await?;
     let load = workload.load().path("/?sleep=100").with_own_connections().patience(PATIENCE);
     let began = clock::now();
     let clients = tokio::spawn(async move { load.closed_loop(CLIENTS, LASTS).await });
-    let seen =
+    let told =
         tokio::time::timeout(PATIENCE, scaled(watched, began)).await.context("eight pods get ready")?;
     let tally = clients.await?;
-    Ok((seen?, tally.sent - tally.answered()))
+    let mut answered: Vec<Duration> = tally.pods_since.values().copied().collect();
+    answered.sort_unstable();
+    let last = answered.get(usize::try_from(PODS - 1)?).context("eight pods answer")?;
+    let served = clock::millis(last.saturating_sub(began));
+    Ok(Burst { told: told?, served, failed: tally.sent - tally.answered() })
 }
 
-async fn plain_pods(namespace: &TestNamespace, plain: &PlainWorkload) -> anyhow::Result<f64> {
-    let watched = watch(namespace, "bare").await?;
+async fn plain_pods(namespace: &TestNamespace, name: &str, plain: &PlainWorkload) -> anyhow::Result<f64> {
+    let watched = watch(namespace, name).await?;
     let began = clock::now();
     plain.scale(u32::try_from(PODS)?).await?;
-    let seen =
+    let told =
         tokio::time::timeout(PATIENCE, scaled(watched, began)).await.context("eight pods get ready")?;
     plain.rests(PATIENCE).await?;
-    Ok(seen?.ready)
+    Ok(told?.ready)
 }
 
 /// Every change of a Deployment from now on.
@@ -122,7 +151,7 @@ async fn watch(
 async fn scaled(
     events: impl Stream<Item = kube::Result<WatchEvent<Deployment>>>,
     began: Duration,
-) -> anyhow::Result<Seen> {
+) -> anyhow::Result<Told> {
     let mut events = pin!(events);
     let (mut ordered, mut orders) = (None, Vec::new());
     while let Some(event) = events.next().await {
@@ -137,7 +166,7 @@ async fn scaled(
         }
         let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
         if let Some((ordered, smaller_orders)) = ordered.filter(|_| ready >= PODS) {
-            return Ok(Seen { ordered, smaller_orders, ready: at });
+            return Ok(Told { ordered, smaller_orders, ready: at });
         }
     }
     anyhow::bail!("the watch ended before all pods were ready")

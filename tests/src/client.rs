@@ -76,6 +76,8 @@ pub struct Tally {
     pub most_in_one_pod: usize,
     /// Requests answered by each app process.
     pub by_process: BTreeMap<u32, usize>,
+    /// When each pod's first answer had come, as [`clock::now`] counts; a process of one machine is in none.
+    pub pods_since: BTreeMap<String, Duration>,
 }
 
 impl Tally {
@@ -153,6 +155,9 @@ impl Tally {
         if let Some(process) = result.process {
             *self.by_process.entry(process).or_default() += 1;
         }
+        if let Some(pod) = result.pod {
+            self.note_pod(pod, ended);
+        }
     }
 
     /// Adds another tally.
@@ -167,6 +172,14 @@ impl Tally {
         for (process, count) in other.by_process {
             *self.by_process.entry(process).or_default() += count;
         }
+        for (pod, since) in other.pods_since {
+            self.note_pod(pod, since);
+        }
+    }
+
+    fn note_pod(&mut self, pod: String, answered: Duration) {
+        let since = self.pods_since.entry(pod).or_insert(answered);
+        *since = answered.min(*since);
     }
 }
 
@@ -397,9 +410,10 @@ impl Load {
             |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
         let in_flight = number("x-in-flight").and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         let process = number("x-process");
+        let pod = head.headers.get("x-pod").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let Ok(body) = body.collect().await else {
             let headers = head.headers;
-            return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process, headers };
+            return RequestResult { outcome: Outcome::BrokenAfterStart, in_flight, process, pod, headers };
         };
         let body = body.to_bytes();
         let is_kept = self.connections == Connections::Kept;
@@ -419,7 +433,7 @@ impl Load {
                 Outcome::Lost(format!("{status} without a reason: {}", String::from_utf8_lossy(&body)))
             }
         };
-        RequestResult { outcome, in_flight, process, headers: head.headers }
+        RequestResult { outcome, in_flight, process, pod, headers: head.headers }
     }
 }
 
@@ -447,12 +461,13 @@ struct RequestResult {
     outcome: Outcome,
     in_flight: usize,
     process: Option<u32>,
+    pod: Option<String>,
     headers: HeaderMap,
 }
 
 impl From<Outcome> for RequestResult {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, in_flight: 0, process: None, headers: HeaderMap::new() }
+        Self { outcome, in_flight: 0, process: None, pod: None, headers: HeaderMap::new() }
     }
 }
 
