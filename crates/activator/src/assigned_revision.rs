@@ -34,7 +34,7 @@ pub(crate) use retiring::RevisionRemainder;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
 
 /// The least time between two early reports of one revision.
-const PRESENCE_INTERVAL: Duration = Duration::from_millis(20);
+const PRESENCE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why a revision does not take a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orchestration::OrderId;
-use vocabulary::{PodName, RevisionName};
+use vocabulary::{PodName, RevisionName, Timestamp};
 
 use crate::desk::SeatNumber;
 use crate::index::Index;
@@ -46,8 +46,8 @@ impl RouteWork {
         releases.into_values().chain(self.ordered_by.take()).collect()
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.work.is_idle()
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
+        self.work.is_idle(now)
             && self.ordered_by.is_none()
             && self.releases.is_empty()
             && self.adopting.is_empty()

@@ -8,6 +8,7 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -37,6 +38,11 @@ use reaping::DrainedPod;
 
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;
+
+/// The least time between two writes of one count. The first of many requests that come at once brings the
+/// first order, and by the second one all of them are known: what lay between would be writes more, and counts
+/// to which nobody scaled.
+const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -302,7 +308,8 @@ impl ClusterTask {
             Order::ScaleTo { revision, from, to, because, end_first } => {
                 let name = revision.clone();
                 let errand = ScaleErrand { order: id, seat, fence, revision, from, to, end_first, because };
-                let replaced = self.scales.entry(name).or_default().put(errand);
+                let replaced =
+                    self.scales.entry(name).or_insert_with(|| Work::paced(COUNT_EVERY)).put(errand);
                 self.superseded(replaced);
             }
             Order::Route { revision, routing, activators } => {
@@ -365,7 +372,7 @@ impl ClusterTask {
         for (seat, order, found) in kept {
             self.ended((seat, order), OrderOutcome::Conflict { found });
         }
-        self.scales.retain(|_, work| !work.is_idle());
+        self.scales.retain(|_, work| !work.is_idle(now));
     }
 
     fn take_answer(&mut self, answer: Answer) {

@@ -20,16 +20,26 @@ pub(crate) struct Work<Errand> {
     next: Option<Errand>,
     is_under_way: bool,
     backoff: Backoff,
+    /// The least time between two beginnings.
+    pause: Duration,
     not_before: Timestamp,
 }
 
 impl<Errand> Default for Work<Errand> {
     fn default() -> Self {
+        Self::paced(Duration::ZERO)
+    }
+}
+
+impl<Errand> Work<Errand> {
+    /// Nothing so far. Beginnings lie as far apart as `pause`, so that what changes meanwhile is done at once.
+    pub(crate) fn paced(pause: Duration) -> Self {
         Self {
             current: None,
             next: None,
             is_under_way: false,
             backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
+            pause,
             not_before: Timestamp::ZERO,
         }
     }
@@ -48,6 +58,7 @@ impl<Errand: Clone> Work<Errand> {
         }
         let errand = self.current.clone()?;
         self.is_under_way = true;
+        self.not_before = now + self.pause;
         Some(errand)
     }
 
@@ -82,9 +93,9 @@ impl<Errand: Clone> Work<Errand> {
         (self.current.is_some() && !self.is_under_way).then_some(self.not_before)
     }
 
-    /// Whether nothing is left, so that it may be forgotten.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.current.is_none() && !self.is_under_way
+    /// Whether nothing is left, not even a pause, so that it may be forgotten.
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
+        self.current.is_none() && !self.is_under_way && now >= self.not_before
     }
 }
 
@@ -105,7 +116,22 @@ mod tests {
         work.done();
         assert_eq!(work.begin(at(0)), Some(3));
         work.done();
-        assert!(work.is_idle());
+        assert!(work.is_idle(at(0)));
+    }
+
+    #[test]
+    fn beginnings_of_paced_work_lie_apart_and_what_changes_meanwhile_is_one() {
+        let mut work = Work::paced(Duration::from_millis(20));
+        work.put(1);
+        assert_eq!(work.begin(at(100)), Some(1));
+        work.done();
+        assert!(!work.is_idle(at(119)) && work.is_idle(at(120)), "until then another one has to wait");
+        work.put(2);
+        assert_eq!((work.begin(at(119)), work.next_deadline()), (None, Some(at(120))));
+        assert_eq!((work.put(3), work.begin(at(120))), (Some(2), Some(3)));
+        // A failure waits for longer than that.
+        assert_eq!(work.failed(None, at(125)), None);
+        assert_eq!(work.next_deadline(), Some(at(225)));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::resources::service::AdoptedService;
 use crate::slices::{self, PodReference, Servers, ServiceRoute, ServingAddress, SliceChange};
 
 impl Index {
-    /// What is to be written so that a revision's slices are as they should be. Without a route nothing is,
-    /// nor for a Service whose ports have not got theirs.
+    /// What is to be written so that a revision's slices are as they should be. Nothing is for a Service whose
+    /// ports have not got theirs.
     pub(crate) fn slice_changes(&self, revision: &RevisionName) -> Vec<SliceChange> {
         let keys = self.served.get(revision).into_iter().flatten();
         keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()
@@ -29,9 +29,12 @@ impl Index {
     fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
         let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
         let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
+        // Before anybody has decided, for which an activator or a link is needed, whoever is ready serves.
+        let undecided = RouteInForce { routing: Routing::Direct, activators: Vec::new() };
+        let route = self.routes.get(revision).unwrap_or(&undecided);
         let side = match custody {
             Custody::Adopted(_) if self.stays_direct(revision) => Routing::Direct,
-            Custody::Adopted(_) => self.routes.get(revision)?.routing,
+            Custody::Adopted(_) => route.routing,
             Custody::GivingBack(_) if self.is_served_by_kubernetes(key, revision) => {
                 return Some(slices::changes(&[], &present));
             }
@@ -42,7 +45,7 @@ impl Index {
                 return None;
             }
         };
-        let route = self.routes.get(revision).filter(|_| self.workloads.contains_key(revision))?;
+        self.workloads.get(revision)?;
         let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
         let route = ServiceRoute { service, entrances, route, side };

@@ -185,6 +185,19 @@ fn addresses(index: &Index) -> Vec<String> {
 }
 
 #[test]
+fn a_pod_that_is_ready_serves_an_adopted_service_before_anybody_has_decided() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "False");
+    assert_eq!(addresses(&index), Vec::<String>::new());
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
+    index.set_route(&name(), route(Routing::ThroughActivator));
+    assert_eq!(addresses(&index), ["10.0.0.1"], "activators that do not live serve nobody");
+}
+
+#[test]
 fn a_nodes_zone_is_on_the_addresses_of_its_pods() {
     let mut index = index();
     put_service(&mut index, json!({"trafficDistribution": "PreferSameZone"}));

@@ -56,7 +56,7 @@ impl ClusterTask {
                 self.ended(giver, outcome);
             }
         }
-        self.routes.retain(|_, route| !route.is_idle());
+        self.routes.retain(|_, route| !route.is_idle(now));
     }
 
     /// Begins to write what is to be written of one revision; returns whose waiting has ended.
