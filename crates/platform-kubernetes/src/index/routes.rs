@@ -29,9 +29,10 @@ impl Index {
     fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
         let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
         let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
-        // Before anybody has decided, for which an activator or a link is needed, whoever is ready serves.
+        // Before anybody has decided, for which an activator or a link is needed, pods that are ready serve.
         let undecided = RouteInForce { routing: Routing::Direct, activators: Vec::new() };
-        let route = self.routes.get(revision).unwrap_or(&undecided);
+        let decided = self.routes.get(revision);
+        let route = decided.unwrap_or(&undecided);
         let side = match custody {
             Custody::Adopted(_) if self.stays_direct(revision) => Routing::Direct,
             Custody::Adopted(_) => route.routing,
@@ -49,7 +50,11 @@ impl Index {
         let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
         let route = ServiceRoute { service, entrances, route, side };
-        let desired = slices::desired(&route, &self.servers(&route), &present);
+        let servers = self.servers(&route);
+        if decided.is_none() && servers.ready_pods.is_empty() {
+            return None;
+        }
+        let desired = slices::desired(&route, &servers, &present);
         Some(slices::changes(&desired, &present))
     }
 
