@@ -33,8 +33,9 @@ const MOST: f64 = 1.2;
 
 /// What the API server told of one round, in ms since it began.
 struct Told {
+    /// Each order until the one for all pods, and for how many.
+    orders: Vec<(f64, i32)>,
     ordered: f64,
-    smaller_orders: usize,
     /// Kubelet calls all pods ready.
     ready: f64,
 }
@@ -74,7 +75,7 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
                     ordered.push(seen.told.ordered - seen.all_asked);
                     served.push(seen.served);
                     ready.push(seen.told.ready);
-                    smaller_orders = smaller_orders.max(seen.told.smaller_orders);
+                    smaller_orders = smaller_orders.max(seen.told.orders.len() - 1);
                     errors += seen.failed;
                 }
                 1 => without.push(plain_pods(namespace, "bare", &bare).await?),
@@ -124,12 +125,13 @@ async fn burst(namespace: &TestNamespace, workload: &Workload) -> anyhow::Result
         times.sort_unstable();
         times.get(nth - 1).map(|at| clock::millis(at.saturating_sub(began)))
     };
-    let failed = tally.sent - tally.answered();
+    let (told, failed) = (told?, tally.sent - tally.answered());
     // Nobody sends its second request before there is a pod.
     let all_asked = nth(tally.answered_since, CLIENTS).context("all clients are answered")?;
     let answered = tally.pods_since.into_values().collect();
     let served = nth(answered, usize::try_from(PODS)?).context("eight pods answer")?;
-    Ok(Burst { told: told?, all_asked, served, failed })
+    println!("all have asked at {all_asked:.0} ms; orders (ms, pods): {:.0?}", told.orders);
+    Ok(Burst { told, all_asked, served, failed })
 }
 
 async fn plain_pods(namespace: &TestNamespace, name: &str, plain: &PlainWorkload) -> anyhow::Result<f64> {
@@ -164,15 +166,15 @@ async fn scaled(
         let WatchEvent::Modified(deployment) = event? else { continue };
         let at = clock::millis(clock::since(began));
         let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or_default();
-        if wanted > 0 && orders.last() != Some(&wanted) {
-            orders.push(wanted);
+        if wanted > 0 && ordered.is_none() && orders.last().is_none_or(|(_, last)| *last != wanted) {
+            orders.push((at, wanted));
         }
-        if wanted >= PODS && ordered.is_none() {
-            ordered = Some((at, orders.len() - 1));
+        if wanted >= PODS {
+            ordered = ordered.or(Some(at));
         }
         let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
-        if let Some((ordered, smaller_orders)) = ordered.filter(|_| ready >= PODS) {
-            return Ok(Told { ordered, smaller_orders, ready: at });
+        if let Some(ordered) = ordered.filter(|_| ready >= PODS) {
+            return Ok(Told { orders, ordered, ready: at });
         }
     }
     anyhow::bail!("the watch ended before all pods were ready")
