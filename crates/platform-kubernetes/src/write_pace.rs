@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-/// 250 writes a second: with the burst no second has more than 300.
-pub(crate) const WRITE_EVERY: Duration = Duration::from_millis(4);
+/// 200 writes a second: with the burst, and with answers that come closer together than writes begin, no second
+/// has more than 300 (312 were seen at 250).
+pub(crate) const WRITE_EVERY: Duration = Duration::from_millis(5);
 /// Writes that may come at once after a pause.
 pub(crate) const BURST: u32 = 50;
 /// Revisions whose slices are being written: answers that take long hold up what follows.
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_burst_there_are_250_a_second() {
+    fn after_a_burst_there_are_200_a_second() {
         let mut pace = WritePace::default();
         let began = |pace: &mut WritePace, from: u64, to: u64| {
             let mut begun = 0;
@@ -70,16 +71,16 @@ mod tests {
             begun
         };
         assert_eq!(began(&mut pace, 10_000, 10_001), 50);
-        assert_eq!(began(&mut pace, 10_001, 11_000), 249);
-        assert_eq!(began(&mut pace, 11_000, 12_000), 250);
-        assert_eq!(began(&mut pace, 20_000, 21_000), 50 + 249);
+        assert_eq!(began(&mut pace, 10_001, 11_000), 199);
+        assert_eq!(began(&mut pace, 11_000, 12_000), 200);
+        assert_eq!(began(&mut pace, 20_000, 21_000), 50 + 199);
     }
 
     #[test]
     fn many_writes_of_one_revision_take_their_time_and_answers_that_are_late_hold_up_all() {
         let mut pace = WritePace::default();
         pace.begin(75, at(10_000));
-        assert_eq!(pace.next_turn(), Some(at(10_000 + 4 * (75 - 49))));
+        assert_eq!(pace.next_turn(), Some(at(10_000 + 5 * (75 - 49))));
         for _ in 1..64 {
             pace.begin(1, at(20_000));
         }
