@@ -2,12 +2,13 @@
 //! these serve beside Kubernetes alone, and is everybody answered?
 //!
 //! `tests/cluster/bench cluster-burst`. Fifty clients (what `hey -c 50` does) of requests of 100 ms at target
-//! 10 need eight pods. Counts are seen as the API server's watch tells them. Beside it, pods without a sidecar
-//! are scaled from 0 to 8 by hand, bare ones and ones that kubelet asks each second whether they are ready.
+//! 10 need eight pods. Counts are seen as the API server's watch tells them. Beside it, pods without a
+//! sidecar are scaled from 0 to 8 by hand, bare ones and ones that kubelet asks each second whether they are
+//! ready.
 //!
-//! Those serve when kubelet calls them ready. Ours do when their link says so, of which kubelet hears with its
-//! next probe: what counts is that a pod has answered somebody. When kubelet calls ours ready is said beside
-//! it.
+//! Those serve when kubelet calls them ready. Ours do when their link says so, of which kubelet hears with
+//! its next probe: what counts is that a pod has answered somebody. When kubelet calls ours ready is said
+//! beside it.
 
 use std::pin::pin;
 use std::time::Duration;

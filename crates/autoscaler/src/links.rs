@@ -32,8 +32,8 @@ use pacer::Pacer;
 const EVENTS_MAX: usize = 4096;
 /// The first and the largest wait between two attempts.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
-/// The largest wait before the first link to a pod that requests wait for: its address is known a moment before
-/// it listens, and what its first request may lose by a wait is half of it.
+/// The largest wait before the first link to a pod that requests wait for: its address is known a moment
+/// before it listens, and what its first request may lose by a wait is half of it.
 const AWAITED_WAIT_MAX: Duration = Duration::from_millis(10);
 /// For so long. A pod that does not listen by then has other troubles.
 const AWAITED_FOR: Duration = Duration::from_secs(5);

@@ -40,8 +40,8 @@ use reaping::DrainedPod;
 const NEWS_PER_TURN_MAX: usize = 256;
 
 /// The least time between two writes of one count. The first of many requests that come at once brings the
-/// first order, and by the second one all of them are known: what lay between would be writes more, and counts
-/// to which nobody scaled.
+/// first order, and by the second one all of them are known: what lay between would be writes more, and
+/// counts to which nobody scaled.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.

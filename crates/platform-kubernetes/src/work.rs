@@ -32,7 +32,8 @@ impl<Errand> Default for Work<Errand> {
 }
 
 impl<Errand> Work<Errand> {
-    /// Nothing so far. Beginnings lie as far apart as `pause`, so that what changes meanwhile is done at once.
+    /// Nothing so far. Beginnings lie as far apart as `pause`, so that what changes meanwhile is done at
+    /// once.
     pub(crate) fn paced(pause: Duration) -> Self {
         Self {
             current: None,

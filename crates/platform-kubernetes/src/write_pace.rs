@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-/// 200 writes a second: with the burst, and with answers that come closer together than writes begin, no second
-/// has more than 300 (312 were seen at 250).
+/// 200 writes a second: with the burst, and with answers that come closer together than writes begin, no
+/// second has more than 300 (312 were seen at 250).
 pub(crate) const WRITE_EVERY: Duration = Duration::from_millis(5);
 /// Writes that may come at once after a pause.
 pub(crate) const BURST: u32 = 50;

@@ -17,9 +17,9 @@ use crate::config::DRAIN_LINGER_MAX;
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
 /// How long the requests of our own hops wait for the owner's first word, counted from the first of them.
-/// Activators go by the platform's word while the link is being dialled, and on a busy node that may be first.
-/// Where no link is ever had, as behind a network policy, only the pod's first requests are held up, and it is
-/// known after as many seconds that a pod is unheard.
+/// Activators go by the platform's word while the link is being dialled, and on a busy node that may be
+/// first. Where no link is ever had, as behind a network policy, only the pod's first requests are held up,
+/// and it is known after as many seconds that a pod is unheard.
 const FIRST_WORD_WITHIN: Duration = Duration::from_secs(3);
 
 /// The latest settings. Before the first link nobody is trusted and clients stay where they are.

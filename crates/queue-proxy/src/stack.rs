@@ -403,8 +403,8 @@ impl PodStack {
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
-    /// Tries on where an app gave no connection within the limit of one attempt, until it does, or for as often
-    /// as that may be tried. What a client sent can go nowhere else, as an activator's can.
+    /// Tries on where an app gave no connection within the limit of one attempt, until it does, or for as
+    /// often as that may be tried. What a client sent can go nowhere else, as an activator's can.
     async fn connect_again(
         &self,
         protocol: Protocol,
