@@ -100,13 +100,11 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     report.measured("burst", "ebb", "ms to eight ready", &ready);
     report.measured("burst", "bare pods", "ms to eight ready", &without);
     report.measured("burst", "pods with a probe", "ms to eight ready", &with);
-    let known = ordered.uncertainty_of_median();
     let goal = "last of fifty requests → order for eight pods, ms";
-    report.goal(Goal::at_most_as_far_as_known(goal, ordered.median(), ORDERED_WITHIN, known));
+    report.goal(Goal::at_most(goal, ordered.median(), ORDERED_WITHIN));
     let few = smaller_orders <= SMALLER_ORDERS_MOST;
     report.goal(Goal::holds("at most two smaller orders before", smaller_orders.to_string(), few.into()));
-    let known = ratio.uncertainty_of_median();
-    report.goal(Goal::at_most_as_far_as_known("eight serve, ebb / bare pods", ratio.median(), MOST, known));
+    report.goal(Goal::at_most("eight serve, ebb / bare pods", ratio.median(), MOST));
     report.goal(Goal::holds("no request fails", format!("{errors} failed"), (errors == 0).into()));
     report.table(table);
     report.finish(options.json.as_deref())

@@ -100,9 +100,8 @@ fn report_cell(cell: &Cell<'_>, times: &Times, report: &mut Report) {
     report.measured(cell.name, "ebb", "ms", &times.ebb);
     report.measured(cell.name, "bare pods", "ms", &times.bare);
     report.measured(cell.name, "probe each second", "ms", &times.probed);
-    let (median, known) = (more.median(), more.uncertainty_of_median());
     let goal = format!("{}: ebb − bare pods, ms", cell.name);
-    report.goal(Goal::at_most_as_far_as_known(&goal, median, cell.most_more, known));
+    report.goal(Goal::at_most(&goal, more.median(), cell.most_more));
     let goal = format!("{}: ebb, beside pods with a probe each second, ms", cell.name);
     report.goal(Goal::at_most(&goal, times.ebb.median(), times.probed.median()));
     let goal = format!("{}: first byte → order, p99 in ms", cell.name);
