@@ -6,9 +6,9 @@
 //! sidecar are scaled from 0 to 8 by hand, bare ones and ones that kubelet asks each second whether they are
 //! ready.
 //!
-//! Those serve when kubelet calls them ready. Ours do when their link says so, of which kubelet hears with
-//! its next probe: what counts is that a pod has answered somebody. When kubelet calls ours ready is said
-//! beside it.
+//! Pods without a sidecar serve when kubelet calls them ready. Ours do when their link says so, of which
+//! kubelet hears with its next probe: what counts is that a pod has answered somebody. When kubelet calls
+//! ours ready is said beside it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -34,9 +34,10 @@ const MOST: f64 = 1.2;
 
 /// What the API server told of one round, in ms since it began.
 struct Told {
-    /// Each order until the one for all pods, and for how many.
-    orders: Vec<(f64, i32)>,
+    /// When the order for all pods was seen.
     ordered: f64,
+    /// The smaller ones before it: when each was seen, and for how many pods.
+    smaller: Vec<(f64, i32)>,
     /// Kubelet calls all pods ready.
     ready: f64,
 }
@@ -66,7 +67,7 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     let bare = PlainWorkload::create(namespace, "bare", &[], KubeletProbe::None).await?;
     let probed = PlainWorkload::create(namespace, "probed", &[], KubeletProbe::EachSecond).await?;
     let (mut ordered, mut served, mut ready) = (Samples::new(), Samples::new(), Samples::new());
-    let (mut without, mut with) = (Samples::new(), Samples::new());
+    let (mut bare_pods, mut probed_pods) = (Samples::new(), Samples::new());
     let (mut smaller_orders, mut errors) = (0, 0);
     for round in 0..rounds {
         for turn in 0..3 {
@@ -76,30 +77,30 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
                     ordered.push(seen.told.ordered - seen.all_asked);
                     served.push(seen.served);
                     ready.push(seen.told.ready);
-                    smaller_orders = smaller_orders.max(seen.told.orders.len() - 1);
+                    smaller_orders = smaller_orders.max(seen.told.smaller.len());
                     errors += seen.failed;
                 }
-                1 => without.push(plain_pods(namespace, "bare", &bare).await?),
-                _ => with.push(plain_pods(namespace, "probed", &probed).await?),
+                1 => bare_pods.push(plain_pods(namespace, "bare", &bare).await?),
+                _ => probed_pods.push(plain_pods(namespace, "probed", &probed).await?),
             }
         }
     }
-    let ratio = served.over(&without);
+    let ratio = served.over(&bare_pods);
     let mut table = Table::new(
         "Fifty clients at zero, in ms: median [least … most]",
         &["", "eight ordered", "eight serve", "eight ready", "serve / bare pods"],
     );
     let own = ["ebb".to_owned(), ordered.summary(0), served.summary(0), ready.summary(0), ratio.summary(2)];
     table.row(own);
-    for (name, samples) in [("bare pods", &without), ("pods with a probe each second", &with)] {
-        let ratio = samples.over(&without).summary(2);
+    for (name, samples) in [("bare pods", &bare_pods), ("pods with a probe each second", &probed_pods)] {
+        let ratio = samples.over(&bare_pods).summary(2);
         table.row([name.to_owned(), String::new(), samples.summary(0), samples.summary(0), ratio]);
     }
     report.measured("burst", "ebb", "ms to the order", &ordered);
     report.measured("burst", "ebb", "ms until eight serve", &served);
     report.measured("burst", "ebb", "ms to eight ready", &ready);
-    report.measured("burst", "bare pods", "ms to eight ready", &without);
-    report.measured("burst", "pods with a probe", "ms to eight ready", &with);
+    report.measured("burst", "bare pods", "ms to eight ready", &bare_pods);
+    report.measured("burst", "pods with a probe", "ms to eight ready", &probed_pods);
     let goal = "last of fifty requests → order for eight pods, ms";
     report.goal(Goal::at_most(goal, ordered.median(), ORDERED_WITHIN));
     let few = smaller_orders <= SMALLER_ORDERS_MOST;
@@ -129,7 +130,10 @@ async fn burst(namespace: &TestNamespace, workload: &Workload) -> anyhow::Result
     let all_asked = nth(tally.answered_since, CLIENTS).context("all clients are answered")?;
     let answered = tally.pods_since.into_values().collect();
     let served = nth(answered, usize::try_from(PODS)?).context("eight pods answer")?;
-    println!("all have asked at {all_asked:.0} ms; orders (ms, pods): {:.0?}", told.orders);
+    println!(
+        "all have asked at {all_asked:.0} ms; {PODS} are ordered at {:.0} ms, before that (ms, pods) {:.0?}",
+        told.ordered, told.smaller
+    );
     Ok(Burst { told, all_asked, served, failed })
 }
 
@@ -160,20 +164,19 @@ async fn scaled(
     began: Duration,
 ) -> anyhow::Result<Told> {
     let mut events = pin!(events);
-    let (mut ordered, mut orders) = (None, Vec::new());
+    let (mut ordered, mut smaller) = (None, Vec::new());
     while let Some(event) = events.next().await {
         let WatchEvent::Modified(deployment) = event? else { continue };
         let at = clock::millis(clock::since(began));
         let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or_default();
-        if wanted > 0 && ordered.is_none() && orders.last().is_none_or(|(_, last)| *last != wanted) {
-            orders.push((at, wanted));
-        }
         if wanted >= PODS {
             ordered = ordered.or(Some(at));
+        } else if wanted > 0 && ordered.is_none() && smaller.last().is_none_or(|(_, last)| *last != wanted) {
+            smaller.push((at, wanted));
         }
         let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
         if let Some(ordered) = ordered.filter(|_| ready >= PODS) {
-            return Ok(Told { orders, ordered, ready: at });
+            return Ok(Told { ordered, smaller, ready: at });
         }
     }
     anyhow::bail!("the watch ended before all pods were ready")

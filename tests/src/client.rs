@@ -76,7 +76,8 @@ pub struct Tally {
     pub most_in_one_pod: usize,
     /// Requests answered by each app process.
     pub by_process: BTreeMap<u32, usize>,
-    /// When each pod's first answer had come, as [`clock::now`] counts; a process of one machine is in none.
+    /// When each pod's first answer had come, as [`clock::now`] counts. Pods name themselves on a cluster
+    /// alone.
     pub pods_since: BTreeMap<String, Duration>,
 }
 

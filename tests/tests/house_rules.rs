@@ -9,20 +9,12 @@ fn root() -> PathBuf {
 
 /// All source files below these folders, with their text.
 fn sources(folders: &[&str]) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder of the workspace").flatten() {
-            let path = entry.path();
-            if path.is_dir() && !path.ends_with("target") {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).expect("a source file is text");
-                let name = path.strip_prefix(root()).expect("it lies below the root");
-                found.push((name.display().to_string(), text));
-            }
-        }
-    }
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a source file is text");
+        let name = path.strip_prefix(root()).expect("it lies below the root");
+        (name.display().to_string(), text)
+    };
+    let mut found: Vec<(String, String)> = files_ending(folders, ".rs").into_iter().map(read).collect();
     found.sort();
     assert!(found.len() > 10, "{folders:?} hold {} files", found.len());
     found

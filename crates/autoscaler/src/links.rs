@@ -35,7 +35,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 /// The largest wait before the first link to a pod that requests wait for: its address is known a moment
 /// before it listens, and what its first request may lose by a wait is half of it.
 const AWAITED_WAIT_MAX: Duration = Duration::from_millis(10);
-/// For so long. A pod that does not listen by then has other troubles.
+/// How long waits stay so short. A pod that does not listen by then has other troubles.
 const AWAITED_FOR: Duration = Duration::from_secs(5);
 /// A link that lived this long was a good one: the next attempt begins with the least wait.
 const GOOD_LINK: Duration = Duration::from_secs(5);

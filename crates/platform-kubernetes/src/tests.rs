@@ -65,6 +65,19 @@ fn decision() -> Decision {
     Decision::empty(Trigger::Tick, Timestamp::ZERO)
 }
 
+/// The platform at that API server.
+async fn platform_at(server: &ScriptedServer) -> Result<Arc<KubernetesPlatform>, StartError> {
+    let uri = format!("http://{}", server.address).parse().expect("an address");
+    let client = connection::client(kube::Config::new(uri)).expect("a client");
+    let config = KubernetesConfig {
+        name: ReplicaName::new("autoscaler-1"),
+        namespace: "ebb-system".to_owned(),
+        buckets: 1,
+        clock: Clock::start(),
+    };
+    KubernetesPlatform::start_with(client, config).await
+}
+
 impl Laboratory {
     /// With `hello` and `other`, of no pods each.
     async fn start() -> Self {
@@ -73,15 +86,7 @@ impl Laboratory {
             server.put(DEPLOYMENTS, deployment(name, 0));
             server.put(SERVICES, service(name));
         }
-        let uri = format!("http://{}", server.address).parse().expect("an address");
-        let client = connection::client(kube::Config::new(uri)).expect("a client");
-        let config = KubernetesConfig {
-            name: ReplicaName::new("autoscaler-1"),
-            namespace: "ebb-system".to_owned(),
-            buckets: 1,
-            clock: Clock::start(),
-        };
-        let platform = KubernetesPlatform::start_with(client, config).await.expect("it starts");
+        let platform = platform_at(&server).await.expect("it starts");
         let Subscription { facts, seat, .. } = platform.subscribe(&ReplicaName::new("autoscaler-1"));
         let fence = Fence { bucket: Bucket(0), epoch: vocabulary::Epoch(0) };
         let mut laboratory = Self { server, facts, seat, fence, orders: 0, _platform: platform };
@@ -285,15 +290,7 @@ async fn a_server_that_is_too_old_is_refused_by_its_version() {
     let start = async |minor: &str| {
         let server = ScriptedServer::start().await;
         server.be_of_version(minor);
-        let uri = format!("http://{}", server.address).parse().expect("an address");
-        let client = connection::client(kube::Config::new(uri)).expect("a client");
-        let config = KubernetesConfig {
-            name: ReplicaName::new("autoscaler-1"),
-            namespace: "ebb-system".to_owned(),
-            buckets: 1,
-            clock: Clock::start(),
-        };
-        KubernetesPlatform::start_with(client, config).await.map(drop).map_err(|error| error.to_string())
+        platform_at(&server).await.map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(
         start("28").await,

@@ -32,8 +32,8 @@ impl<Errand> Default for Work<Errand> {
 }
 
 impl<Errand> Work<Errand> {
-    /// Nothing so far. Beginnings lie as far apart as `pause`, so that what changes meanwhile is done at
-    /// once.
+    /// Nothing so far. Beginnings lie at least `pause` apart: of what is to be done meanwhile only the latest
+    /// is.
     pub(crate) fn paced(pause: Duration) -> Self {
         Self {
             current: None,

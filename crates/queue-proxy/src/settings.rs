@@ -29,7 +29,7 @@ pub(crate) struct OwnerSettings {
     hop_keys: RefCell<Vec<HopKey>>,
     departure: Cell<Departure>,
     changed: Notify,
-    /// Since when a request has waited for the first ones.
+    /// Since when a request has waited for the first settings.
     awaited_since: Cell<Option<Timestamp>>,
 }
 
@@ -37,11 +37,11 @@ impl OwnerSettings {
     pub(crate) fn new() -> Self {
         Self {
             version: Cell::new(None),
-            awaited_since: Cell::new(None),
             routing: Cell::new(Routing::Direct),
             hop_keys: RefCell::default(),
             departure: Cell::default(),
             changed: Notify::new(),
+            awaited_since: Cell::new(None),
         }
     }
 

@@ -22,6 +22,17 @@ fn steady_plan(name: &str, capacity: &str) -> WorkloadPlan {
     plan.annotated("autoscaling.knative.dev/target-burst-capacity", capacity)
 }
 
+/// One whose pods serve, and one that activators serve.
+async fn steady_workloads(namespace: &TestNamespace) -> (Workload, Workload) {
+    let (direct, through) = tokio::join!(
+        steady_plan("direct", "0").create(namespace),
+        steady_plan("through", "-1").create(namespace),
+    );
+    tokio::join!(direct.has_pods(2), through.has_pods(2));
+    tokio::join!(direct.is_served_directly(), through.is_served_through_activators());
+    (direct, through)
+}
+
 fn traffic(workload: &Workload, time: Duration) -> JoinHandle<Tally> {
     let load = workload.load().path("/?sleep=50").with_own_connections();
     tokio::spawn(async move { load.steady(20, time).await })
@@ -120,12 +131,7 @@ fn an_owner_that_is_killed_is_followed_and_a_rollout_meanwhile_loses_no_request(
 #[test]
 fn an_owner_whose_process_alone_is_killed_is_followed_and_no_request_is_lost() {
     in_namespace_alone("process", async |namespace| {
-        let (direct, through) = tokio::join!(
-            steady_plan("direct", "0").create(&namespace),
-            steady_plan("through", "-1").create(&namespace),
-        );
-        tokio::join!(direct.has_pods(2), through.has_pods(2));
-        tokio::join!(direct.is_served_directly(), through.is_served_through_activators());
+        let (direct, through) = steady_workloads(&namespace).await;
         let former = namespace.settled_owner().await;
         let served = ServedWorkloads::note(&direct, &through).await;
         let time = Duration::from_secs(20);
@@ -153,12 +159,7 @@ fn an_owner_whose_process_alone_is_killed_is_followed_and_no_request_is_lost() {
 #[test]
 fn an_owner_that_leaves_is_followed_within_two_seconds_and_no_request_is_lost() {
     in_namespace_alone("leaves", async |namespace| {
-        let (direct, through) = tokio::join!(
-            steady_plan("direct", "0").create(&namespace),
-            steady_plan("through", "-1").create(&namespace),
-        );
-        tokio::join!(direct.has_pods(2), through.has_pods(2));
-        tokio::join!(direct.is_served_directly(), through.is_served_through_activators());
+        let (direct, through) = steady_workloads(&namespace).await;
         let former = namespace.settled_owner().await;
         let served = ServedWorkloads::note(&direct, &through).await;
         let time = Duration::from_secs(6);

@@ -14,7 +14,7 @@ use crate::slices::{self, PodReference, Servers, ServiceRoute, ServingAddress, S
 
 impl Index {
     /// What is to be written so that a revision's slices are as they should be. Nothing is for a Service
-    /// whose ports have not got theirs.
+    /// whose ports have not got theirs, nor before anybody has decided while no pod is ready.
     pub(crate) fn slice_changes(&self, revision: &RevisionName) -> Vec<SliceChange> {
         let keys = self.served.get(revision).into_iter().flatten();
         keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()

@@ -11,14 +11,19 @@ use vocabulary::QueueProxyAnnouncement;
 
 use crate::world::{App, Proxy, ask, environment, eventually, link_address, run};
 
-/// The program with ports of its own choice, and which those are.
+/// The program with ports of its own choice, and which those are. Nobody reads its log.
 fn started(app: u16, changes: &[(&str, &str)]) -> (Child, QueueProxyAnnouncement) {
+    started_with(Stdio::null(), app, changes)
+}
+
+/// The same, with its log written there.
+fn started_with(log: Stdio, app: u16, changes: &[(&str, &str)]) -> (Child, QueueProxyAnnouncement) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
         .env_clear()
         .envs(environment(app, changes))
         .env("EBB_ANNOUNCE", "stdout")
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(log)
         .spawn()
         .expect("it starts");
     let mut line = String::new();
@@ -118,17 +123,7 @@ fn a_metrics_port_in_use_is_an_error_in_the_log_and_no_end() {
         let app = App::hello().await;
         let other = Proxy::start(app.port, &[]).await;
         let metrics = other.ports.metrics.to_string();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
-            .env_clear()
-            .envs(environment(app.port, &[("EBB_METRICS_PORT", &metrics), ("EBB_ANNOUNCE", "stdout")]))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-        stdout.read_line(&mut line).expect("it speaks");
-        let ports: QueueProxyAnnouncement = serde_json::from_str(&line).expect("one line of JSON");
+        let (mut child, ports) = started_with(Stdio::piped(), app.port, &[("EBB_METRICS_PORT", &metrics)]);
         assert_eq!(ports.metrics, 0);
         assert_eq!(ask(ports.requests, "GET", "/", &[], b"").await.status, 200);
         tell(&child, Signal::SIGTERM);
@@ -172,17 +167,7 @@ fn listeners_of(pid: u32) -> usize {
 #[test]
 fn an_announcement_says_who_may_call() {
     run(async {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ebb-queue-proxy"))
-            .env_clear()
-            .envs(environment(9, &[("EBB_LOG", "trace"), ("EBB_ANNOUNCE", "stdout")]))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-        stdout.read_line(&mut line).expect("it speaks");
-        let ports: QueueProxyAnnouncement = serde_json::from_str(&line).expect("one line of JSON");
+        let (mut child, ports) = started_with(Stdio::piped(), 9, &[("EBB_LOG", "trace")]);
         let token = ports.link_token.expect("there is a token");
         let linked = link::dial::<PodWord, PodOrder>(link_address(&ports)).await;
         let (mut reader, mut writer) = linked.expect("it listens");

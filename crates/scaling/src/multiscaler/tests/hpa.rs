@@ -74,9 +74,10 @@ impl World {
         self.run_until(passed + f64::from(seconds));
     }
 
-    fn asked(&self) -> Vec<u64> {
-        let rounds = self.log.iter().filter_map(|(_, command)| match command {
-            Command::AskMetrics { round, .. } => Some(*round),
+    /// Which metrics were asked for, by their places in the document, in which rounds.
+    fn questions(&self) -> Vec<(u64, Vec<usize>)> {
+        let questions = self.log.iter().filter_map(|(_, command)| match command {
+            Command::AskMetrics { round, metrics, .. } => Some((*round, metrics.clone())),
             Command::ScaleTo { .. }
             | Command::SetRouting { .. }
             | Command::SetActivatorCount { .. }
@@ -84,7 +85,11 @@ impl World {
             | Command::Warn { .. }
             | Command::Publish { .. } => None,
         });
-        rounds.collect()
+        questions.collect()
+    }
+
+    fn asked(&self) -> Vec<u64> {
+        self.questions().into_iter().map(|(round, _)| round).collect()
     }
 
     fn answer(&mut self, round: u64, backlog: i64) -> Vec<Command> {
@@ -389,17 +394,7 @@ fn at_zero_nobody_is_asked_for_metrics_of_pods() {
         metric: MetricIdentifier { name: "packets".into(), selector: LabelSelector::default() },
         target: MilliValue::new(1000),
     };
-    let places = |world: &World| {
-        world.log.iter().rev().find_map(|(_, command)| match command {
-            Command::AskMetrics { metrics, .. } => Some(metrics.clone()),
-            Command::ScaleTo { .. }
-            | Command::SetRouting { .. }
-            | Command::SetActivatorCount { .. }
-            | Command::SetSurgeThreshold { .. }
-            | Command::Warn { .. }
-            | Command::Publish { .. } => None,
-        })
-    };
+    let places = |world: &World| world.questions().pop().map(|(_, metrics)| metrics);
     let of = |metrics, count| {
         let mut world = World::new(settings(0, 10, metrics));
         world.create(count);
