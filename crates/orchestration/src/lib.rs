@@ -45,7 +45,9 @@ pub use facts::{
     RevisionFacts, RouteInForce, Subject,
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
-pub use orders::{Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof};
+pub use orders::{
+    Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof, decided_upon,
+};
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]

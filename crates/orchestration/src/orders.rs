@@ -137,6 +137,21 @@ impl Order {
             Self::Tell { about, .. } => Errand::Tell(about.clone()),
         }
     }
+
+    /// It is carried out instead of `replaced`, which is about the same and was not: a count that was decided
+    /// upon the one that would have been written then is to be found as that one would have found it.
+    pub fn stand_in_for(&mut self, replaced: &Self) {
+        if let (Self::ScaleTo { from, .. }, Self::ScaleTo { from: first, to: between, .. }) = (self, replaced)
+        {
+            *from = decided_upon(*from, *first, *between);
+        }
+    }
+}
+
+/// Over which count one is written that was decided upon `from`, if what was to lead from `first` to
+/// `between` was never done. Somebody else may have written since; then `from` says what.
+pub fn decided_upon(from: PodCount, first: PodCount, between: PodCount) -> PodCount {
+    if from == between { first } else { from }
 }
 
 /// Why a pod may be ended.

@@ -65,11 +65,14 @@ pub(crate) struct KubernetesSeat {
 }
 
 impl Seat for KubernetesSeat {
-    fn execute(&self, order: PlatformOrder) {
+    fn execute(&self, mut order: PlatformOrder) {
         self.desk.leave(|contents| {
-            if let Some(replaced) = contents.orders.insert((order.what.errand(), self.id), order) {
+            let subject = (order.what.errand(), self.id);
+            if let Some(replaced) = contents.orders.remove(&subject) {
+                order.what.stand_in_for(&replaced.what);
                 contents.superseded.push((self.id, replaced.id));
             }
+            contents.orders.insert(subject, order);
         });
     }
 

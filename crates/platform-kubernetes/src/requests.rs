@@ -136,6 +136,15 @@ pub(crate) struct ScaleErrand {
     pub(crate) because: Arc<Decision>,
 }
 
+impl ScaleErrand {
+    /// It is done instead of `replaced`, which was not: what would have been written then is not there.
+    pub(crate) fn stand_in_for(&mut self, replaced: &Self) {
+        if self.seat == replaced.seat {
+            self.from = orchestration::decided_upon(self.from, replaced.from, replaced.to);
+        }
+    }
+}
+
 /// Whose count it is.
 pub(crate) struct ScaleSubject {
     uid: String,

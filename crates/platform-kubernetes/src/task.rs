@@ -39,9 +39,10 @@ use reaping::DrainedPod;
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;
 
-/// The least time between two writes of one count. The first of many requests that come at once brings the
-/// first order, and by the second one all of them are known: what lay between would be writes more, and
-/// counts to which nobody scaled.
+/// A count is written once in so long, and after a rest once more at once. The first of many requests that
+/// come at once brings the first order, and by the second one all of them are known: it must not wait until
+/// the first pod takes the processor. What lay between later ones would be writes more, and counts to which
+/// nobody scaled.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.
@@ -307,9 +308,13 @@ impl ClusterTask {
         match what {
             Order::ScaleTo { revision, from, to, because, end_first } => {
                 let name = revision.clone();
-                let errand = ScaleErrand { order: id, seat, fence, revision, from, to, end_first, because };
-                let replaced =
-                    self.scales.entry(name).or_insert_with(|| Work::paced(COUNT_EVERY)).put(errand);
+                let mut errand =
+                    ScaleErrand { order: id, seat, fence, revision, from, to, end_first, because };
+                let work = self.scales.entry(name).or_insert_with(|| Work::paced(COUNT_EVERY));
+                if let Some(waiting) = work.waiting_mut() {
+                    errand.stand_in_for(waiting);
+                }
+                let replaced = work.put(errand);
                 self.superseded(replaced);
             }
             Order::Route { revision, routing, activators } => {
@@ -417,6 +422,9 @@ impl ClusterTask {
                 None
             }
         };
+        if let (Some(replaced), Some(waiting)) = (&replaced, work.waiting_mut()) {
+            waiting.stand_in_for(replaced);
+        }
         let outcome = outcome.unwrap_or_else(|failure| {
             tracing::warn!(%revision, ?failure, "the count could not be written");
             failure.outcome()

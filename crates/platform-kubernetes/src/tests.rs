@@ -413,6 +413,38 @@ async fn a_server_that_says_how_long_to_wait_is_left_alone_so_long() {
     assert!(wait >= Duration::from_secs(6), "{wait:?}");
 }
 
+#[tokio::test]
+async fn a_count_that_replaces_one_that_was_never_written_is_written_over_what_is_there() {
+    let mut laboratory = Laboratory::start().await;
+    // Before anybody looks.
+    let seen_by_nobody = laboratory.order("other", 0, 1);
+    let order = laboratory.order("other", 1, 8);
+    assert_eq!(laboratory.end_of(seen_by_nobody).await, OrderOutcome::Superseded);
+    assert_eq!((laboratory.end_of(order).await, laboratory.count_of("other")), (OrderOutcome::Done, 8));
+
+    // While one before it is under way, or waits to be tried again.
+    let path = scale_path("hello");
+    laboratory.server.fail(&path, Fault::Status(500));
+    let failing = laboratory.order("hello", 0, 1);
+    laboratory.trouble_of(failing).await;
+    let waiting = laboratory.order("hello", 1, 3);
+    assert_eq!(laboratory.end_of(failing).await, OrderOutcome::Superseded);
+    laboratory.trouble_of(waiting).await;
+    let order = laboratory.order("hello", 3, 8);
+    assert_eq!(laboratory.end_of(waiting).await, OrderOutcome::Superseded);
+    laboratory.server.heal(&path);
+    assert_eq!((laboratory.end_of(order).await, laboratory.count_of("hello")), (OrderOutcome::Done, 8));
+
+    // What somebody else wrote meanwhile stays, as ever.
+    laboratory.server.fail(&path, Fault::Status(500));
+    let failing = laboratory.order("hello", 8, 9);
+    laboratory.trouble_of(failing).await;
+    laboratory.server.change_unseen(DEPLOYMENTS, deployment("hello", 7));
+    let order = laboratory.order("hello", 9, 10);
+    laboratory.server.heal(&path);
+    assert_eq!(laboratory.end_of(order).await, OrderOutcome::Conflict { found: PodCount::new(7) });
+}
+
 /// A pod of `hello` that serves, about whose end somebody has said this.
 fn pod(name: &str, cost: Option<&str>) -> Value {
     let annotations: serde_json::Map<String, Value> = cost

@@ -20,8 +20,10 @@ pub(crate) struct Work<Errand> {
     next: Option<Errand>,
     is_under_way: bool,
     backoff: Backoff,
-    /// The least time between two beginnings.
+    /// One beginning in so long, and one ahead of that.
     pause: Duration,
+    /// Until when beginnings have used up their share of time.
+    used_until: Timestamp,
     not_before: Timestamp,
 }
 
@@ -32,8 +34,8 @@ impl<Errand> Default for Work<Errand> {
 }
 
 impl<Errand> Work<Errand> {
-    /// Nothing so far. Beginnings lie at least `pause` apart: of what is to be done meanwhile only the latest
-    /// is.
+    /// Nothing so far. After a rest two may begin at once, then one each `pause`: of what is to be done
+    /// meanwhile only the latest is.
     pub(crate) fn paced(pause: Duration) -> Self {
         Self {
             current: None,
@@ -41,6 +43,7 @@ impl<Errand> Work<Errand> {
             is_under_way: false,
             backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
             pause,
+            used_until: Timestamp::ZERO,
             not_before: Timestamp::ZERO,
         }
     }
@@ -52,6 +55,11 @@ impl<Errand: Clone> Work<Errand> {
         if self.is_under_way { self.next.replace(errand) } else { self.current.replace(errand) }
     }
 
+    /// What [`Work::put`] would replace.
+    pub(crate) fn waiting_mut(&mut self) -> Option<&mut Errand> {
+        if self.is_under_way { self.next.as_mut() } else { self.current.as_mut() }
+    }
+
     /// What to begin now, if anything; it is under way from then on.
     pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Errand> {
         if self.is_under_way || now < self.not_before {
@@ -59,7 +67,9 @@ impl<Errand: Clone> Work<Errand> {
         }
         let errand = self.current.clone()?;
         self.is_under_way = true;
-        self.not_before = now + self.pause;
+        // The generic cell rate algorithm, for bursts of two.
+        self.not_before = self.used_until.max(now);
+        self.used_until = self.not_before + self.pause;
         Some(errand)
     }
 
@@ -96,7 +106,7 @@ impl<Errand: Clone> Work<Errand> {
 
     /// Whether nothing is left, not even a pause, so that it may be forgotten.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.current.is_none() && !self.is_under_way && now >= self.not_before
+        self.current.is_none() && !self.is_under_way && now >= self.not_before.max(self.used_until)
     }
 }
 
@@ -121,18 +131,25 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_of_paced_work_lie_apart_and_what_changes_meanwhile_is_one() {
+    fn paced_work_begins_twice_at_once_and_then_apart_and_what_changes_meanwhile_is_one() {
         let mut work = Work::paced(Duration::from_millis(20));
         work.put(1);
         assert_eq!(work.begin(at(100)), Some(1));
         work.done();
-        assert!(!work.is_idle(at(119)) && work.is_idle(at(120)), "until then another one has to wait");
+        assert!(!work.is_idle(at(119)) && work.is_idle(at(120)), "until then a third one has to wait");
         work.put(2);
+        assert_eq!(work.begin(at(107)), Some(2), "after a rest the second does not wait");
+        work.done();
+        work.put(3);
         assert_eq!((work.begin(at(119)), work.next_deadline()), (None, Some(at(120))));
-        assert_eq!((work.put(3), work.begin(at(120))), (Some(2), Some(3)));
+        assert_eq!((work.put(4), work.begin(at(120))), (Some(3), Some(4)));
+        work.done();
+        work.put(5);
+        assert_eq!((work.begin(at(139)), work.next_deadline()), (None, Some(at(140))));
+        assert_eq!(work.begin(at(140)), Some(5));
         // A failure waits for longer than that.
-        assert_eq!(work.failed(None, at(125)), None);
-        assert_eq!(work.next_deadline(), Some(at(225)));
+        assert_eq!(work.failed(None, at(145)), None);
+        assert_eq!(work.next_deadline(), Some(at(245)));
     }
 
     #[test]
