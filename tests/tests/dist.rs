@@ -1,15 +1,15 @@
 //! What `cargo xtask dist` and `cargo xtask images` make: a static executable that serves, a Debian package
 //! that dpkg takes, and images that hold what a cluster runs and nothing else.
 //!
-//! `cargo test -p tests --features dist --test dist`. It builds for musl, in the profile `dev` unless
-//! `$DIST_PROFILE` says otherwise, and needs `rustup target add x86_64-unknown-linux-musl`, Debian's
-//! `musl-tools`, `dpkg` and `file`.
+//! `cargo suite --test dist`. It builds for musl, in the profile `dev` unless `$DIST_PROFILE` says otherwise,
+//! and needs `rustup target add x86_64-unknown-linux-musl`, Debian's `musl-tools`, `dpkg` and `file`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use tests::bench::executables;
 use tests::client::whole_answer;
 use tests::eventually;
 
@@ -29,14 +29,15 @@ fn root() -> PathBuf {
 
 /// What a command prints.
 fn said(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).current_dir(root()).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is missing: {error}"));
+    said_by(Command::new(program).args(arguments))
+}
+
+fn said_by(command: &mut Command) -> String {
+    let output = command.current_dir(root()).output();
+    let output = output
+        .unwrap_or_else(|error| panic!("{command:?}: {error}; apt-get install -y musl-tools dpkg file"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
     text
 }
 
@@ -44,7 +45,9 @@ fn said(program: &str, arguments: &[&str]) -> String {
 fn made_by(task: &str, folder: &Path) -> String {
     let profile = std::env::var("DIST_PROFILE").unwrap_or_else(|_| "dev".to_owned());
     let folder_name = folder.to_str().expect("UTF-8");
-    said(env!("CARGO"), &["xtask", task, "--profile", &profile, "--output", folder_name])
+    let mut cargo = executables::cargo();
+    cargo.args(["xtask", task, "--profile", &profile, "--output", folder_name]);
+    said_by(&mut cargo)
 }
 
 /// Builds everything into a folder.

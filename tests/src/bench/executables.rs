@@ -12,8 +12,7 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
         return Ok(path.into());
     }
     let folder = profile_folder()?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.args(["build", "--quiet", "-p", "ebb"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     if folder.ends_with("release") {
         command.arg("--release");
@@ -26,6 +25,22 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
         bail!("`ebb` does not build");
     }
     Ok(folder.join("ebb"))
+}
+
+/// Cargo, as a shell would start it. What the cargo that runs this said of its package would look like a
+/// change to the build scripts that ask for it (ring's does), and all that stands on them be compiled again,
+/// here and by whoever builds next.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_of_the_package = name.to_str().is_some_and(|name| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
+        });
+        if is_of_the_package {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// The app behind the proxies, which cargo builds with the benchmarks.

@@ -55,7 +55,7 @@ pub(crate) fn java() -> PathBuf {
 pub(crate) fn tonic() -> PathBuf {
     let _alone = BUILDING.lock().expect("building does not panic twice");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tonic");
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = executables::cargo();
     command.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(interop("tonic/Cargo.toml"));
     run(command.arg("--target-dir").arg(&folder), "a network is needed for that the first time");
     folder.join("debug/ebb-interop-tonic")
