@@ -182,7 +182,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
         return Vec::new();
     }
     let mut annotations = texts(&template["metadata"]["annotations"]);
-    annotations.retain(|key, _| !limits::ALL.contains(&key.as_str()));
+    annotations.retain(|key, _| !limits::is_limit(key));
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
     let mut problems =

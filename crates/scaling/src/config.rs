@@ -16,6 +16,7 @@ mod limits;
 mod numbers;
 mod queue_proxy;
 mod reader;
+mod request_limits;
 mod resolve;
 mod revision_settings;
 mod spec;
@@ -27,12 +28,13 @@ mod tests;
 pub use class::Class;
 pub use cluster::ClusterConfig;
 pub use keys::{
-    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
+    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
+    PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
-pub use limits::DRAIN_LIMIT_MAX;
 pub use queue_proxy::{QueueProxyResources, ResourceAmount};
+pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use revision_settings::{
-    RevisionSettings, ignored_user_agents, misplaced_annotations, progress_deadline,
+    RevisionSettings, drain_limit, ignored_user_agents, misplaced_annotations, progress_deadline,
 };
 pub use spec::{Aggregation, Metric, ScalingSpec};

@@ -4,10 +4,10 @@
 //!
 //! `cargo suite --test peers`. It needs Go 1.19 or newer, and builds what it runs from `tests/interop`, whose
 //! `go.sum` pins every version; the first time that takes the network. The clients are Debian's (`apt-get
-//! install -y curl nghttp2-client nodejs python3-venv default-jdk-headless`) or made by a package manager from
-//! the versions that `tests/interop` pins. Prometheus is Debian's (`apt-get install -y prometheus`).
-//! `$PEERS_SECONDS` says how long data flows before grpc-go (10 if it does not),
-//! `$PEERS_MEGABYTES` how large other bodies are (100).
+//! install -y curl nghttp2-client nodejs python3-venv default-jdk-headless`) or made by a package manager
+//! from the versions that `tests/interop` pins. Prometheus is Debian's (`apt-get install -y prometheus`).
+//! `$PEERS_SECONDS` says how long data flows before grpc-go (10 if it does not), `$PEERS_MEGABYTES` how large
+//! other bodies are (100).
 
 mod board;
 mod clients;

@@ -498,8 +498,8 @@ fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
         "DaemonSet",
         "called \"queue-proxy\"",
         "container-concurrency",
-        "whole seconds",
-        "at most 24h",
+        "timeout is \"1.5s\"",
+        "from 0s to 24h",
     ] {
         assert!(problems.contains(word), "{word} is missing in:\n{problems}");
     }

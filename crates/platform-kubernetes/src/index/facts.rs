@@ -93,8 +93,8 @@ impl Index {
         Some(RevisionFacts {
             name: record.revision.clone(),
             settings: settings.scaling,
-            container_concurrency: settings.container_concurrency,
-            timeouts: settings.timeouts,
+            container_concurrency: settings.requests.container_concurrency,
+            timeouts: settings.requests.timeouts,
             progress_deadline: settings.progress_deadline,
             entrances,
             url: None,

@@ -8,26 +8,19 @@ use std::time::Duration;
 
 use kube::core::ApiResource;
 use scaling::config::{
-    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, progress_deadline,
+    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, RequestLimits,
+    progress_deadline,
 };
 use scaling::hpa::UsageSource;
 use scaling::hpa::reading::{self, DOCUMENT_ANNOTATION};
 use scaling::{ClusterConfig, Problem, RevisionSettings};
-use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RequestTimeouts, RevisionName, parse_duration};
+use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RevisionName};
 
 use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
-/// Limits of a pod, which its queue-proxy is started with. They stand on the template, for they change by
-/// rollout.
-const CONCURRENCY: &str = "ebb.dev/container-concurrency";
-const TIMEOUT: &str = "ebb.dev/timeout";
-const RESPONSE_START_TIMEOUT: &str = "ebb.dev/response-start-timeout";
-const IDLE_TIMEOUT: &str = "ebb.dev/idle-timeout";
 /// Says which autoscaler a workload is for.
 const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
-/// The most that Knative takes, too.
-const CONCURRENCY_MAX: u32 = 1000;
 
 /// A workload that can be scaled.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,18 +54,13 @@ pub(crate) struct WorkloadRecord {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WorkloadSettings {
     pub(crate) scaling: RevisionSettings,
-    pub(crate) container_concurrency: u32,
-    pub(crate) timeouts: RequestTimeouts,
+    pub(crate) requests: RequestLimits,
     pub(crate) progress_deadline: Duration,
 }
 
 fn is_ours(key: &str) -> bool {
     let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     key == PROGRESS_DEADLINE_ANNOTATION || (is_under_prefix && !INJECTION_ANNOTATIONS.contains(&key))
-}
-
-fn is_limit(key: &str) -> bool {
-    [CONCURRENCY, TIMEOUT, RESPONSE_START_TIMEOUT, IDLE_TIMEOUT].contains(&key)
 }
 
 impl WorkloadRecord {
@@ -93,26 +81,13 @@ impl WorkloadRecord {
             problems.push(problem.message);
             None
         });
-        let mut timeout = |key: &str| {
-            self.timeout(key).unwrap_or_else(|problem| {
-                problems.push(problem);
-                None
-            })
-        };
-        let timeouts = RequestTimeouts {
-            request: timeout(TIMEOUT),
-            response_start: timeout(RESPONSE_START_TIMEOUT),
-            idle: timeout(IDLE_TIMEOUT),
-        };
-        let container_concurrency = self.concurrency().unwrap_or_else(|problem| {
-            problems.push(problem);
-            0
-        });
+        let (requests, refused) = RequestLimits::read(&self.limits);
+        problems.extend(refused.into_iter().map(|problem| problem.message));
         if !problems.is_empty() {
             return Err(problems);
         }
         let progress_deadline = deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT);
-        Ok(WorkloadSettings { scaling, container_concurrency, timeouts, progress_deadline })
+        Ok(WorkloadSettings { scaling, requests, progress_deadline })
     }
 
     /// What is right of its settings, with defaults for the rest; `None` if another autoscaler is meant.
@@ -133,16 +108,10 @@ impl WorkloadRecord {
                 return None;
             }
         };
-        let timeout = |key: &str| self.timeout(key).unwrap_or_default();
         let deadline = progress_deadline(&self.annotations).unwrap_or_default();
         Some(WorkloadSettings {
             scaling,
-            container_concurrency: self.concurrency().unwrap_or_default(),
-            timeouts: RequestTimeouts {
-                request: timeout(TIMEOUT),
-                response_start: timeout(RESPONSE_START_TIMEOUT),
-                idle: timeout(IDLE_TIMEOUT),
-            },
+            requests: RequestLimits::read(&self.limits).0,
             progress_deadline: deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT),
         })
     }
@@ -166,23 +135,6 @@ impl WorkloadRecord {
         settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
         settings.usage = UsageSource::Questions;
         Ok(settings)
-    }
-
-    fn concurrency(&self) -> Result<u32, String> {
-        let Some(text) = self.limits.get(CONCURRENCY) else { return Ok(0) };
-        let number = text.parse().ok().filter(|number| *number <= CONCURRENCY_MAX);
-        number.ok_or_else(|| {
-            format!(
-                "annotation {CONCURRENCY} is {text:?}; write a number from 0 (no limit) to {CONCURRENCY_MAX}"
-            )
-        })
-    }
-
-    /// Zero means no limit.
-    fn timeout(&self, key: &str) -> Result<Option<Duration>, String> {
-        let Some(text) = self.limits.get(key) else { return Ok(None) };
-        let duration = parse_duration(text).map_err(|error| format!("annotation {key}: {error}"))?;
-        Ok(Some(duration).filter(|duration| !duration.is_zero()))
     }
 }
 
@@ -215,9 +167,9 @@ mod tests {
             &[
                 ("autoscaling.knative.dev/target", "7"),
                 ("autoscaling.knative.dev/window", "30s"),
-                (CONCURRENCY, "9"),
-                (TIMEOUT, "1m"),
-                (IDLE_TIMEOUT, "0s"),
+                ("ebb.dev/container-concurrency", "9"),
+                ("ebb.dev/timeout", "1m"),
+                ("ebb.dev/idle-timeout", "0s"),
                 ("ebb.dev/injected", "true"),
                 ("ebb.dev/plain-ports", "9000"),
             ],
@@ -227,10 +179,10 @@ mod tests {
         assert_eq!(settings.scaling.stable_window, Some(Duration::from_secs(30)));
         assert_eq!(settings.scaling.target, Some(5.0));
         assert_eq!(
-            (settings.container_concurrency, settings.timeouts.request),
+            (settings.requests.container_concurrency, settings.requests.timeouts.request),
             (9, Some(Duration::from_secs(60)))
         );
-        assert_eq!(settings.timeouts.idle, None);
+        assert_eq!(settings.requests.timeouts.idle, None);
     }
 
     #[test]
@@ -270,13 +222,13 @@ mod tests {
                 ("ebb.dev/paused", "true"),
                 (PROGRESS_DEADLINE_ANNOTATION, "x"),
             ],
-            &[(CONCURRENCY, "7"), (TIMEOUT, "soon")],
+            &[("ebb.dev/container-concurrency", "7"), ("ebb.dev/timeout", "soon")],
         );
         let settings = record.makeshift_settings(&ClusterConfig::default()).expect("some are right");
         assert_eq!((settings.scaling.stable_window, settings.scaling.paused), (None, Some(true)));
         let bounds = (settings.scaling.min_scale, settings.scaling.max_scale);
         assert!(bounds.0.is_none() != bounds.1.is_none(), "one of two that are at odds: {bounds:?}");
-        assert_eq!((settings.container_concurrency, settings.timeouts.request), (7, None));
+        assert_eq!((settings.requests.container_concurrency, settings.requests.timeouts.request), (7, None));
         assert_eq!(settings.progress_deadline, PROGRESS_DEADLINE_DEFAULT);
         let others = workload(&[("autoscaling.knative.dev/class", "keda.example.com")], &[]);
         assert_eq!(others.makeshift_settings(&ClusterConfig::default()), None);
@@ -288,7 +240,7 @@ mod tests {
     fn every_problem_is_told_at_once() {
         let record = workload(
             &[("autoscaling.knative.dev/window", "5"), (PROGRESS_DEADLINE_ANNOTATION, "x")],
-            &[(CONCURRENCY, "many"), (TIMEOUT, "soon")],
+            &[("ebb.dev/container-concurrency", "many"), ("ebb.dev/timeout", "soon")],
         );
         let problems =
             record.settings(&ClusterConfig::default()).expect_err("four things are wrong").join("\n");

@@ -11,6 +11,12 @@ pub const ANNOTATION_PREFIXES: [&str; 2] = ["autoscaling.knative.dev/", "ebb.dev
 /// under another prefix.
 pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-deadline";
 
+/// How long requests that have no timeout may take in a pod that leaves.
+pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
+
+/// Whose requests are passed on and answered, but not measured.
+pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
+
 /// A key and, where one exists, its old camelCase spelling.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SettingKey {
@@ -69,8 +75,8 @@ keys! {
     SURGE_EVALUATION = "ebb.dev/surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
-    DRAIN_LIMIT = "ebb.dev/drain-limit";
-    IGNORE_USER_AGENTS = "ebb.dev/ignore-user-agents";
+    DRAIN_LIMIT = super::DRAIN_LIMIT_ANNOTATION;
+    IGNORE_USER_AGENTS = super::IGNORE_USER_AGENTS_ANNOTATION;
     HPA = "ebb.dev/hpa";
     HPA_SYNC_PERIOD = "ebb.dev/hpa-sync-period";
     OWN_STABLE_WINDOW = "ebb.dev/stable-window";

@@ -27,6 +27,11 @@ pub(super) const COUNT_OR_NO_LIMIT: Limit<i64> = Limit {
     words: "a whole number from 0 to 2147483647, where 0 means no limit",
     allows: |count| (0..=COUNT_MAX).contains(count),
 };
+/// The most that Knative takes, too.
+pub(super) const CONTAINER_CONCURRENCY: Limit<i64> = Limit {
+    words: "a whole number from 0 to 1000, where 0 means no limit",
+    allows: |count| (0..=1000).contains(count),
+};
 pub(super) const COUNT_FROM_ONE: Limit<i64> = Limit {
     words: "a whole number from 1 to 2147483647 (0 needs allow-zero-initial-scale: \"true\" in ConfigMap config-autoscaler)",
     allows: |count| (1..=COUNT_MAX).contains(count),
@@ -75,7 +80,7 @@ pub(super) const DELAY: Limit<Duration> = Limit {
 pub(super) const UP_TO_AN_HOUR: Limit<Duration> =
     Limit { words: "a duration from 0s to 1h", allows: |duration| *duration <= HOUR };
 /// A day, as for request timeouts.
-pub const DRAIN_LIMIT_MAX: Duration = Duration::from_hours(24);
+pub(super) const DRAIN_LIMIT_MAX: Duration = Duration::from_hours(24);
 /// Whole seconds, because Kubernetes counts a pod's last time in those.
 pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
     words: "a duration from 0s to 24h, in whole seconds",

@@ -355,6 +355,14 @@ pub fn ignored_user_agents(
     the_only_problem(reader, agents)
 }
 
+/// How long requests without a timeout may take in a drain, where the annotations of a template say so, for
+/// whoever makes pods.
+pub fn drain_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
+    let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
+    let limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
+    the_only_problem(reader, limit)
+}
+
 /// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]).
 pub fn progress_deadline(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
     const KEY: SettingKey = SettingKey { name: PROGRESS_DEADLINE_ANNOTATION, old: None };

@@ -9,9 +9,10 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject};
+use scaling::config::RequestLimits;
 use vocabulary::PodCount;
 
-use super::{WorkloadRecord, is_limit, is_ours};
+use super::{WorkloadRecord, is_ours};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
@@ -161,7 +162,7 @@ fn record(
     let declared =
         ContainerPorts::read(parts.template.and_then(|template| template.spec.as_ref()), on_template);
     let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        ours(on_template).partition(|(key, _)| is_limit(key));
+        ours(on_template).partition(|(key, _)| RequestLimits::is_key(key));
     annotations.extend(ours(metadata.annotations.as_ref()));
     let number = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
     Ok(Box::new(WorkloadRecord {
