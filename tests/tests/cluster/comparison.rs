@@ -7,12 +7,14 @@
 //! write, so what the API server holds then is exactly what that pass came to, and the count is exactly the
 //! one that this pass has read ([`player`]). Nothing is guessed from watches.
 //!
-//! Two things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the
+//! Three things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the
 //! script changes one may see it or not, and is held against both, and so is one in which Kubernetes' pod
 //! garbage collector says `Failed` of pods that are deleted; every other pass has one truth. *Its clock* is
 //! read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
-//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. Each pass
-//! that needed either is shown with that cause; every other one has to agree exactly.
+//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. *When it
+//! wrote a count* shows only in later passes, by what a policy still counts: histories that differ in that are
+//! carried on side by side, and each pass leaves those that agree with it. Each pass that needed one of these
+//! is shown with that cause; every other one has to agree exactly.
 
 mod dice;
 mod plan;

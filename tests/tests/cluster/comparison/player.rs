@@ -44,8 +44,11 @@ fn controller_settings() -> HpaSettings {
 
 /// When the controller may have looked at its clock, beside the instant of the last answer.
 const AROUND_MS: [i64; 13] = [0, 15, -15, 40, -40, 80, -80, 130, -130, 200, -200, 300, -300];
-/// A count is written so long after the last answer; what is exact about that is among the instants above.
-const WRITTEN_AFTER: Duration = Duration::from_millis(10);
+/// How long after the last answer a count may have been written, likely ones first: on a busy machine its two
+/// requests take their time. Policies count from then, and only later passes show when it was.
+const WRITTEN_AFTER_MS: [u64; 6] = [10, 60, 150, 300, 500, 800];
+/// How many of the histories that fit all passes so far are held against the next one.
+const HISTORIES_MAX: usize = 24;
 /// How many passes of a hundred see a pod change.
 const CHANGES_PERCENT: usize = 18;
 /// When no pass is under way, in milliseconds after the last answer: they are a second apart.
@@ -67,7 +70,8 @@ pub(crate) struct Record {
 pub(crate) struct Player {
     plan: Plan,
     spec: HpaSpec,
-    state: HpaState,
+    /// What it may remember, likely ones first: they differ in when counts were written.
+    states: Vec<HpaState>,
     script: Script,
     autoscalers: Api<DynamicObject>,
     targets: Api<DynamicObject>,
@@ -93,6 +97,15 @@ struct Pass {
     foreign: Option<PodCount>,
 }
 
+/// What a pass may have seen.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    pass: &'a Pass,
+    pods: &'a [Pod],
+    /// When it read its clock, beside the last answer.
+    around_ms: i64,
+}
+
 impl Player {
     pub(crate) async fn new(plan: Plan, namespace: &TestNamespace) -> Self {
         let targets = plan::targets(namespace);
@@ -111,7 +124,7 @@ impl Player {
         Self {
             plan,
             spec,
-            state: HpaState::default(),
+            states: vec![HpaState::default()],
             script,
             autoscalers,
             targets,
@@ -268,29 +281,44 @@ impl Player {
         let mut first = None;
         for (seen, ended, pods) in self.views(&pass) {
             for around in AROUND_MS {
-                let (state, ours) = self.evaluate(&pass, &pods, around);
-                if ours == theirs {
-                    if seen + ended > 0 || around != 0 {
-                        let pods = match (seen, ended) {
-                            (0, 0) => "its clock was read",
-                            (0, _) => "a deleted pod was said to have failed meanwhile",
-                            _ => "the change of a pod was not seen yet",
-                        };
-                        let (name, number) = (&self.plan.name, self.number);
-                        let cause = format!("{pods}, {around} ms beside the last answer");
-                        self.record.explained.push(format!("{name} pass {number}: {cause}"));
-                    }
-                    self.state = state;
-                    return;
+                let seen_then = Seen { pass: &pass, pods: &pods, around_ms: around };
+                let agreeing = self.states.iter().enumerate().filter(|(_, state)| {
+                    let (state, ours) = self.evaluate(state, &seen_then, WRITTEN_AFTER_MS[0]);
+                    let agrees = ours == theirs;
+                    first.get_or_insert((state, ours));
+                    agrees
+                });
+                let agreeing: Vec<(usize, &HpaState)> = agreeing.collect();
+                let Some((before, _)) = agreeing.first() else { continue };
+                if seen + ended + before > 0 || around != 0 {
+                    let pods = match (seen, ended, before) {
+                        (0, 0, 0) => "its clock was read",
+                        (0, 0, _) => "a count was written later",
+                        (0, _, _) => "a deleted pod was said to have failed meanwhile",
+                        _ => "the change of a pod was not seen yet",
+                    };
+                    let (name, number) = (&self.plan.name, self.number);
+                    let cause = format!("{pods}, {around} ms beside the last answer");
+                    self.record.explained.push(format!("{name} pass {number}: {cause}"));
                 }
-                first.get_or_insert((state, ours));
+                let mut states: Vec<HpaState> = Vec::new();
+                for written_after in WRITTEN_AFTER_MS {
+                    for (_, state) in &agreeing {
+                        let (state, _) = self.evaluate(state, &seen_then, written_after);
+                        if states.len() < HISTORIES_MAX && !states.contains(&state) {
+                            states.push(state);
+                        }
+                    }
+                }
+                self.states = states;
+                return;
             }
         }
         let Some((state, ours)) = first else { return };
         let answers: Vec<&str> = pass.answers.iter().map(|answer| answer.body.as_str()).collect();
-        let history = self.state.history();
+        let histories: Vec<_> = self.states.iter().map(HpaState::history).collect();
         self.record.differing.push(format!(
-            "{} pass {} from {:?} at {}\n  theirs {theirs:?}\n  ours   {ours:?}\n  steps  {:?}\n  history {history:?}\n  answers {}\n  pods {}",
+            "{} pass {} from {:?} at {}\n  theirs {theirs:?}\n  ours   {ours:?}\n  steps  {:?}\n  histories {histories:?}\n  answers {}\n  pods {}",
             self.plan.name,
             self.number,
             pass.scale,
@@ -299,7 +327,7 @@ impl Player {
             answers.join("\n          "),
             shown(&pass.pods[0]),
         ));
-        self.state = state;
+        self.states = vec![state];
     }
 
     /// The pods as a pass may have seen them, likely ones first: whether a change of the script was missed,
@@ -315,7 +343,9 @@ impl Player {
     }
 
     /// Our pass over what theirs saw, and those that ask no metric and so come unseen before the next one.
-    fn evaluate(&self, pass: &Pass, pods: &[Pod], around_ms: i64) -> (HpaState, Verdict) {
+    fn evaluate(&self, before: &HpaState, seen: &Seen<'_>, written_after_ms: u64) -> (HpaState, Verdict) {
+        let Seen { pass, pods, around_ms } = *seen;
+        let written_after = Duration::from_millis(written_after_ms);
         let wall = pass.answered + jiff::SignedDuration::from_millis(around_ms);
         let now = axis(wall);
         let selector = LabelSelector {
@@ -336,22 +366,23 @@ impl Player {
         });
         let samples: Vec<MetricSamples> = samples.collect();
         let target = observed.pods(wall, now);
-        let mut state = self.state.clone();
+        let mut state = before.clone();
         let mut count = pass.scale.replicas;
         let observation = HpaObservation { scale: pass.scale, pods: &target.pods, samples: &samples };
-        let before = state.desired();
+        let desired_before = state.desired();
         let desired = evaluate(&self.spec, &observation, &mut state, now).desired;
         if desired == count {
             count = pass.foreign.unwrap_or(count);
             let asks_nothing = count > self.spec.max || count < self.spec.min || count == PodCount::ZERO;
             if pass.foreign.is_some() && asks_nothing {
-                count = self.correct(&mut state, Scale { replicas: count, ..pass.scale }, now + PERIOD);
+                let scale = Scale { replicas: count, ..pass.scale };
+                count = self.correct(&mut state, scale, now + PERIOD, written_after);
             }
         } else if desired > plan::COUNT_MAX {
-            state.note_failed_rescale(before, now + WRITTEN_AFTER);
+            state.note_failed_rescale(desired_before, now + written_after);
             count = pass.foreign.unwrap_or(count);
         } else {
-            state.note_rescale(&self.spec, CountChange { from: count, to: desired }, now + WRITTEN_AFTER);
+            state.note_rescale(&self.spec, CountChange { from: count, to: desired }, now + written_after);
             count = desired;
         }
         let verdict = Verdict::of_state(&self.spec, &state, count);
@@ -359,12 +390,18 @@ impl Player {
     }
 
     /// A pass that asks no metric.
-    fn correct(&self, state: &mut HpaState, scale: Scale, now: Timestamp) -> PodCount {
+    fn correct(
+        &self,
+        state: &mut HpaState,
+        scale: Scale,
+        now: Timestamp,
+        written_after: Duration,
+    ) -> PodCount {
         let nothing = HpaObservation { scale, pods: &HpaPods::default(), samples: &[] };
         let desired = evaluate(&self.spec, &nothing, state, now).desired;
         if desired != scale.replicas {
             let change = CountChange { from: scale.replicas, to: desired };
-            state.note_rescale(&self.spec, change, now + WRITTEN_AFTER);
+            state.note_rescale(&self.spec, change, now + written_after);
         }
         desired
     }
