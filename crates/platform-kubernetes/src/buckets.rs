@@ -12,7 +12,8 @@
 //! ```
 //!
 //! How many there are is the same for all, and every Lease says it: beside somebody who goes by another
-//! number nobody takes anything, or a revision would be in a bucket of each.
+//! number nobody takes anything, or a revision would be in a bucket of each. Once their number has changed a
+//! revision may be in another bucket than before, so whoever takes one has an epoch beyond all of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -208,6 +209,8 @@ impl Buckets {
         let is_peaceful = self.quarrel.is_none();
         let may_take = self.patience_ends(now).is_none_or(|at| at <= now);
         let vacancy = if may_take { VacancyUse::TakeIt } else { VacancyUse::LeaveIt };
+        let all = self.keepers.iter().chain(self.strangers.values());
+        let greatest = all.filter_map(LeaseKeeper::greatest).max();
         for (bucket, keeper) in self.all().zip(&mut self.keepers) {
             // What is ours is renewed all the same: nobody else would take it meanwhile, and its revisions
             // would be nobody's.
@@ -215,7 +218,7 @@ impl Buckets {
                 continue;
             }
             let was_vacant = keeper.vacant_since().is_some();
-            let Some(write) = keeper.next_write(now, vacancy) else { continue };
+            let Some(write) = keeper.next_write(now, vacancy, greatest) else { continue };
             // One at a time. With this the wait begins anew, in which another replica may come first to the
             // next one.
             if was_vacant {
@@ -223,7 +226,7 @@ impl Buckets {
             }
             return Some((AutoscalerLease::Bucket(bucket), write));
         }
-        let asking = self.waiting.next_write(now, VacancyUse::TakeIt);
+        let asking = self.waiting.next_write(now, VacancyUse::TakeIt, None);
         asking.map(|write| (AutoscalerLease::Waiting, write))
     }
 

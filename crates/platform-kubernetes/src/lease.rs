@@ -3,7 +3,9 @@
 //! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as
 //! long as it lasts, by our own clock since we saw the renewal, is free, and so is one that names nobody. The
 //! holder counts from before it *sent* its renewal, so it stops before anybody else begins, whatever the
-//! clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition.
+//! clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition:
+//! beyond those of all other buckets too, for a revision may have been in another one while there were more
+//! or fewer, and whoever serves it goes by the greatest epoch that it has heard of.
 //!
 //! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by
 //! [`LeaseKeeper::observe`].
@@ -114,6 +116,11 @@ impl LeaseKeeper {
         }
     }
 
+    /// The most transitions that it ever had, as far as we know.
+    pub(crate) fn greatest(&self) -> Option<i32> {
+        self.greatest
+    }
+
     /// What stands there, as far as we know.
     pub(crate) fn noted(&self) -> Option<&LeaseNotes> {
         self.seen.as_ref().map(|(lease, _)| &lease.notes)
@@ -154,24 +161,30 @@ impl LeaseKeeper {
     }
 
     /// What is to be written now, if anything. One write is under way at a time. What was left to whoever
-    /// wants it is taken only if that is wanted.
-    pub(crate) fn next_write(&mut self, now: Timestamp, vacancy: VacancyUse) -> Option<LeaseWrite> {
+    /// wants it is taken only if that is wanted, and with more transitions than `elsewhere`.
+    pub(crate) fn next_write(
+        &mut self,
+        now: Timestamp,
+        vacancy: VacancyUse,
+        elsewhere: Option<i32>,
+    ) -> Option<LeaseWrite> {
         if self.under_way.is_some() || !self.is_known() || now < self.not_before {
             return None;
         }
         if vacancy == VacancyUse::LeaveIt && self.vacant_since().is_some() {
             return None;
         }
-        let write = self.wanted_write(now)?;
+        let write = self.wanted_write(now, elsewhere)?;
         self.is_renewal_due = false;
         self.under_way = Some((write.clone(), now));
         Some(write)
     }
 
-    fn wanted_write(&self, now: Timestamp) -> Option<LeaseWrite> {
+    fn wanted_write(&self, now: Timestamp, elsewhere: Option<i32>) -> Option<LeaseWrite> {
         let holder = Some(self.name.as_str().to_owned());
+        let acquired = self.greatest.max(elsewhere).map_or(0, |greatest| greatest.saturating_add(1));
         let Some((lease, seen_at)) = &self.seen else {
-            let transitions = self.greatest.map_or(0, |greatest| greatest.saturating_add(1));
+            let transitions = acquired;
             let notes = self.notes.clone();
             return (!self.is_leaving).then_some(LeaseWrite { holder, transitions, over: None, notes });
         };
@@ -185,7 +198,7 @@ impl LeaseKeeper {
             // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that
             // nothing from before is in force.
             let has_run_out = self.right(now).is_none();
-            let transitions = lease.transitions.saturating_add(i32::from(has_run_out));
+            let transitions = if has_run_out { acquired } else { lease.transitions };
             let notes = self.notes.clone();
             let is_due = self.is_renewal_due || has_run_out;
             return is_due.then_some(LeaseWrite { holder, transitions, over, notes });
@@ -196,7 +209,7 @@ impl LeaseKeeper {
             || self.is_named(lease);
         // With the notes of the former owner, not with ours: they are read once the Lease is won, so that no
         // port that was given is given again.
-        let (transitions, notes) = (lease.transitions.saturating_add(1), lease.notes.clone());
+        let (transitions, notes) = (acquired, lease.notes.clone());
         is_free.then_some(LeaseWrite { holder, transitions, over, notes })
     }
 

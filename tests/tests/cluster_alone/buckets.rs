@@ -30,6 +30,13 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         let before = WorkloadPlan::new("before").annotated("autoscaling.knative.dev/min-scale", "1");
         let before = before.create(&namespace).await;
         before.has_pods(1).await;
+        // One of them is in another bucket afterwards.
+        let [kept, moved] = namespace.plans_in_each_bucket("rests");
+        let (kept, moved) = (kept.create(&namespace).await, moved.create(&namespace).await);
+        for workload in [&kept, &moved] {
+            workload.load().one().await.assert_all_answered();
+        }
+        tokio::join!(kept.has_pods(0), moved.has_pods(0));
         let load = before.load().path("/?sleep=50").with_own_connections();
         let traffic = tokio::spawn(async move { load.steady(20, Duration::from_secs(60)).await });
 
@@ -43,6 +50,10 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         })
         .await;
 
+        for workload in [&kept, &moved] {
+            workload.load().one().await.assert_all_answered();
+        }
+
         let [first, second] = namespace.plans_in_each_bucket("hello");
         let (first, second) = (first.create(&namespace).await, second.create(&namespace).await);
         tokio::join!(first.has_pods(0), second.has_pods(0));
@@ -51,7 +62,7 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
             let ports = workload.activator_ports().await;
             assert!(!ports.is_empty() && ports.iter().all(|port| port % 2 == number), "{number}: {ports:?}");
         }
-        assert_eq!(listed(&namespace).await.len(), 3);
+        assert_eq!(listed(&namespace).await.len(), 5);
         tokio::join!(first.has_pods(0), second.has_pods(0));
 
         // Whoever is killed had one of them, and the other autoscaler has the other.
@@ -75,6 +86,8 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         // And back, for whoever comes next.
         namespace.set_buckets(1).await;
         first.has_pods(0).await;
-        second.load().one().await.assert_all_answered();
+        for workload in [&first, &second, &kept, &moved] {
+            workload.load().one().await.assert_all_answered();
+        }
     });
 }

@@ -119,7 +119,27 @@ fn what_one_leaves_is_a_newcomers_before_it_is_that_of_who_stays() {
     assert_eq!(owned(&two, at(2001)), [1]);
     turn(&mut two, &mut server, at(2501));
     assert_eq!(owned(&two, at(2501)), [0, 1]);
-    assert_eq!(two.rights(at(2501))[&Bucket(0)].epoch, Epoch(3), "taken for the third time");
+}
+
+#[test]
+fn an_epoch_is_beyond_all_before_it_also_where_there_were_more_or_fewer_buckets() {
+    let (mut server, mut greatest, mut now) = (Server::default(), Epoch(0), 0);
+    for (count, times) in [(2, 3), (1, 2), (2, 1), (3, 2), (1, 1), (3, 1)] {
+        for _ in 0..times {
+            let mut owner = replica(&format!("owner-{now}"), count);
+            for _ in 0..count {
+                turn(&mut owner, &mut server, at(now));
+                now += 500;
+            }
+            let rights = owner.rights(at(now));
+            assert_eq!(rights.len(), usize::from(count));
+            let epochs: Vec<Epoch> = rights.values().map(|right| right.epoch).collect();
+            assert!(epochs.iter().all(|epoch| *epoch > greatest), "{count}: {epochs:?}, after {greatest:?}");
+            greatest = epochs.into_iter().max().expect("it has some");
+            owner.leave();
+            turn(&mut owner, &mut server, at(now));
+        }
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn keeper(name: &str) -> LeaseKeeper {
 /// Lets a keeper look, write if it wants to, and hear how that went.
 fn turn(keeper: &mut LeaseKeeper, server: &mut Server, now: Timestamp) {
     keeper.observe(server.lease.clone(), now);
-    if let Some(write) = keeper.next_write(now, VacancyUse::TakeIt) {
+    if let Some(write) = keeper.next_write(now, VacancyUse::TakeIt, None) {
         match server.write(&write) {
             Ok(version) => keeper.written(version, now),
             Err(()) => keeper.failed(now),
@@ -96,7 +96,7 @@ fn one_that_was_frozen_has_no_right_when_it_wakes() {
 fn a_right_lasts_from_before_the_renewal_was_sent() {
     let (mut server, mut one) = (Server::default(), keeper("one"));
     one.observe(None, at(0));
-    let write = one.next_write(at(0), VacancyUse::TakeIt).expect("it is free");
+    let write = one.next_write(at(0), VacancyUse::TakeIt, None).expect("it is free");
     let version = server.write(&write).expect("nobody else writes");
     one.written(version, at(4));
     assert_eq!(one.right(at(14)).map(|right| right.until), Some(at(15)));
@@ -105,14 +105,14 @@ fn a_right_lasts_from_before_the_renewal_was_sent() {
 #[test]
 fn a_write_that_failed_is_tried_again_and_not_at_once() {
     let mut one = keeper("one");
-    assert_eq!(one.next_write(at(0), VacancyUse::TakeIt), None, "nothing is known yet");
+    assert_eq!(one.next_write(at(0), VacancyUse::TakeIt, None), None, "nothing is known yet");
     one.observe(None, at(0));
-    one.next_write(at(0), VacancyUse::TakeIt).expect("it is free");
-    assert_eq!(one.next_write(at(0), VacancyUse::TakeIt), None, "one is under way");
+    one.next_write(at(0), VacancyUse::TakeIt, None).expect("it is free");
+    assert_eq!(one.next_write(at(0), VacancyUse::TakeIt, None), None, "one is under way");
     one.failed(at(2));
-    assert_eq!(one.next_write(at(2), VacancyUse::TakeIt), None);
+    assert_eq!(one.next_write(at(2), VacancyUse::TakeIt, None), None);
     assert_eq!(one.next_deadline(at(2)), Some(at(3)));
-    assert!(one.next_write(at(3), VacancyUse::TakeIt).is_some());
+    assert!(one.next_write(at(3), VacancyUse::TakeIt, None).is_some());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn what_an_owner_notes_is_written_at_once_and_kept_by_the_next_one() {
     turn(&mut one, &mut server, at(1));
     assert_eq!(one.noted(), Some(&notes));
     one.note(notes.clone());
-    assert_eq!(one.next_write(at(1), VacancyUse::TakeIt), None, "it stands there");
+    assert_eq!(one.next_write(at(1), VacancyUse::TakeIt, None), None, "it stands there");
     turn(&mut two, &mut server, at(1));
     turn(&mut two, &mut server, at(16));
     assert_eq!((epoch(&two, at(16)), two.noted()), (Some(2), Some(&notes)));
