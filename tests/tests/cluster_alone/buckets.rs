@@ -33,9 +33,6 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         // One of them is in another bucket afterwards.
         let [kept, moved] = namespace.plans_in_each_bucket("rests");
         let (kept, moved) = (kept.create(&namespace).await, moved.create(&namespace).await);
-        for workload in [&kept, &moved] {
-            workload.load().one().await.assert_all_answered();
-        }
         tokio::join!(kept.has_pods(0), moved.has_pods(0));
         let load = before.load().path("/?sleep=50").with_own_connections();
         let traffic = tokio::spawn(async move { load.steady(20, Duration::from_secs(60)).await });
