@@ -12,9 +12,9 @@
 //! garbage collector says `Failed` of pods that are deleted; every other pass has one truth. *Its clock* is
 //! read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
 //! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. *When it
-//! wrote a count* shows only in later passes, by what a policy still counts: histories that differ in that are
-//! carried on side by side, and each pass leaves those that agree with it. Each pass that needed one of these
-//! is shown with that cause; every other one has to agree exactly.
+//! wrote a count* shows only in later passes, by what a policy still counts: histories that differ in that
+//! are carried on side by side, and each pass leaves those that agree with it. Each pass that needed one of
+//! these is shown with that cause; every other one has to agree exactly.
 
 mod dice;
 mod plan;

@@ -301,16 +301,16 @@ impl Player {
                     let cause = format!("{pods}, {around} ms beside the last answer");
                     self.record.explained.push(format!("{name} pass {number}: {cause}"));
                 }
-                let mut states: Vec<HpaState> = Vec::new();
+                let mut fitting: Vec<HpaState> = Vec::new();
                 for written_after in WRITTEN_AFTER_MS {
                     for (_, state) in &agreeing {
                         let (state, _) = self.evaluate(state, &seen_then, written_after);
-                        if states.len() < HISTORIES_MAX && !states.contains(&state) {
-                            states.push(state);
+                        if fitting.len() < HISTORIES_MAX && !fitting.contains(&state) {
+                            fitting.push(state);
                         }
                     }
                 }
-                self.states = states;
+                self.states = fitting;
                 return;
             }
         }
