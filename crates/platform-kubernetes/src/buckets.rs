@@ -119,6 +119,11 @@ impl Buckets {
         (0..self.count()).map(Bucket)
     }
 
+    /// Of all buckets that there are for anybody.
+    fn with_strangers(&self) -> impl Iterator<Item = &LeaseKeeper> {
+        self.keepers.iter().chain(self.strangers.values())
+    }
+
     fn keeper(&mut self, bucket: Bucket) -> Option<&mut LeaseKeeper> {
         self.keepers.get_mut(usize::from(bucket.0))
     }
@@ -209,8 +214,7 @@ impl Buckets {
         let is_peaceful = self.quarrel.is_none();
         let may_take = self.patience_ends(now).is_none_or(|at| at <= now);
         let vacancy = if may_take { VacancyUse::TakeIt } else { VacancyUse::LeaveIt };
-        let all = self.keepers.iter().chain(self.strangers.values());
-        let greatest = all.filter_map(LeaseKeeper::greatest).max();
+        let greatest = self.with_strangers().filter_map(LeaseKeeper::greatest_transitions).max();
         for (bucket, keeper) in self.all().zip(&mut self.keepers) {
             // What is ours is renewed all the same: nobody else would take it meanwhile, and its revisions
             // would be nobody's.
@@ -330,8 +334,7 @@ impl Buckets {
 
     /// Whether somebody who may live still goes by another number of buckets.
     fn settle_quarrel(&mut self, now: Timestamp) {
-        let all = self.keepers.iter().chain(self.strangers.values());
-        let others = all.filter_map(|keeper| keeper.held_by_another(now));
+        let others = self.with_strangers().filter_map(|keeper| keeper.held_by_another(now));
         let quarrel = others.filter_map(|lease| {
             let theirs = lease.notes.get(BUCKETS_ANNOTATION).map_or("1", String::as_str);
             let holder = lease.holder.as_deref().unwrap_or_default();

@@ -117,7 +117,7 @@ impl LeaseKeeper {
     }
 
     /// The most transitions that it ever had, as far as we know.
-    pub(crate) fn greatest(&self) -> Option<i32> {
+    pub(crate) fn greatest_transitions(&self) -> Option<i32> {
         self.greatest
     }
 
@@ -161,7 +161,8 @@ impl LeaseKeeper {
     }
 
     /// What is to be written now, if anything. One write is under way at a time. What was left to whoever
-    /// wants it is taken only if that is wanted, and with more transitions than `elsewhere`.
+    /// wants it is taken only if that is wanted. `elsewhere` is the most transitions that any Lease of a
+    /// bucket has: who takes this one writes more.
     pub(crate) fn next_write(
         &mut self,
         now: Timestamp,
@@ -184,8 +185,7 @@ impl LeaseKeeper {
         let holder = Some(self.name.as_str().to_owned());
         let acquired = self.greatest.max(elsewhere).map_or(0, |greatest| greatest.saturating_add(1));
         let Some((lease, seen_at)) = &self.seen else {
-            let transitions = acquired;
-            let notes = self.notes.clone();
+            let (transitions, notes) = (acquired, self.notes.clone());
             return (!self.is_leaving).then_some(LeaseWrite { holder, transitions, over: None, notes });
         };
         let over = Some(lease.resource_version.clone());

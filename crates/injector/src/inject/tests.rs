@@ -499,6 +499,7 @@ fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
         "called \"queue-proxy\"",
         "container-concurrency",
         "timeout is \"1.5s\"",
+        "whole seconds",
         "from 0s to 24h",
     ] {
         assert!(problems.contains(word), "{word} is missing in:\n{problems}");

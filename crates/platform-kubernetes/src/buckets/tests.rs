@@ -119,6 +119,8 @@ fn what_one_leaves_is_a_newcomers_before_it_is_that_of_who_stays() {
     assert_eq!(owned(&two, at(2001)), [1]);
     turn(&mut two, &mut server, at(2501));
     assert_eq!(owned(&two, at(2501)), [0, 1]);
+    let epoch = two.rights(at(2501))[&Bucket(0)].epoch;
+    assert_eq!(epoch, Epoch(4), "taken for the third time, and the other one was taken in between");
 }
 
 #[test]

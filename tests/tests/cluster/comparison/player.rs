@@ -282,16 +282,18 @@ impl Player {
         for (seen, ended, pods) in self.views(&pass) {
             for around in AROUND_MS {
                 let seen_then = Seen { pass: &pass, pods: &pods, around_ms: around };
-                let agreeing = self.states.iter().enumerate().filter(|(_, state)| {
-                    let (state, ours) = self.evaluate(state, &seen_then, WRITTEN_AFTER_MS[0]);
-                    let agrees = ours == theirs;
-                    first.get_or_insert((state, ours));
-                    agrees
-                });
-                let agreeing: Vec<(usize, &HpaState)> = agreeing.collect();
-                let Some((before, _)) = agreeing.first() else { continue };
-                if seen + ended + before > 0 || around != 0 {
-                    let pods = match (seen, ended, before) {
+                let evaluated: Vec<(HpaState, Verdict)> = self
+                    .states
+                    .iter()
+                    .map(|state| self.evaluate(state, &seen_then, WRITTEN_AFTER_MS[0]))
+                    .collect();
+                // How many likelier ones do not agree.
+                let Some(likelier) = evaluated.iter().position(|(_, ours)| *ours == theirs) else {
+                    first = first.or_else(|| evaluated.into_iter().next());
+                    continue;
+                };
+                if seen + ended + likelier > 0 || around != 0 {
+                    let pods = match (seen, ended, likelier) {
                         (0, 0, 0) => "its clock was read",
                         (0, 0, _) => "a count was written later",
                         (0, _, _) => "a deleted pod was said to have failed meanwhile",
@@ -303,7 +305,10 @@ impl Player {
                 }
                 let mut fitting: Vec<HpaState> = Vec::new();
                 for written_after in WRITTEN_AFTER_MS {
-                    for (_, state) in &agreeing {
+                    for (state, (_, ours)) in self.states.iter().zip(&evaluated) {
+                        if *ours != theirs {
+                            continue;
+                        }
                         let (state, _) = self.evaluate(state, &seen_then, written_after);
                         if fitting.len() < HISTORIES_MAX && !fitting.contains(&state) {
                             fitting.push(state);
