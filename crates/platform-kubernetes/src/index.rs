@@ -5,6 +5,7 @@
 //! while nobody reads is told once, as it is then.
 
 mod autoscalers;
+mod count;
 mod facts;
 mod handover;
 mod labels;
@@ -41,6 +42,7 @@ use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn};
 
+use count::OwnCount;
 pub(crate) use handover::Takeover;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
@@ -139,6 +141,7 @@ struct Workload {
     /// Containers of its pods that end by a hook of their own.
     own_hooks: BTreeSet<String>,
     origin: RevisionOrigin,
+    own_count: Option<OwnCount>,
 }
 
 #[derive(Debug)]

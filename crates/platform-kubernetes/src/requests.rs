@@ -12,6 +12,7 @@ mod rights;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -29,7 +30,7 @@ pub(crate) use self::reaping::OutlivingPod;
 pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
 use crate::lease::{LEASE, LeaseRecord, LeaseWrite};
-use crate::resources::workload::WorkloadRecord;
+use crate::resources::workload::{ObjectVersion, WorkloadRecord};
 use crate::scale;
 use crate::slices::SliceChange;
 use crate::watches::read_lease;
@@ -143,6 +144,27 @@ impl ScaleErrand {
             self.from = orchestration::decided_upon(self.from, replaced.from, replaced.to);
         }
     }
+
+    /// It waited while `before` was done. Whoever ordered it may not have known that: what was decided upon
+    /// the count before is written over the one that is there now.
+    pub(crate) fn come_after(&mut self, before: &Self) {
+        if self.seat == before.seat && self.from == before.from {
+            self.from = before.to;
+        }
+    }
+}
+
+/// What became of a count.
+pub(crate) struct ScaleAnswer {
+    pub(crate) outcome: OrderOutcome,
+    /// From which version of its object on the count is there, if it is.
+    pub(crate) version: Option<ObjectVersion>,
+}
+
+impl From<OrderOutcome> for ScaleAnswer {
+    fn from(outcome: OrderOutcome) -> Self {
+        Self { outcome, version: None }
+    }
 }
 
 /// Whose count it is.
@@ -180,7 +202,7 @@ impl Requests {
         &self,
         errand: &ScaleErrand,
         target: &ScaleSubject,
-    ) -> Result<OrderOutcome, Failure> {
+    ) -> Result<ScaleAnswer, Failure> {
         let ScaleSubject { uid, resource } = target;
         let namespace = errand.revision.namespace();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
@@ -188,18 +210,18 @@ impl Requests {
         let patch = Patch::Json::<()>(scale::patch(uid, errand.from, errand.to));
         let parameters = patch_parameters();
         match self.fenced(errand.fence, api.patch_scale(name, &parameters, &patch)).await {
-            Ok(_) => Ok(OrderOutcome::Done),
+            Ok(present) => Ok(done(&present)),
             Err(Failure::Refused(why)) => {
                 let present = self.fenced(errand.fence, api.get_scale(name)).await?;
-                let found = present.spec.and_then(|spec| spec.replicas).unwrap_or_default();
+                let found = present.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
                 let found = PodCount::new(u32::try_from(found).unwrap_or_default());
                 let is_same = present.metadata.uid.as_ref() == Some(uid);
                 match (is_same, found == errand.from) {
                     // Perhaps by us, in a request whose answer never came.
-                    (true, false) if found == errand.to => Ok(OrderOutcome::Done),
+                    (true, false) if found == errand.to => Ok(done(&present)),
                     // Another of this name, about which nobody has decided anything.
-                    (false, _) => Ok(OrderOutcome::Gone),
-                    (true, false) => Ok(OrderOutcome::Conflict { found }),
+                    (false, _) => Ok(OrderOutcome::Gone.into()),
+                    (true, false) => Ok(OrderOutcome::Conflict { found }.into()),
                     // The patch's tests hold, so it was refused for another reason.
                     (true, true) => Err(Failure::Refused(why)),
                 }
@@ -279,6 +301,11 @@ impl Requests {
         };
         Ok(read_lease(&written))
     }
+}
+
+/// The count is there.
+fn done(present: &Scale) -> ScaleAnswer {
+    ScaleAnswer { outcome: OrderOutcome::Done, version: ObjectVersion::of(&present.metadata) }
 }
 
 /// Of a request that creates or replaces: which fields are ours.

@@ -25,7 +25,7 @@ use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
 use crate::own_counts::OwnCounts;
 use crate::port_book::WallSeconds;
-use crate::requests::{Failure, Requests, ScaleErrand, ScaleSubject};
+use crate::requests::{Failure, Requests, ScaleAnswer, ScaleErrand, ScaleSubject};
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::routes::RouteWork;
@@ -64,7 +64,7 @@ enum Kind {
 
 /// What a request came to.
 enum Answer {
-    Scaled(RevisionName, Result<OrderOutcome, Failure>),
+    Scaled(RevisionName, Result<ScaleAnswer, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
     TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
     LeaseWritten(AutoscalerLease, Result<LeaseRecord, Failure>),
@@ -358,7 +358,10 @@ impl ClusterTask {
                 kept.push((errand.seat, errand.order, errand.from));
                 continue;
             }
-            self.own_counts.written(revision, errand.to);
+            if errand.from != errand.to {
+                self.own_counts.written(revision, errand.to);
+            }
+            self.index.count_begins(revision, errand.to);
             let is_smaller = errand.to < errand.from;
             let hints = is_smaller.then(|| self.index.deletion_hints(revision, errand.to, &errand.end_first));
             let (requests, revision) = (self.requests.clone(), revision.clone());
@@ -366,8 +369,8 @@ impl ClusterTask {
             self.answers.spawn(async move {
                 // Before the count: whoever ends pods chooses them as soon as that is smaller.
                 requests.hint(errand.fence, revision.namespace(), &hints.unwrap_or_default()).await;
-                let outcome = requests.scale(&errand, &target).await;
-                Answer::Scaled(revision, outcome)
+                let answer = requests.scale(&errand, &target).await;
+                Answer::Scaled(revision, answer)
             });
         }
         for giver in gone {
@@ -391,7 +394,7 @@ impl ClusterTask {
                 tracing::warn!(lease = which.name(), ?failure, "a Lease could not be written");
                 self.buckets.failed(which, now);
             }
-            Answer::Scaled(revision, outcome) => self.scaled(&revision, outcome, now),
+            Answer::Scaled(revision, answer) => self.scaled(&revision, answer, now),
             Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
             Answer::Reaped(pod, drained, how) => self.reaped(pod, drained, how, now),
             Answer::EventWritten(Ok(())) => {}
@@ -404,7 +407,10 @@ impl ClusterTask {
         }
     }
 
-    fn scaled(&mut self, revision: &RevisionName, outcome: Result<OrderOutcome, Failure>, now: Timestamp) {
+    fn scaled(&mut self, revision: &RevisionName, answer: Result<ScaleAnswer, Failure>, now: Timestamp) {
+        let version = answer.as_ref().ok().and_then(|answer| answer.version);
+        self.index.count_ended(revision, version);
+        let outcome = answer.map(|answer| answer.outcome);
         let Some(work) = self.scales.get_mut(revision) else { return };
         let Some(errand) = work.under_way() else { return };
         let giver = (errand.seat, errand.order);
@@ -422,6 +428,9 @@ impl ClusterTask {
                 None
             }
         };
+        if let (Ok(OrderOutcome::Done), Some(waiting)) = (&outcome, work.waiting_mut()) {
+            waiting.come_after(&errand);
+        }
         if let (Some(replaced), Some(waiting)) = (&replaced, work.waiting_mut()) {
             waiting.stand_in_for(replaced);
         }

@@ -445,6 +445,35 @@ async fn a_count_that_replaces_one_that_was_never_written_is_written_over_what_i
     assert_eq!(laboratory.end_of(order).await, OrderOutcome::Conflict { found: PodCount::new(7) });
 }
 
+/// Whoever decides may hear of a workload again while its count is being written.
+#[tokio::test]
+async fn a_count_that_is_being_written_is_neither_decided_nor_told_twice() {
+    let mut laboratory = Laboratory::start().await;
+    laboratory.knows("hello", 0).await;
+    let path = format!("PATCH {}", scale_path("hello"));
+    laboratory.server.fail(&path, Fault::Late);
+    let first = laboratory.order("hello", 0, 3);
+    is_asked(&laboratory.server, ("PATCH", &scale_path("hello")), 1).await;
+    // The watch still shows the former count.
+    let mut annotated = deployment("hello", 0);
+    annotated["metadata"]["annotations"] = json!({"autoscaling.knative.dev/window": "40s"});
+    laboratory.server.put(DEPLOYMENTS, annotated);
+    laboratory.knows("hello", 3).await;
+    // Who has heard of it before that has decided the same once more.
+    let second = laboratory.order("hello", 0, 3);
+    laboratory.server.heal(&path);
+    for order in [first, second] {
+        assert_eq!(laboratory.end_of(order).await, OrderOutcome::Done);
+    }
+    assert!(laboratory.server.asked("GET", &scale_path("hello")).is_empty(), "neither was refused");
+    let third = laboratory.order("hello", 3, 2);
+    assert_eq!(laboratory.end_of(third).await, OrderOutcome::Done);
+    assert!(laboratory.event("ScaledDown").await.starts_with("from 3 to 2 pods"));
+    let told: Vec<Value> = laboratory.server.objects(EVENTS);
+    let reasons: Vec<&Value> = told.iter().map(|event| &event["reason"]).collect();
+    assert_eq!(reasons, ["ScaledUp", "ScaledDown"], "{told:?}");
+}
+
 /// A pod of `hello` that serves, about whose end somebody has said this.
 fn pod(name: &str, cost: Option<&str>) -> Value {
     let annotations: serde_json::Map<String, Value> = cost

@@ -99,7 +99,7 @@ impl Index {
             entrances,
             url: None,
             hop_keys: self.keys.of(&record.uid, self.key_turn),
-            wanted: record.wanted,
+            wanted: workload.wanted(),
             floor: restraint.floor,
             hold: restraint.hold,
             origin: workload.origin,

@@ -21,13 +21,13 @@ fn new_index() -> Index {
     index
 }
 
-fn index() -> Index {
+pub(super) fn index() -> Index {
     let mut index = new_index();
     index.kind_listed(&WorkloadKind::Deployment);
     index
 }
 
-fn name() -> RevisionName {
+pub(super) fn name() -> RevisionName {
     RevisionName::new("default", "deployment", "hello").expect("a name")
 }
 
@@ -35,7 +35,7 @@ fn service_key() -> ObjectKey {
     ObjectKey { namespace: "default".to_owned(), name: "hello".to_owned() }
 }
 
-fn put_service(index: &mut Index, spec: Value) {
+pub(super) fn put_service(index: &mut Index, spec: Value) {
     put_annotated(index, &json!({"ebb.dev/revision": "hello"}), spec);
 }
 
@@ -54,14 +54,19 @@ fn put_service_unsettled(index: &mut Index, annotations: &Value, spec: Value) {
 }
 
 /// As the owner does, whose notes are on the Lease.
-fn settle(index: &mut Index) {
+pub(super) fn settle(index: &mut Index) {
     index.settle_ports(NOW, WALL);
     for (bucket, notes) in index.port_notes() {
         index.ports_noted(bucket, &notes);
     }
 }
 
-fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
+pub(super) fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
+    index.put_workload(record(replicas, annotations), RevisionOrigin::Found);
+    settle(index);
+}
+
+pub(super) fn record(replicas: u32, annotations: &Value) -> WorkloadRecord {
     let ports = json!([{"name": "http", "containerPort": 8080}, {"name": "grpc", "containerPort": 9090}, {"name": "metrics", "containerPort": 9100}]);
     let template = json!({
         "metadata": {"labels": {"app": "hello"}, "annotations": {"ebb.dev/plain-ports": "metrics"}},
@@ -72,8 +77,7 @@ fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "hello"}}, "template": template},
     });
     let deployment = serde_json::from_value(deployment).expect("a Deployment");
-    index.put_workload(*objects::deployment(&deployment).expect("it is scaled"), RevisionOrigin::Found);
-    settle(index);
+    *objects::deployment(&deployment).expect("it is scaled")
 }
 
 fn put_pod(index: &mut Index, pod_name: &str, metadata: Value, address: &str, ready: &str) {
@@ -154,7 +158,7 @@ fn facts(index: &mut Index) -> Vec<PlatformFact> {
 }
 
 /// The subjects of facts, in short.
-fn told(index: &mut Index) -> Vec<String> {
+pub(super) fn told(index: &mut Index) -> Vec<String> {
     let short = |fact: PlatformFact| match fact {
         PlatformFact::ConfigChanged(_) => "configuration".to_owned(),
         PlatformFact::ProblemsChanged { problems, .. } => format!("{} problems", problems.len()),

@@ -57,7 +57,7 @@ impl Index {
         let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
         let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
         let is_there_anew = former.is_none();
-        let workload = match former {
+        let mut workload = match former {
             Some(former) => Workload { record, ..former },
             None => Workload {
                 // Somebody is served by it. Whoever sees it for the first time must not think it a new one,
@@ -68,15 +68,17 @@ impl Index {
                 is_makeshift: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
+                own_count: None,
             },
         };
+        let is_foreign_count = workload.catch_up();
         self.workloads.insert(revision.clone(), workload);
         if is_there_anew {
             self.review_hooks(&revision);
             self.notice_services_of(&revision);
         }
         // Its status changes with each pod that comes or goes, and that is no news of its own.
-        if is_known {
+        if is_known && !is_foreign_count {
             return;
         }
         self.read_settings(&revision);

@@ -6,6 +6,7 @@ pub(crate) mod objects;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use scaling::config::{
     ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, RequestLimits,
@@ -22,6 +23,17 @@ use crate::resources::selector::Selector;
 /// Says which autoscaler a workload is for.
 const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 
+/// A `resourceVersion`, where that is a number. Those of one kind grow; Kubernetes 1.35 made that a promise
+/// (KEP-5504, "comparable resource versions").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectVersion(pub(crate) u64);
+
+impl ObjectVersion {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Option<Self> {
+        metadata.resource_version.as_ref()?.parse().ok().map(Self)
+    }
+}
+
 /// A workload that can be scaled.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WorkloadRecord {
@@ -30,6 +42,8 @@ pub(crate) struct WorkloadRecord {
     pub(crate) resource: ApiResource,
     pub(crate) uid: String,
     pub(crate) wanted: PodCount,
+    /// As of which this is, if versions of such objects can be compared.
+    pub(crate) version: Option<ObjectVersion>,
     /// `status.replicas`, those of an earlier template included.
     pub(crate) present: PodCount,
     /// Whether a pod of it was ready when this was read.
@@ -64,9 +78,9 @@ fn is_ours(key: &str) -> bool {
 }
 
 impl WorkloadRecord {
-    /// How many pods there are is asked when it matters, so it is no news.
+    /// How many pods there are is asked when it matters, so it is no news; nor is another version.
     pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
-        *self == Self { present: self.present, ..other.clone() }
+        *self == Self { present: self.present, version: self.version, ..other.clone() }
     }
 
     /// Its settings, or everything that is wrong with them, one line each.

@@ -76,6 +76,8 @@ impl ClusterTask {
     ) {
         let (from, to) = (errand.from, errand.to);
         let (reason, text, tone) = match outcome {
+            // It was decided once more before it was known to be there.
+            Ok(OrderOutcome::Done) if from == to => return,
             Ok(OrderOutcome::Done) => {
                 let reasons: Vec<String> =
                     errand.because.reasons.iter().map(|reason| reason.text.to_string()).collect();

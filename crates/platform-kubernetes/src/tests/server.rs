@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use vocabulary::Timestamp;
 
 /// How it fails.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// With this status; the body is a `Status` that says `because`.
     Status(u16),
@@ -26,6 +26,8 @@ pub(super) enum Fault {
     HangsAfterHead,
     /// The request is carried out, and the connection cut in the middle of the answer.
     CutInAnswer,
+    /// The request is carried out and answered once its path is healed.
+    Late,
 }
 
 /// What its refusals say.
@@ -172,6 +174,7 @@ impl ScriptedServer {
 
     pub(super) fn heal(&self, path: &str) {
         self.state.lock().faults.remove(path).expect("it failed");
+        self.changed.send_replace(());
     }
 
     /// It is of this version from now on.
@@ -221,13 +224,12 @@ impl ScriptedServer {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
         while let Some(request) = read_request(&mut stream).await? {
-            let fault = {
-                let mut state = self.state.lock();
-                let what = (request.method.clone(), request.path.clone(), self.clock.now());
-                state.asked.push(what);
-                let of_method = state.faults.get(&format!("{} {}", request.method, request.path));
-                of_method.or_else(|| state.faults.get(&request.path)).cloned()
-            };
+            let what = (request.method.clone(), request.path.clone(), self.clock.now());
+            self.state.lock().asked.push(what);
+            let mut changed = self.changed.subscribe();
+            // The server keeps the sender, so it never ends.
+            let _ = changed.wait_for(|()| self.fault_of(&request) != Some(Fault::Late)).await;
+            let fault = self.fault_of(&request);
             if request.query.contains("watch=true") {
                 return self.watch(&request, &mut stream).await;
             }
@@ -242,7 +244,9 @@ impl ScriptedServer {
                     let text = "Too many requests, please try again later.\n".to_owned();
                     (429, text, format!("Retry-After: {seconds}\r\n"))
                 }
-                Some(Fault::Silence | Fault::HangsAfterHead) => (200, "{}".to_owned(), String::new()),
+                Some(Fault::Silence | Fault::HangsAfterHead | Fault::Late) => {
+                    (200, "{}".to_owned(), String::new())
+                }
             };
             let length = body.len();
             let head = format!(
@@ -258,12 +262,18 @@ impl ScriptedServer {
                     stream.write_all(head.as_bytes()).await?;
                     return stream.write_all(&body.as_bytes()[..length / 2]).await;
                 }
-                None | Some(Fault::Status(_) | Fault::TurnedAway { .. }) => {
+                None | Some(Fault::Status(_) | Fault::TurnedAway { .. } | Fault::Late) => {
                     stream.write_all(format!("{head}{body}").as_bytes()).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn fault_of(&self, request: &WireRequest) -> Option<Fault> {
+        let state = self.state.lock();
+        let of_method = state.faults.get(&format!("{} {}", request.method, request.path));
+        of_method.or_else(|| state.faults.get(&request.path)).cloned()
     }
 
     async fn watch(self, request: &WireRequest, stream: &mut BufReader<TcpStream>) -> std::io::Result<()> {
@@ -410,7 +420,7 @@ impl ServerState {
                 let mut object = present;
                 object["spec"]["replicas"] = scale["spec"]["replicas"].clone();
                 self.put(&place.collection, object);
-                (200, scale)
+                (200, self::scale(&self.objects[&path]))
             }
             ("PUT", None) => {
                 let over = &body["metadata"]["resourceVersion"];

@@ -12,7 +12,7 @@ use kube::core::{ApiResource, DynamicObject};
 use scaling::config::RequestLimits;
 use vocabulary::PodCount;
 
-use super::{WorkloadRecord, is_ours};
+use super::{ObjectVersion, WorkloadRecord, is_ours};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
@@ -24,6 +24,8 @@ pub(crate) type WorkloadReading = Result<Box<WorkloadRecord>, Notice>;
 /// What all kinds have, wherever it stands.
 struct WorkloadParts<'o> {
     replicas: Option<i32>,
+    /// Whose version is that of the count.
+    counted: &'o ObjectMeta,
     selector: Selector,
     template: Option<&'o PodTemplateSpec>,
     /// `status.replicas`.
@@ -40,6 +42,7 @@ pub(crate) fn deployment(object: &Deployment) -> WorkloadReading {
     let number = annotation(&object.metadata, "deployment.kubernetes.io/revision").unwrap_or_default();
     let parts = WorkloadParts {
         replicas: spec.and_then(|spec| spec.replicas),
+        counted: &object.metadata,
         selector: Selector::new(spec.map(|spec| spec.selector.clone()).unwrap_or_default()),
         template: spec.map(|spec| &spec.template),
         present: status.and_then(|status| status.replicas),
@@ -55,6 +58,7 @@ pub(crate) fn stateful_set(object: &StatefulSet) -> WorkloadReading {
     let status = object.status.as_ref();
     let parts = WorkloadParts {
         replicas: spec.and_then(|spec| spec.replicas),
+        counted: &object.metadata,
         selector: Selector::new(spec.map(|spec| spec.selector.clone()).unwrap_or_default()),
         template: spec.map(|spec| &spec.template),
         present: status.map(|status| status.replicas),
@@ -71,6 +75,7 @@ pub(crate) fn replica_set(object: &ReplicaSet) -> WorkloadReading {
     let status = object.status.as_ref();
     let parts = WorkloadParts {
         replicas: spec.and_then(|spec| spec.replicas),
+        counted: &object.metadata,
         selector: Selector::new(spec.map(|spec| spec.selector.clone()).unwrap_or_default()),
         template: spec.and_then(|spec| spec.template.as_ref()),
         present: status.map(|status| status.replicas),
@@ -87,6 +92,7 @@ pub(crate) fn replication_controller(object: &ReplicationController) -> Workload
     let status = object.status.as_ref();
     let parts = WorkloadParts {
         replicas: spec.and_then(|spec| spec.replicas),
+        counted: &object.metadata,
         selector: Selector::of_labels(spec.and_then(|spec| spec.selector.clone()).unwrap_or_default()),
         template: spec.and_then(|spec| spec.template.as_ref()),
         present: status.map(|status| status.replicas),
@@ -124,6 +130,7 @@ pub(crate) fn custom(
     }
     let parts = WorkloadParts {
         replicas: Some(scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default()),
+        counted: &scale.metadata,
         selector,
         template: Some(&template),
         present: status.map(|status| status.replicas),
@@ -171,6 +178,7 @@ fn record(
         uid: metadata.uid.clone().unwrap_or_default(),
         // The API server writes 1 where nothing was written.
         wanted: PodCount::new(number(parts.replicas).unwrap_or(1)),
+        version: ObjectVersion::of(parts.counted),
         has_ready_pod: parts.ready.unwrap_or_default() > 0,
         selector: parts.selector,
         ports: declared,
