@@ -52,11 +52,15 @@ impl PodProcess {
     }
 }
 
-/// What the API server of the cluster of tests has noted of requests of ebb's programs, one JSON object a
-/// line.
+/// What the API server of the cluster of tests has noted of requests, one JSON object a line.
 pub fn audit_log() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/run/log/audit.log");
+    let path = audit_log_path();
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Where [`audit_log`] is; it only grows.
+pub fn audit_log_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/run/log/audit.log")
 }
 
 /// Stops or starts a part of the cluster of tests, as `tests/cluster/component` says.

@@ -10,17 +10,19 @@
 //! Three things cannot be known to the instant. *Pods* come to the controller by a watch: a pass in which the
 //! script changes one may see it or not, and is held against both, and so is one in which Kubernetes' pod
 //! garbage collector says `Failed` of pods that are deleted; every other pass has one truth. *Its clock* is
-//! read a moment after the last answer: a pass is evaluated at that answer, and if it does not agree, up to
-//! 300 ms around it, which matters only where an age crosses a window, a period or a start-up time. *When it
-//! wrote a count* shows only in later passes, by what a policy still counts: histories that differ in that
-//! are carried on side by side, and each pass leaves those that agree with it. Each pass that needed one of
-//! these is shown with that cause; every other one has to agree exactly.
+//! read between the first of a pass's answers and what it writes then; when that was stands in the API
+//! server's log ([`writes`]). A pass is evaluated at the last answer, and if it does not agree, at other
+//! instants in between, which matters only where an age crosses a window, a period or a start-up time. *When
+//! it wrote a count*, from which its policies look back, stands there too; where that leaves two instants,
+//! histories that differ in them are carried on side by side, and each pass leaves those that agree with it.
+//! Each pass that needed one of these is shown with that cause; every other one has to agree exactly.
 
 mod dice;
 mod plan;
 mod player;
 mod script;
 mod verdict;
+mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ use tests::eventually;
 
 use self::plan::{Plan, plans};
 use self::player::Player;
+use self::writes::WriteLog;
 use crate::metrics_adapter::{Adapter, Answering, create};
 
 /// Passes to be compared, and from each of the autoscalers.
@@ -77,12 +80,14 @@ fn counts_conditions_and_reasons_are_those_of_kubernetes_own_autoscaler() {
 
 async fn compare(namespace: TestNamespace) {
     plan::know_targets(&namespace.client).await;
+    let log = Arc::new(std::sync::Mutex::new(WriteLog::open(&namespace.name)));
     let mut players = Vec::new();
     for plan in plans(&namespace.name) {
-        players.push(Arc::new(tokio::sync::Mutex::new(Player::new(plan, &namespace).await)));
+        let player = Player::new(plan, &namespace, Arc::clone(&log)).await;
+        players.push(Arc::new(tokio::sync::Mutex::new(player)));
     }
     let adapter = Adapter::start(&namespace, answering(&namespace, &players).await).await;
-    until_targets_are_scaled(&namespace).await;
+    until_targets_are_scaled(&namespace, log).await;
     for player in &players {
         player.lock().await.begin().await;
     }
@@ -140,9 +145,9 @@ fn is_asked_for(asked: &str, name: &str) -> bool {
 }
 
 /// The controller learns of a new kind within half a minute.
-async fn until_targets_are_scaled(namespace: &TestNamespace) {
+async fn until_targets_are_scaled(namespace: &TestNamespace, log: Arc<std::sync::Mutex<WriteLog>>) {
     let probe = Plan::probe();
-    let mut player = Player::new(probe, namespace).await;
+    let mut player = Player::new(probe, namespace, log).await;
     player.begin().await;
     let api: Api<DynamicObject> = plan::autoscalers(namespace);
     eventually("the controller knows the kind of our targets", Duration::from_secs(60), || async {

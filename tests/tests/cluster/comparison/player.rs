@@ -10,9 +10,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Timestamp as WallTime;
+use jiff::{SignedDuration, Timestamp as WallTime};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
@@ -30,6 +31,7 @@ use vocabulary::{PodCount, Timestamp};
 use super::plan::{self, Plan};
 use super::script::{Script, wall_now};
 use super::verdict::{Verdict, conditions};
+use super::writes::{WriteLog, Writes};
 use crate::metrics_adapter::Answer;
 
 /// What `tests/cluster/up` tells kube-controller-manager.
@@ -42,20 +44,19 @@ fn controller_settings() -> HpaSettings {
     }
 }
 
-/// When the controller may have looked at its clock, beside the instant of the last answer.
-const AROUND_MS: [i64; 13] = [0, 15, -15, 40, -40, 80, -80, 130, -130, 200, -200, 300, -300];
-/// How long after the last answer a count may have been written, likely ones first: on a busy machine its two
-/// requests take their time. Policies count from then, and only later passes show when it was.
-const WRITTEN_AFTER_MS: [u64; 6] = [10, 60, 150, 300, 500, 800];
+/// How long after the last answer the controller looks at its clock at the latest, unless it is seen to take
+/// longer.
+const SLOWEST_PASS: SignedDuration = SignedDuration::from_millis(300);
+/// Of the time in which it does, these parts are held against.
+const PARTS_PERCENT: [i32; 6] = [0, 10, 25, 50, 75, 100];
+/// Two instants of which one is meant are one.
+const CLOSE: SignedDuration = SignedDuration::from_millis(5);
 /// How many of the histories that fit all passes so far are held against the next one.
 const HISTORIES_MAX: usize = 24;
 /// How many passes of a hundred see a pod change.
 const CHANGES_PERCENT: usize = 18;
 /// When no pass is under way, in milliseconds after the last answer: they are a second apart.
 const BETWEEN_PASSES: RangeInclusive<i128> = 250..=550;
-/// The controller's period.
-const PERIOD: Duration = Duration::from_secs(1);
-
 /// What came of the comparison so far.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
@@ -72,6 +73,9 @@ pub(crate) struct Player {
     spec: HpaSpec,
     /// What it may remember, likely ones first: they differ in when counts were written.
     states: Vec<HpaState>,
+    log: Arc<Mutex<WriteLog>>,
+    /// How long it took from the last answer of a pass to what was written then, at most.
+    slowest: SignedDuration,
     script: Script,
     autoscalers: Api<DynamicObject>,
     targets: Api<DynamicObject>,
@@ -88,6 +92,8 @@ struct Pass {
     scale: Scale,
     answers: Vec<Answer>,
     answered: WallTime,
+    /// Its first answer was given; it may have looked at its clock then, if there were several.
+    first_answered: Option<WallTime>,
     /// The pods as they are; and as they were, if the script has just changed them.
     pods: Vec<Vec<Pod>>,
     /// Whether it was asked if a pod changes after it.
@@ -102,12 +108,13 @@ struct Pass {
 struct Seen<'a> {
     pass: &'a Pass,
     pods: &'a [Pod],
-    /// When it read its clock, beside the last answer.
-    around_ms: i64,
+    clock: WallTime,
+    /// When a count was written, if one was.
+    written: WallTime,
 }
 
 impl Player {
-    pub(crate) async fn new(plan: Plan, namespace: &TestNamespace) -> Self {
+    pub(crate) async fn new(plan: Plan, namespace: &TestNamespace, log: Arc<Mutex<WriteLog>>) -> Self {
         let targets = plan::targets(namespace);
         let spec = read_spec(&plan);
         let script = Script::begin(namespace, &plan, spec.metrics.len() == 1).await;
@@ -125,6 +132,8 @@ impl Player {
             plan,
             spec,
             states: vec![HpaState::default()],
+            log,
+            slowest: SLOWEST_PASS,
             script,
             autoscalers,
             targets,
@@ -162,6 +171,7 @@ impl Player {
         if let Some(pass) = &mut self.pass {
             pass.answers.push(answer.clone());
             pass.answered = wall_now();
+            pass.first_answered.get_or_insert(pass.answered);
         }
         answer
     }
@@ -178,6 +188,7 @@ impl Player {
             scale,
             answers: Vec::new(),
             answered: wall_now(),
+            first_answered: None,
             pods,
             is_followed: false,
             foreign: None,
@@ -278,21 +289,20 @@ impl Player {
         }
         self.record.reasons.extend(theirs.reasons());
         self.record.passes += 1;
+        let writes = self.writes_since(&pass);
+        let instants = written(&pass, &writes);
         let mut first = None;
         for (seen, ended, pods) in self.views(&pass) {
-            for around in AROUND_MS {
-                let seen_then = Seen { pass: &pass, pods: &pods, around_ms: around };
-                let evaluated: Vec<(HpaState, Verdict)> = self
-                    .states
-                    .iter()
-                    .map(|state| self.evaluate(state, &seen_then, WRITTEN_AFTER_MS[0]))
-                    .collect();
+            for clock in clocks(&pass, &writes, self.slowest) {
+                let seen_then = Seen { pass: &pass, pods: &pods, clock, written: instants[0] };
+                let evaluated: Vec<(HpaState, Verdict)> =
+                    self.states.iter().map(|state| self.evaluate(state, &seen_then)).collect();
                 // How many likelier ones do not agree.
                 let Some(likelier) = evaluated.iter().position(|(_, ours)| *ours == theirs) else {
                     first = first.or_else(|| evaluated.into_iter().next());
                     continue;
                 };
-                if seen + ended + likelier > 0 || around != 0 {
+                if seen + ended + likelier > 0 || clock != pass.answered {
                     let pods = match (seen, ended, likelier) {
                         (0, 0, 0) => "its clock was read",
                         (0, 0, _) => "a count was written later",
@@ -300,16 +310,17 @@ impl Player {
                         _ => "the change of a pod was not seen yet",
                     };
                     let (name, number) = (&self.plan.name, self.number);
+                    let around = clock.duration_since(pass.answered).as_millis();
                     let cause = format!("{pods}, {around} ms beside the last answer");
                     self.record.explained.push(format!("{name} pass {number}: {cause}"));
                 }
                 let mut fitting: Vec<HpaState> = Vec::new();
-                for written_after in WRITTEN_AFTER_MS {
+                for written in &instants {
                     for (state, (_, ours)) in self.states.iter().zip(&evaluated) {
                         if *ours != theirs {
                             continue;
                         }
-                        let (state, _) = self.evaluate(state, &seen_then, written_after);
+                        let (state, _) = self.evaluate(state, &Seen { written: *written, ..seen_then });
                         if fitting.len() < HISTORIES_MAX && !fitting.contains(&state) {
                             fitting.push(state);
                         }
@@ -323,7 +334,7 @@ impl Player {
         let answers: Vec<&str> = pass.answers.iter().map(|answer| answer.body.as_str()).collect();
         let histories: Vec<_> = self.states.iter().map(HpaState::history).collect();
         self.record.differing.push(format!(
-            "{} pass {} from {:?} at {}\n  theirs {theirs:?}\n  ours   {ours:?}\n  steps  {:?}\n  histories {histories:?}\n  answers {}\n  pods {}",
+            "{} pass {} from {:?} at {} {writes:?}\n  theirs {theirs:?}\n  ours   {ours:?}\n  steps  {:?}\n  histories {histories:?}\n  answers {}\n  pods {}",
             self.plan.name,
             self.number,
             pass.scale,
@@ -333,6 +344,17 @@ impl Player {
             shown(&pass.pods[0]),
         ));
         self.states = vec![state];
+    }
+
+    /// What this pass wrote, and those after it that asked no metric.
+    fn writes_since(&mut self, pass: &Pass) -> Writes {
+        let mut log = self.log.lock().expect("nobody fails at reading it");
+        let writes = log.take(&self.plan.name, pass.answered);
+        // What a pass after it writes says nothing of how long this one took.
+        if let Some(first) = writes.first().filter(|_| pass.foreign.is_none()) {
+            self.slowest = self.slowest.max(first.duration_since(pass.answered));
+        }
+        writes
     }
 
     /// The pods as a pass may have seen them, likely ones first: whether a change of the script was missed,
@@ -348,11 +370,9 @@ impl Player {
     }
 
     /// Our pass over what theirs saw, and those that ask no metric and so come unseen before the next one.
-    fn evaluate(&self, before: &HpaState, seen: &Seen<'_>, written_after_ms: u64) -> (HpaState, Verdict) {
-        let Seen { pass, pods, around_ms } = *seen;
-        let written_after = Duration::from_millis(written_after_ms);
-        let wall = pass.answered + jiff::SignedDuration::from_millis(around_ms);
-        let now = axis(wall);
+    fn evaluate(&self, before: &HpaState, seen: &Seen<'_>) -> (HpaState, Verdict) {
+        let Seen { pass, pods, clock: wall, written } = *seen;
+        let (now, written) = (axis(wall), axis(written));
         let selector = LabelSelector {
             match_labels: Some([("app".to_owned(), self.plan.name.clone())].into()),
             ..LabelSelector::default()
@@ -381,35 +401,60 @@ impl Player {
             let asks_nothing = count > self.spec.max || count < self.spec.min || count == PodCount::ZERO;
             if pass.foreign.is_some() && asks_nothing {
                 let scale = Scale { replicas: count, ..pass.scale };
-                count = self.correct(&mut state, scale, now + PERIOD, written_after);
+                count = self.correct(&mut state, scale, written);
             }
         } else if desired > plan::COUNT_MAX {
-            state.note_failed_rescale(desired_before, now + written_after);
+            state.note_failed_rescale(desired_before, written);
             count = pass.foreign.unwrap_or(count);
         } else {
-            state.note_rescale(&self.spec, CountChange { from: count, to: desired }, now + written_after);
+            state.note_rescale(&self.spec, CountChange { from: count, to: desired }, written);
             count = desired;
         }
         let verdict = Verdict::of_state(&self.spec, &state, count);
         (state, verdict)
     }
 
-    /// A pass that asks no metric.
-    fn correct(
-        &self,
-        state: &mut HpaState,
-        scale: Scale,
-        now: Timestamp,
-        written_after: Duration,
-    ) -> PodCount {
+    /// A pass that asks no metric, and writes a count then.
+    fn correct(&self, state: &mut HpaState, scale: Scale, written: Timestamp) -> PodCount {
         let nothing = HpaObservation { scale, pods: &HpaPods::default(), samples: &[] };
-        let desired = evaluate(&self.spec, &nothing, state, now).desired;
+        let desired = evaluate(&self.spec, &nothing, state, written).desired;
         if desired != scale.replicas {
             let change = CountChange { from: scale.replicas, to: desired };
-            state.note_rescale(&self.spec, change, now + written_after);
+            state.note_rescale(&self.spec, change, written);
         }
         desired
     }
+}
+
+/// When the controller may have looked at its clock, likely instants first: right after the last answer, or
+/// later, until it wrote something; or after the first of several. Ages count from when it looked in a pass
+/// before, which is remembered as the answer then: what was later then is as if it were earlier now.
+fn clocks(pass: &Pass, writes: &Writes, slowest: SignedDuration) -> Vec<WallTime> {
+    let latest = writes.first().unwrap_or(pass.answered + slowest).duration_since(pass.answered);
+    let first_answered = pass.first_answered.unwrap_or(pass.answered);
+    let earliest = first_answered.duration_since(pass.answered) - slowest;
+    let mut clocks: Vec<WallTime> = Vec::new();
+    for percent in PARTS_PERCENT {
+        for far in [latest, earliest] {
+            let clock = pass.answered + far * percent / 100;
+            if clocks.iter().all(|known| known.duration_since(clock).abs() >= CLOSE) {
+                clocks.push(clock);
+            }
+        }
+    }
+    clocks
+}
+
+/// When it may have noted that it wrote a count, likely instants first: after the answer to that, and before
+/// it wrote its status.
+fn written(pass: &Pass, writes: &Writes) -> Vec<WallTime> {
+    let Some(count) = writes.counts.iter().find(|write| write.is_carried_out) else {
+        return vec![pass.answered];
+    };
+    let status = writes.statuses.iter().find(|status| status.received >= count.answered);
+    let latest = status.map(|status| status.received);
+    let apart = latest.filter(|latest| latest.duration_since(count.answered) >= CLOSE);
+    [Some(count.answered), apart].into_iter().flatten().collect()
 }
 
 /// The wall clock is our axis here.
