@@ -42,7 +42,7 @@ use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn};
 
-use count::OwnCount;
+use count::UnseenCount;
 pub(crate) use handover::Takeover;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
@@ -141,7 +141,7 @@ struct Workload {
     /// Containers of its pods that end by a hook of their own.
     own_hooks: BTreeSet<String>,
     origin: RevisionOrigin,
-    own_count: Option<OwnCount>,
+    unseen_count: Option<UnseenCount>,
 }
 
 #[derive(Debug)]

@@ -643,6 +643,12 @@ impl Workload {
         self.pods().await.into_iter().filter_map(|pod| pod.metadata.uid).collect()
     }
 
+    /// The annotations of its pods.
+    pub async fn pod_annotations(&self) -> Vec<BTreeMap<String, String>> {
+        let pods = self.pods().await.into_iter();
+        pods.map(|pod| pod.metadata.annotations.unwrap_or_default()).collect()
+    }
+
     /// How many containers of each of its pods are ready.
     pub async fn ready_containers(&self) -> Vec<usize> {
         let statuses = self.pods().await.into_iter().filter_map(|pod| pod.status?.container_statuses);

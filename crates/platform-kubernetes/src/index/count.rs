@@ -6,16 +6,16 @@ use vocabulary::{PodCount, RevisionName};
 use super::{Index, Topic, Workload};
 use crate::resources::workload::ObjectVersion;
 
-/// A count of ours, as long as the watch may not have shown it.
+/// A count of ours that the watch may not have shown yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnCount {
+pub(super) enum UnseenCount {
     /// A request is under way to write it over that one, which the watch shows.
     UnderWay { count: PodCount, over: PodCount },
     /// It is there, from this version of the object on.
     Written { count: PodCount, version: ObjectVersion },
 }
 
-impl OwnCount {
+impl UnseenCount {
     fn count(self) -> PodCount {
         match self {
             Self::UnderWay { count, .. } | Self::Written { count, .. } => count,
@@ -26,17 +26,17 @@ impl OwnCount {
 impl Workload {
     /// How many pods it is to have, as far as anybody can know.
     pub(super) fn wanted(&self) -> PodCount {
-        self.own_count.map_or(self.record.wanted, OwnCount::count)
+        self.unseen_count.map_or(self.record.wanted, UnseenCount::count)
     }
 
     /// What the watch shows is as new as what we have written; returns whether it says another count.
     pub(super) fn catch_up(&mut self) -> bool {
-        let Some(OwnCount::Written { count, version }) = self.own_count else { return false };
+        let Some(UnseenCount::Written { count, version }) = self.unseen_count else { return false };
         // Where versions cannot be compared, the watch is believed.
         if self.record.version.is_some_and(|shown| shown < version) {
             return false;
         }
-        self.own_count = None;
+        self.unseen_count = None;
         self.record.wanted != count
     }
 }
@@ -45,7 +45,7 @@ impl Index {
     /// A request begins that writes this count.
     pub(crate) fn count_begins(&mut self, revision: &RevisionName, count: PodCount) {
         if let Some(workload) = self.workloads.get_mut(revision) {
-            workload.own_count = Some(OwnCount::UnderWay { count, over: workload.record.wanted });
+            workload.unseen_count = Some(UnseenCount::UnderWay { count, over: workload.record.wanted });
         }
     }
 
@@ -53,8 +53,8 @@ impl Index {
     /// not known.
     pub(crate) fn count_ended(&mut self, revision: &RevisionName, version: Option<ObjectVersion>) {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
-        let Some(OwnCount::UnderWay { count, over }) = workload.own_count.take() else { return };
-        workload.own_count = version.map(|version| OwnCount::Written { count, version });
+        let Some(UnseenCount::UnderWay { count, over }) = workload.unseen_count.take() else { return };
+        workload.unseen_count = version.map(|version| UnseenCount::Written { count, version });
         let is_news = match version {
             Some(_) => workload.catch_up(),
             // What somebody else wrote meanwhile was told as ours.

@@ -68,7 +68,7 @@ impl Index {
                 is_makeshift: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
-                own_count: None,
+                unseen_count: None,
             },
         };
         let is_foreign_count = workload.catch_up();
