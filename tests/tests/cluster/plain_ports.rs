@@ -16,6 +16,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const TLS_PORT: u16 = 8443;
+/// A node refuses at once.
+const REFUSED_WITHIN: Duration = Duration::from_secs(2);
 
 /// By whom the app's certificate is known, and what the app is told to have it.
 fn tls_of_the_app() -> (TlsConnector, String) {
@@ -58,9 +60,12 @@ fn ports_of_which_ebb_keeps_out_lead_to_the_apps_own_and_wake_and_keep_no_pod() 
         // The node hears a little later than the pod is gone that nobody is there.
         for port in [443, 81] {
             eventually(&format!("port {port} is refused"), PATIENCE, || async {
-                let error = TcpStream::connect(hello.at(port)).await.expect_err("nobody is there");
-                let is_refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
-                if is_refused { Ok(()) } else { Err(error.to_string()) }
+                // Until then it may lead to the pod that is gone, from where nothing comes back.
+                let attempt = tokio::time::timeout(REFUSED_WITHIN, TcpStream::connect(hello.at(port)));
+                match attempt.await {
+                    Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => Ok(()),
+                    attempt => Err(format!("{attempt:?}")),
+                }
             })
             .await;
         }
