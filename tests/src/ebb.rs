@@ -31,7 +31,15 @@ pub fn executable() -> PathBuf {
     built("ebb", "EBB_EXECUTABLE")
 }
 
-/// The same with what the harness puts around its autoscaler.
+/// Puts a copy of it there, which can be run at once. Another process copies it: what is open for writing
+/// here, whatever another test starts at that moment holds open for a while too, and who would run it then
+/// hears that it is busy.
+pub fn copy_executable(to: &Path) {
+    let copied = std::process::Command::new("cp").arg(executable()).arg(to).status();
+    assert!(copied.expect("cp can be started").success(), "no copy at {}", to.display());
+}
+
+/// The executable with what the harness puts around its autoscaler.
 fn harnessed_executable() -> PathBuf {
     built("harnessed-ebb", "EBB_HARNESSED_EXECUTABLE")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tests::client::whole_answer;
-use tests::ebb::{descendants, executable, is_alive, signal_process};
+use tests::ebb::{copy_executable, descendants, is_alive, signal_process};
 use tests::{ConfigMap, Ebb, Revision, Service, eventually};
 
 use crate::lifecycle::until_dead;
@@ -259,11 +259,11 @@ async fn where_nobody_runs_or_runs_any_more_it_is_an_ordinary_start() {
 async fn an_upgrade_of_the_executable_is_a_take_over_by_the_new_one() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (installed, new) = (folder.path().join("ebb"), folder.path().join("ebb.new"));
-    std::fs::copy(executable(), &installed).expect("a copy");
+    copy_executable(&installed);
     let mut first = Ebb::up_as(&installed, &[three("kept")], &ConfigMap::short(), &[]).await;
     let before = processes(&first.until_pods("kept", 3).await);
     // As package managers do: the running one's file is nameless from now on.
-    std::fs::copy(executable(), &new).expect("a copy");
+    copy_executable(&new);
     std::fs::rename(&new, &installed).expect("it is replaced");
     let steady = first.load("kept").path("/?sleep=20");
     let steady = tokio::spawn(async move { steady.steady(100, Duration::from_secs(4)).await });
