@@ -64,6 +64,7 @@ fn ports_of_which_ebb_keeps_out_lead_to_the_apps_own_and_wake_and_keep_no_pod() 
                 let attempt = tokio::time::timeout(REFUSED_WITHIN, TcpStream::connect(hello.at(port)));
                 match attempt.await {
                     Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => Ok(()),
+                    Ok(Ok(_)) => panic!("nobody is there"),
                     attempt => Err(format!("{attempt:?}")),
                 }
             })
