@@ -135,7 +135,8 @@ impl KubernetesPlatform {
         let KubernetesConfig { name, namespace, buckets, clock } = config;
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
         let (rights, pod_rights) = (Arc::default(), Arc::default());
-        let requests = Requests { client, namespace, clock, rights, pod_rights };
+        let shown_pods = watch::Sender::new(None);
+        let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
         let task =
             ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&desk));
         tokio::spawn(vital("the platform's task", task.run(news)));

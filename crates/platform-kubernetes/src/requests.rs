@@ -23,9 +23,12 @@ use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
 use runtime::Clock;
 use scaling::Decision;
+use tokio::sync::watch;
 use vocabulary::{PodCount, PodName, RevisionName};
 
 pub(crate) use self::hints::DeletionHint;
+#[cfg(test)]
+pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
 pub(crate) use self::reaping::OutlivingPod;
 pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
@@ -50,6 +53,8 @@ pub(crate) struct Requests {
     /// As the Leases give them; the platform's task writes them.
     pub(crate) rights: Arc<Mutex<Rights>>,
     pub(crate) pod_rights: PodRights,
+    /// The newest version of a pod that the watch has shown; the platform's task writes it.
+    pub(crate) shown_pods: watch::Sender<Option<ObjectVersion>>,
 }
 
 /// Why a request did nothing, as far as we know.

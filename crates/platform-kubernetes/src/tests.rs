@@ -16,6 +16,7 @@ use vocabulary::{Bucket, PodCount, PodName, RevisionName, Routing, Timestamp};
 
 use self::server::{BECAUSE, Fault, ScriptedServer, WatchEnd};
 use super::*;
+use crate::requests::HINTS_SHOWN_WITHIN;
 
 const DEPLOYMENTS: &str = "apis/apps/v1/deployments";
 const PODS: &str = "api/v1/pods";
@@ -519,6 +520,37 @@ async fn whose_end_disturbs_least_is_marked_before_the_count_where_that_is_allow
             annotations["controller.kubernetes.io/pod-deletion-cost"].as_str().map(str::to_owned)
         });
         assert_eq!(costs, after.map(|cost| cost.map(str::to_owned)), "allowed: {is_allowed}");
+    }
+}
+
+/// Whoever ends pods hears of them by another watch than of the count.
+#[tokio::test]
+async fn a_smaller_count_waits_until_a_watch_has_shown_whose_end_disturbs_least_but_not_for_ever() {
+    for is_shown in [true, false] {
+        let mut laboratory = Laboratory::start().await;
+        laboratory.server.allow_everything();
+        laboratory.server.put(PODS, pod("idle", None));
+        laboratory.server.put(DEPLOYMENTS, deployment("hello", 2));
+        laboratory
+            .wait("its pod is known", |fact| {
+                let PlatformFact::PodsChanged { revision: name, pods } = fact else { return None };
+                (*name == revision("hello") && pods.len() == 1).then_some(())
+            })
+            .await;
+        laboratory.server.fail(&format!("GET /{PODS}"), Fault::Late);
+        let order = laboratory.order_ending(("hello", 2, 1), &["idle"]);
+        let marked = ("PATCH", "/api/v1/namespaces/shop/pods/idle");
+        is_asked(&laboratory.server, marked, 1).await;
+        let shown = is_shown.then(|| {
+            let at = laboratory.server.now();
+            laboratory.server.heal(&format!("GET /{PODS}"));
+            at
+        });
+        assert_eq!(laboratory.end_of(order).await, OrderOutcome::Done);
+        let given_up = laboratory.server.asked(marked.0, marked.1)[0] + HINTS_SHOWN_WITHIN;
+        let earliest = shown.map_or(given_up, |shown| shown.min(given_up));
+        let written = laboratory.attempts("hello")[0];
+        assert!(written >= earliest, "shown: {is_shown}; {written:?}, not before {earliest:?}");
     }
 }
 

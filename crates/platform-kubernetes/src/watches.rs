@@ -31,6 +31,7 @@ use crate::resources::kind::WorkloadKind;
 use crate::resources::other_slice::{self, OtherSlice};
 use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceRecord;
+use crate::resources::workload::ObjectVersion;
 use crate::resources::workload::objects::{self, WorkloadReading};
 use crate::resources::{ObjectKey, autoscaler, pod, service};
 
@@ -52,7 +53,7 @@ pub(crate) enum News {
     Workload(WorkloadKind, Change<WorkloadReading>),
     /// Workloads of a kind cannot be looked at, and why.
     KindRefused(WorkloadKind, Notice),
-    Pod(Change<PodObject>),
+    Pod(Change<ShownPod>),
     Activator(Change<PodObject>),
     Autoscaler(Change<AutoscalerRecord>),
     /// In which zone a node is.
@@ -62,6 +63,13 @@ pub(crate) enum News {
     OtherSlice(Change<Option<OtherSlice>>),
     Endpoints(Change<Vec<EndpointSubset>>),
     Lease(Change<LeaseRecord>),
+}
+
+/// A pod, as of this version, if those can be compared.
+#[derive(Debug)]
+pub(crate) struct ShownPod {
+    pub(crate) pod: PodObject,
+    pub(crate) version: Option<ObjectVersion>,
 }
 
 /// What happened to objects of one kind.
@@ -97,7 +105,7 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), data, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
     // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
-    spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), pod::read, News::Pod);
+    spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), read_pod, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
     let autoscalers = Api::<HorizontalPodAutoscaler>::all(all_over(client));
@@ -154,6 +162,10 @@ fn without_managed_fields(slice: &EndpointSlice) -> Box<EndpointSlice> {
     let mut slice = Box::new(slice.clone());
     slice.metadata.managed_fields = None;
     slice
+}
+
+fn read_pod(pod: &Pod) -> ShownPod {
+    ShownPod { pod: pod::read(pod), version: ObjectVersion::of(&pod.metadata) }
 }
 
 fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {

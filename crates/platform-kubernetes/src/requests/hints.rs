@@ -15,9 +15,13 @@ use serde_json::json;
 use super::rights::PodVerb;
 use super::{Failure, Requests, patch_parameters};
 use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
+use crate::resources::workload::ObjectVersion;
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);
+/// Nor longer than this, then, until a watch shows them: whoever ends pods hears of them and of the count by
+/// two watches, of which one may be the later.
+pub(crate) const HINTS_SHOWN_WITHIN: Duration = Duration::from_millis(500);
 /// More are not marked for one change of a count.
 const HINTS_MAX: usize = 100;
 
@@ -31,7 +35,8 @@ pub(crate) struct DeletionHint {
 }
 
 impl Requests {
-    /// Writes hints, as far as there is time. One that fails changes only which pod is drained.
+    /// Writes hints, as far as there is time, and returns when a watch has shown them. One that fails changes
+    /// only which pod is drained.
     pub(crate) async fn hint(&self, fence: Fence, namespace: &str, hints: &[DeletionHint]) {
         if hints.is_empty() {
             return;
@@ -42,8 +47,17 @@ impl Requests {
             }
             let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
             let writes = hints.iter().take(HINTS_MAX).map(|hint| self.write_hint(fence, &api, hint));
-            for failure in join_all(writes).await.into_iter().filter_map(Result::err) {
-                tracing::debug!(?failure, namespace, "a pod's deletion cost could not be written");
+            let mut newest = None;
+            for answer in join_all(writes).await {
+                match answer {
+                    Ok(version) => newest = newest.max(version),
+                    Err(failure) => {
+                        tracing::debug!(?failure, namespace, "a pod's deletion cost could not be written");
+                    }
+                }
+            }
+            if !self.shown(newest).await {
+                tracing::debug!(namespace, "pods' deletion costs were not shown by the watch in time");
             }
         });
         if written.await.is_err() {
@@ -51,11 +65,25 @@ impl Requests {
         }
     }
 
-    async fn write_hint(&self, fence: Fence, api: &Api<Pod>, hint: &DeletionHint) -> Result<(), Failure> {
+    /// Whether the watch has come to this version of pods in time.
+    async fn shown(&self, version: Option<ObjectVersion>) -> bool {
+        let mut shown = self.shown_pods.subscribe();
+        let wait = shown.wait_for(|shown| *shown >= version);
+        tokio::time::timeout(HINTS_SHOWN_WITHIN, wait).await.is_ok()
+    }
+
+    /// Returns the version of the pod that has it.
+    async fn write_hint(
+        &self,
+        fence: Fence,
+        api: &Api<Pod>,
+        hint: &DeletionHint,
+    ) -> Result<Option<ObjectVersion>, Failure> {
         // In a merge patch `null` takes an annotation away.
         let cost = hint.is_chosen.then_some(COST_OF_FIRST);
         let patch = Patch::Merge(json!({"metadata": {"annotations": {DELETION_COST: cost}}}));
         let parameters = patch_parameters();
-        self.fenced(fence, api.patch_metadata(&hint.pod, &parameters, &patch)).await.map(drop)
+        let written = self.fenced(fence, api.patch_metadata(&hint.pod, &parameters, &patch)).await?;
+        Ok(ObjectVersion::of(&written.metadata))
     }
 }

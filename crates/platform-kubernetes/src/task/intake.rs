@@ -8,7 +8,7 @@ use crate::buckets::AutoscalerLease;
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects::WorkloadReading;
-use crate::watches::{Change, News};
+use crate::watches::{Change, News, ShownPod};
 
 impl ClusterTask {
     pub(super) fn take_news(&mut self, news: News, now: Timestamp) {
@@ -30,7 +30,14 @@ impl ClusterTask {
             News::Workload(kind, change) => self.take_workloads(&kind, change),
             News::KindRefused(kind, why) => self.index.refuse_kind(&kind, why),
             News::Pod(change) => self.take(Kind::Pod, change, |task, key, pod| match pod {
-                Some(pod) => task.index.put_pod(pod, now),
+                Some(ShownPod { pod, version }) => {
+                    task.index.put_pod(pod, now);
+                    task.requests.shown_pods.send_if_modified(|shown| {
+                        let is_newer = *shown < version;
+                        *shown = (*shown).max(version);
+                        is_newer
+                    });
+                }
                 None => task.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
             }),
             News::Activator(change) => self.take(Kind::Activator, change, |task, key, pod| match pod {

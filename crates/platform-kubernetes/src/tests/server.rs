@@ -26,7 +26,7 @@ pub(super) enum Fault {
     HangsAfterHead,
     /// The request is carried out, and the connection cut in the middle of the answer.
     CutInAnswer,
-    /// The request is carried out and answered once its path is healed.
+    /// The request is carried out and answered once its path is healed; so long a watch shows nothing new.
     Late,
 }
 
@@ -208,6 +208,11 @@ impl ScriptedServer {
         these.map(|(_, _, when)| *when).collect()
     }
 
+    /// By the clock of what was [`Self::asked`].
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Ends all watches over a collection that are there.
     pub(super) fn end_watches(&self, collection: &str, end: WatchEnd) {
         let mut state = self.state.lock();
@@ -294,6 +299,7 @@ impl ScriptedServer {
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await?;
         loop {
+            let _ = news.wait_for(|()| self.fault_of(request) != Some(Fault::Late)).await;
             let (changes, end) = {
                 let state = self.state.lock();
                 let is_ours = |change: &&(u64, String, Value)| {
@@ -436,8 +442,8 @@ impl ServerState {
             ("PATCH", None) => {
                 let mut object = present;
                 json_patch::merge(&mut object, body);
-                self.put(&place.collection, object.clone());
-                (200, object)
+                self.put(&place.collection, object);
+                (200, self.objects[&path].clone())
             }
             ("DELETE", None) => {
                 let differs = |field: &str| {
@@ -450,8 +456,8 @@ impl ServerState {
                 if let Some(seconds) = body["gracePeriodSeconds"].as_u64().filter(|seconds| *seconds > 0) {
                     let mut object = present;
                     object["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
-                    self.put(&place.collection, object.clone());
-                    return (200, object);
+                    self.put(&place.collection, object);
+                    return (200, self.objects[&path].clone());
                 }
                 self.objects.remove(&path);
                 self.note(&place.collection, "DELETED", present);

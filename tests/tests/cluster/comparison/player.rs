@@ -8,8 +8,8 @@
 //! At the gate the former pass is over: its status and the count are read, and held against what `evaluate`
 //! makes of the same. Then the script goes on.
 
-use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,6 +55,11 @@ const CLOSE: SignedDuration = SignedDuration::from_millis(5);
 const HISTORIES_MAX: usize = 24;
 /// How many passes of a hundred see a pod change.
 const CHANGES_PERCENT: usize = 18;
+/// Of so many passes those are a lull, or a rush: longer than the windows that are looked back, and not the
+/// first.
+const SPELL_EVERY: usize = 12;
+const SPELL: Range<usize> = 7..12;
+const RUSH_PERCENT: u64 = 400;
 /// When no pass is under way, in milliseconds after the last answer: they are a second apart.
 const BETWEEN_PASSES: RangeInclusive<i128> = 250..=550;
 /// What came of the comparison so far.
@@ -64,7 +69,8 @@ pub(crate) struct Record {
     /// Passes that agree with what was seen a moment earlier or later.
     pub(crate) explained: Vec<String>,
     pub(crate) differing: Vec<String>,
-    pub(crate) reasons: BTreeSet<String>,
+    /// In how many passes each was said.
+    pub(crate) reasons: BTreeMap<String, usize>,
 }
 
 /// One autoscaler.
@@ -167,13 +173,25 @@ impl Player {
         if metric == 0 {
             self.pass_gate().await;
         }
-        let answer = self.script.answer(&self.plan.spec["metrics"][metric]);
+        let ratio = self.ratio_of_spell();
+        let answer = self.script.answer(&self.plan.spec["metrics"][metric], ratio);
         if let Some(pass) = &mut self.pass {
             pass.answers.push(answer.clone());
             pass.answered = wall_now();
             pass.first_answered.get_or_insert(pass.answered);
         }
         answer
+    }
+
+    /// Nothing to do for those that may go to zero, and too much for those that may ask for more pods than
+    /// can be written: by chance they would hardly ever come to that.
+    fn ratio_of_spell(&self) -> Option<u64> {
+        let extreme = if self.spec.min == PodCount::ZERO {
+            Some(0)
+        } else {
+            (self.spec.max > plan::COUNT_MAX).then_some(RUSH_PERCENT)
+        };
+        extreme.filter(|_| SPELL.contains(&(self.number % SPELL_EVERY)))
     }
 
     async fn pass_gate(&mut self) {
@@ -287,7 +305,9 @@ impl Player {
                 );
             }
         }
-        self.record.reasons.extend(theirs.reasons());
+        for reason in theirs.reasons() {
+            *self.record.reasons.entry(reason).or_default() += 1;
+        }
         self.record.passes += 1;
         let writes = self.writes_since(&pass);
         let instants = written(&pass, &writes);

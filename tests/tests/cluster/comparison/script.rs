@@ -182,8 +182,12 @@ impl Script {
         let _ = self.api.patch(&name, &PatchParams::default(), &free).await;
     }
 
-    /// What is said of one metric now.
-    pub(crate) fn answer(&mut self, metric: &Value) -> Answer {
+    /// What is said of one metric now: this quotient of what is measured and its target, in percent, or what
+    /// comes by chance.
+    pub(crate) fn answer(&mut self, metric: &Value, ratio: Option<u64>) -> Answer {
+        if let Some(ratio) = ratio {
+            return self.measured(metric, ratio);
+        }
         match self.dice.below(100) {
             0..5 => return Answer::not_found("the script knows no such metric now"),
             5..8 => {
@@ -194,6 +198,10 @@ impl Script {
             _ => {}
         }
         let ratio = *self.dice.one_of(&RATIOS_PERCENT);
+        self.measured(metric, ratio)
+    }
+
+    fn measured(&mut self, metric: &Value, ratio: u64) -> Answer {
         match metric["type"].as_str().unwrap_or_default() {
             "Resource" | "ContainerResource" => self.usage(ratio),
             "Pods" => self.of_pods(ratio),
