@@ -204,6 +204,16 @@ impl Laboratory {
         })
         .await;
     }
+
+    /// Whoever decides hears of so many pods.
+    async fn knows_pods(&mut self, name: &str, count: usize) {
+        let what = format!("{count} pods of {name} are known");
+        self.wait(&what, |fact| {
+            let PlatformFact::PodsChanged { revision: this, pods } = fact else { return None };
+            (*this == revision(name) && pods.len() == count).then_some(())
+        })
+        .await;
+    }
 }
 
 /// The count of `hello` is to be written while the server fails so; `other` is not disturbed, the reason is
@@ -506,12 +516,7 @@ async fn whose_end_disturbs_least_is_marked_before_the_count_where_that_is_allow
             laboratory.server.put(PODS, pod(name, cost));
         }
         laboratory.server.put(DEPLOYMENTS, deployment("hello", 3));
-        laboratory
-            .wait("its pods are known", |fact| {
-                let PlatformFact::PodsChanged { revision: name, pods } = fact else { return None };
-                (*name == revision("hello") && pods.len() == before.len()).then_some(())
-            })
-            .await;
+        laboratory.knows_pods("hello", before.len()).await;
         let order = laboratory.order_ending(("hello", 3, 1), &["idle", "precious"]);
         assert_eq!(laboratory.word_of(order).await, OrderOutcome::Done);
         let costs = before.map(|(name, _)| {
@@ -531,12 +536,7 @@ async fn a_smaller_count_waits_until_a_watch_has_shown_whose_end_disturbs_least_
         laboratory.server.allow_everything();
         laboratory.server.put(PODS, pod("idle", None));
         laboratory.server.put(DEPLOYMENTS, deployment("hello", 2));
-        laboratory
-            .wait("its pod is known", |fact| {
-                let PlatformFact::PodsChanged { revision: name, pods } = fact else { return None };
-                (*name == revision("hello") && pods.len() == 1).then_some(())
-            })
-            .await;
+        laboratory.knows_pods("hello", 1).await;
         laboratory.server.fail(&format!("GET /{PODS}"), Fault::Late);
         let order = laboratory.order_ending(("hello", 2, 1), &["idle"]);
         let marked = ("PATCH", "/api/v1/namespaces/shop/pods/idle");
@@ -578,12 +578,7 @@ async fn an_app_that_outlives_its_grace_is_told_of_and_ended_where_that_is_allow
         laboratory.server.put(PODS, ending("stubborn", &["app", "queue-proxy"]));
         laboratory.server.put(PODS, ending("ended", &[]));
         laboratory.server.put(DEPLOYMENTS, deployment("hello", 0));
-        laboratory
-            .wait("its pods are known", |fact| {
-                let PlatformFact::PodsChanged { revision: name, pods } = fact else { return None };
-                (*name == revision("hello") && pods.len() == 2).then_some(())
-            })
-            .await;
+        laboratory.knows_pods("hello", 2).await;
         for pod in ["stubborn", "ended"] {
             laboratory.orders += 1;
             let id = OrderId(laboratory.orders);

@@ -19,8 +19,9 @@ use crate::resources::workload::ObjectVersion;
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);
-/// Nor longer than this, then, until a watch shows them: whoever ends pods hears of them and of the count by
-/// two watches, of which one may be the later.
+/// Nor longer than this, once they are written, for our watch of pods to show them: whoever ends pods hears
+/// of pods by one watch and of counts by another. That theirs shows the hints too does not follow, but is
+/// likely.
 pub(crate) const HINTS_SHOWN_WITHIN: Duration = Duration::from_millis(500);
 /// More are not marked for one change of a count.
 const HINTS_MAX: usize = 100;
@@ -35,8 +36,8 @@ pub(crate) struct DeletionHint {
 }
 
 impl Requests {
-    /// Writes hints, as far as there is time, and returns when a watch has shown them. One that fails changes
-    /// only which pod is drained.
+    /// Writes hints, as far as there is time, and returns when our watch has shown them. One that fails
+    /// changes only which pod is drained.
     pub(crate) async fn hint(&self, fence: Fence, namespace: &str, hints: &[DeletionHint]) {
         if hints.is_empty() {
             return;
@@ -72,7 +73,7 @@ impl Requests {
         tokio::time::timeout(HINTS_SHOWN_WITHIN, wait).await.is_ok()
     }
 
-    /// Returns the version of the pod that has it.
+    /// Returns from which version of the pod on the hint is there, if versions can be compared.
     async fn write_hint(
         &self,
         fence: Fence,

@@ -208,7 +208,7 @@ impl ScriptedServer {
         these.map(|(_, _, when)| *when).collect()
     }
 
-    /// By the clock of what was [`Self::asked`].
+    /// The time by the clock that says when something was [`Self::asked`].
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -299,6 +299,7 @@ impl ScriptedServer {
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await?;
         loop {
+            // The server keeps the sender, so it never ends.
             let _ = news.wait_for(|()| self.fault_of(request) != Some(Fault::Late)).await;
             let (changes, end) = {
                 let state = self.state.lock();

@@ -55,10 +55,13 @@ const CLOSE: SignedDuration = SignedDuration::from_millis(5);
 const HISTORIES_MAX: usize = 24;
 /// How many passes of a hundred see a pod change.
 const CHANGES_PERCENT: usize = 18;
-/// Of so many passes those are a lull, or a rush: longer than the windows that are looked back, and not the
-/// first.
+/// Of so many passes these are a spell, in which there is nothing to do (a lull) or too much (a rush): longer
+/// than the windows of those that may go to zero. Not the first ones: Kubernetes notes the count that it
+/// found when it reads the scale, we when the last answer was given, and a window that is two passes long
+/// tells these apart.
 const SPELL_EVERY: usize = 12;
 const SPELL: Range<usize> = 7..12;
+/// What is measured in a rush, divided by its target.
 const RUSH_PERCENT: u64 = 400;
 /// When no pass is under way, in milliseconds after the last answer: they are a second apart.
 const BETWEEN_PASSES: RangeInclusive<i128> = 250..=550;
