@@ -285,7 +285,11 @@ fn a_client_that_asks_before_it_sends_may_wait_long_for_its_turn() {
 #[test]
 fn requests_that_find_out_together_where_the_app_listens_all_get_there() {
     run(async {
-        let app = App::start_at("[::1]:0", |_| Box::pin(async { text(200, "hello") })).await;
+        // Nobody listens there over IPv4 as long as this is kept: another test's server might, and be found.
+        let unheard = tokio::net::TcpSocket::new_v4().expect("a socket");
+        unheard.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let port = unheard.local_addr().expect("bound").port();
+        let app = App::start_at(&format!("[::1]:{port}"), |_| Box::pin(async { text(200, "hello") })).await;
         let proxy = Proxy::start(app.port, &[]).await;
         let client = http2(proxy.ports.requests).await;
         let requests = (0..100).map(|_| {
