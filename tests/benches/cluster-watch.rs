@@ -162,9 +162,10 @@ struct Autoscaler {
 
 impl Autoscaler {
     fn start(namespace: &TestNamespace, number: u16, folder: &tempfile::TempDir) -> anyhow::Result<Self> {
-        let executables = std::env::var_os("CLUSTER_EXECUTABLES").unwrap_or_else(|| "target/debug".into());
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-        let executable = root.join(executables).join("ebb-autoscaler");
+        let executables = std::env::var_os("CLUSTER_EXECUTABLES");
+        let executables =
+            executables.context("CLUSTER_EXECUTABLES is not set; run tests/cluster/bench, which sets it")?;
+        let executable = PathBuf::from(executables).join("ebb-autoscaler");
         let (api, metrics) = (18_080 + number, 19_080 + number);
         let mut command = Command::new(&executable);
         command

@@ -4,6 +4,7 @@ cluster=$(cd "$here/../.." && pwd)/target/cluster
 bin=$cluster/bin         # executables of Kubernetes and what a node needs
 images=$cluster/images   # docker archives
 run=$cluster/run         # everything of the cluster that is up; gone with it
+target=${CARGO_TARGET_DIR:-$(cd "$here/../.." && pwd)/target}   # where cargo builds
 
 # Network namespaces: `ebb` holds the control plane and a bridge, `ebb-n1` and `ebb-n2` are a node each. Addresses mean something in there alone.
 network=ebb

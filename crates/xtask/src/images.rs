@@ -115,8 +115,8 @@ mod tests {
     fn an_image_that_has_grown_too_large_is_not_written_unless_it_is_for_trying_out() {
         for image in &IMAGES {
             for (bytes, profile, fits) in [
-                (image.bytes_max, "release", true),
-                (image.bytes_max + 1, "release", false),
+                (image.bytes_max, "dist", true),
+                (image.bytes_max + 1, "dist", false),
                 (image.bytes_max + 1, "dev", true),
             ] {
                 assert_eq!(

@@ -32,9 +32,9 @@ enum Task {
 #[derive(Debug, Args)]
 struct Options {
     /// How it is compiled; `dev` is for trying the result, not for using it.
-    #[arg(long, default_value = "release")]
+    #[arg(long, default_value = "dist")]
     profile: String,
-    /// Where everything is put. By default target/dist.
+    /// Where everything is put. By default target/packages.
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ fn main() -> anyhow::Result<()> {
     let triple = triple.unwrap_or_else(executables::this_machine);
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = executables::target_directory(&root);
-    let output = options.output.clone().unwrap_or_else(|| target.join("dist"));
+    let output = options.output.clone().unwrap_or_else(|| target.join("packages"));
     std::fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
     let build =
         Build { root: &root, target: &target, triple: &triple, profile: &options.profile, output: &output };

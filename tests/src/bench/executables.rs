@@ -12,19 +12,20 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
         return Ok(path.into());
     }
     let folder = profile_folder()?;
+    let target = folder.parent().context("cargo's folder holds one for each profile")?;
     let mut command = cargo();
     command.args(["build", "--quiet", "-p", "ebb"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if folder.ends_with("release") {
-        command.arg("--release");
-    }
-    if let Some(target) = folder.parent() {
-        command.arg("--target-dir").arg(target);
+    command.arg("--target-dir").arg(target);
+    // Cargo puts the profile `bench` into the folder `release`. What is measured then is what is given out.
+    let is_optimised = folder.ends_with("release");
+    if is_optimised {
+        command.args(["--profile", "dist"]);
     }
     super::guard::protect(&mut command)?;
     if !command.status().context("running cargo")?.success() {
         bail!("`ebb` does not build");
     }
-    Ok(folder.join("ebb"))
+    Ok(if is_optimised { target.join("dist/ebb") } else { folder.join("ebb") })
 }
 
 /// Cargo, as a shell would start it. What the cargo that runs this said of its package would look like a
