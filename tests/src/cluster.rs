@@ -11,6 +11,7 @@ mod counts;
 mod fleet;
 mod plain;
 mod process_end;
+mod programs;
 mod request_path;
 mod workload;
 
@@ -37,6 +38,7 @@ pub use counts::CountWatch;
 pub use fleet::{bring, bring_fleets, look_after_fleet};
 pub use plain::{KubeletProbe, PlainWorkload};
 pub use process_end::{ProcessEnd, RequestSender};
+pub use programs::{ebb, hey, succeeds, text};
 pub use request_path::RequestPath;
 pub use workload::{PlanKind, Workload, WorkloadPlan};
 

@@ -4,7 +4,6 @@
 
 pub mod bench;
 pub mod client;
-#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod ebb;
 pub mod grip;

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use libtest_mimic::{Arguments, Trial};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use orchestration::{
@@ -32,19 +33,20 @@ fn main() -> ExitCode {
             tracing::subscriber::set_global_default(EditBug).expect("nobody else listens");
             supervise(Path::new(&arguments[1]))
         }
-        _ => run_all(&arguments),
+        _ => run_all(),
     }
 }
 
 /// Each test by its name.
 macro_rules! tests {
     ($($name:ident),* $(,)?) => {
-        [$((stringify!($name), || drive($name()))),*]
+        vec![$(Trial::test(stringify!($name), || { drive($name()); Ok(()) })),*]
     };
 }
 
-fn run_all(arguments: &[String]) -> ExitCode {
-    let tests: &[(&str, fn())] = &tests![
+/// One test after the other, with the arguments and the output of every other test program.
+fn run_all() -> ExitCode {
+    let tests = tests![
         a_pod_is_announced_and_leaves_in_order,
         a_failed_app_says_why_and_is_replaced,
         a_command_that_does_not_exist_is_named,
@@ -59,17 +61,9 @@ fn run_all(arguments: &[String]) -> ExitCode {
         a_panic_in_the_supervisor_ends_the_process_with_a_code_of_its_own,
         pods_start_though_the_executable_was_replaced,
     ];
-    let wanted = |name: &str| {
-        let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
-    };
-    for (name, test) in tests.iter().filter(|(name, _)| wanted(name)) {
-        println!("test {name} ...");
-        // A failure panics, which ends this program with a failure.
-        test();
-        println!("test {name} ... ok");
-    }
-    ExitCode::SUCCESS
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
 
 /// Ports that nobody connects to, then silence until the default action of TERM.

@@ -2,7 +2,7 @@
 //! bodies, and before grpc-go at full speed; their metrics before promtool, their traces before
 //! OpenTelemetry's decoder, and class hpa and the Grafana board before Prometheus.
 //!
-//! `cargo suite --test peers`. It needs Go 1.19 or newer, and builds what it runs from `tests/interop`, whose
+//! `cargo suite peers`. It needs Go 1.19 or newer, and builds what it runs from `tests/interop`, whose
 //! `go.sum` pins every version; the first time that takes the network. The clients are Debian's (`apt-get
 //! install -y curl nghttp2-client nodejs python3-venv default-jdk-headless`) or made by a package manager
 //! from the versions that `tests/interop` pins. Prometheus is Debian's (`apt-get install -y prometheus`).

@@ -9,7 +9,7 @@ use protocol::http1::{
     OutgoingMessage, RequestReader, ResponseForm, ResponseReader, write_request, write_response,
 };
 
-use crate::messages::{Message, lines, message, sizes};
+use super::messages::{Message, lines, message, sizes};
 
 /// What stands behind a message must be left alone.
 const BEHIND: &[u8] = b"GET /behind HTTP/1.1\r\n\r\n";

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use protocol::http1::{BodyDecoder, DecodedPiece, HeadLimits, ResponseReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::heads::{Difference, changes, runs, spoil};
+use super::heads::{Difference, changes, runs, spoil};
 
 /// What we refuse although hyper takes it. There is nothing that we take and hyper refuses.
 const STRICTER: &[Difference] = &[

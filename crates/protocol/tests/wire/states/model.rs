@@ -10,7 +10,7 @@ use protocol::http2::ErrorCode;
 use protocol::http2::Role;
 use protocol::http2::frame::{END_STREAM, FrameHead, FrameKind};
 
-use crate::frames::{HeadKind, PeerFrame, PriorityForm};
+use super::frames::{HeadKind, PeerFrame, PriorityForm};
 
 /// The window of a stream or connection of which nothing else was said (§6.9.2).
 const WINDOW_DEFAULT: i64 = 65_535;

@@ -8,10 +8,9 @@ use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, ebb, in_namespace};
 use tests::eventually;
 
-use crate::commands::ebb;
 use crate::metrics_adapter::{Adapter, Answer, Answering};
 use crate::metrics_apis;
 

@@ -16,7 +16,7 @@ use protocol::http2::{
 };
 use vocabulary::Timestamp;
 
-use crate::messages::{Message, lines, message, sizes};
+use super::messages::{Message, lines, message, sizes};
 
 /// More turns than any exchange here takes.
 const TURNS_MAX: usize = 100_000;

@@ -321,3 +321,23 @@ fn no_two_types_have_one_name() {
     homes.retain(|_, files| files.len() > 1);
     assert!(homes.is_empty(), "which of them is meant?\n{homes:#?}");
 }
+
+/// No crate has tests of its documentation (`doctest = false`): an example there would be read and never run.
+#[test]
+fn documentation_shows_pictures_and_no_examples() {
+    let mut examples = Vec::new();
+    for (name, text) in sources(&["crates", "tests/src"]) {
+        let mut is_open = false;
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let words = line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).unwrap_or_default();
+            if let Some(language) = words.trim_start().strip_prefix("```") {
+                if !is_open && language != "text" {
+                    examples.push(format!("{name}:{}", at + 1));
+                }
+                is_open = !is_open;
+            }
+        }
+    }
+    assert!(examples.is_empty(), "mark these as text, or test them:\n{}", examples.join("\n"));
+}

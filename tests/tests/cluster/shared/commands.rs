@@ -1,39 +1,14 @@
 //! What a person does with `ebb` itself: adopt, look, check, give back.
 
-use std::process::Output;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use tests::cluster::{TestNamespace, WorkloadPlan, in_namespace};
+use tests::cluster::{TestNamespace, WorkloadPlan, ebb, in_namespace, succeeds, text};
 
 const KUBERNETES: &str = "endpointslice-controller.k8s.io";
 const OURS: &str = "ebb.dev";
-
-/// Runs `ebb` against the cluster of the test, in its namespace.
-pub(crate) async fn ebb(namespace: &TestNamespace, arguments: &[&str]) -> Output {
-    run(tests::ebb::executable(), namespace, arguments).await
-}
-
-async fn run(program: std::path::PathBuf, namespace: &TestNamespace, arguments: &[&str]) -> Output {
-    let mut command = tokio::process::Command::new(program);
-    command.args(arguments).args(["-n", &namespace.name]).env("KUBECONFIG", &namespace.kubeconfig);
-    command.env_remove("EBB_API").kill_on_drop(true);
-    command.output().await.expect("the executable runs (cargo build -p ebb)")
-}
-
-fn text(output: &Output) -> String {
-    let [out, errors] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    format!("{}\n{out}\n{errors}", output.status)
-}
-
-async fn succeeds(namespace: &TestNamespace, arguments: &[&str]) -> String {
-    let output = ebb(namespace, arguments).await;
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 #[test]
 fn a_service_is_adopted_looked_at_and_given_back_by_commands_under_load() {

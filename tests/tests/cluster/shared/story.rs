@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tests::client::Load;
 use tests::cluster::{
-    PATIENCE, RequestPath, TestNamespace, Workload, WorkloadPlan, in_namespace, kubectl, load_from,
-    network_of_node, process_of,
+    PATIENCE, RequestPath, Workload, WorkloadPlan, hey, in_namespace, kubectl, load_from, network_of_node,
+    process_of,
 };
 use tests::eventually;
 
@@ -65,22 +65,6 @@ fn a_new_service_without_activators_in_its_path_is_served_once_a_pod_is_ready() 
         let served_by = hello.served_by().await;
         assert!(served_by.iter().all(|pod| pod.starts_with("hello-")), "{served_by:?}");
     });
-}
-
-/// `hey` as people run it: so many clients, each of which sends its next request when the former is answered.
-async fn hey(workload: &Workload, namespace: &TestNamespace, seconds: u32) -> String {
-    let (time, clients) = (format!("{seconds}s"), "50");
-    let url = format!("http://{}/?sleep=500", workload.address);
-    let mut command = tokio::process::Command::new("hey");
-    command.args(["-z", &time, "-c", clients, "-t", "60", "-host", &format!("hello.{}.svc", namespace.name)]);
-    let output = command.arg(&url).output().await.expect("hey is installed (apt-get install -y hey)");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{output:?}");
-    // Its last sections: a line for each status, and errors, if there are any.
-    let codes = said.lines().skip_while(|line| !line.starts_with("Status code distribution")).skip(1);
-    let codes: Vec<&str> = codes.map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert!(matches!(&codes[..], [all] if all.starts_with("[200]")), "{said}");
-    said
 }
 
 /// With the windows that everybody has who sets none.

@@ -16,7 +16,7 @@ use vocabulary::{INJECT_LABEL, QUEUE_PROXY};
 
 /// Pods as people write them, by name.
 fn corpus() -> Vec<(String, Value)> {
-    let text = include_str!("../../../crates/injector/testdata/pods.yaml");
+    let text = include_str!("../../../../crates/injector/testdata/pods.yaml");
     let pods: Vec<Value> = serde_saphyr::from_multiple(text).expect("it is YAML");
     let named = |pod: Value| (pod["metadata"]["name"].as_str().expect("it has a name").to_owned(), pod);
     pods.into_iter().map(named).collect()
