@@ -1,0 +1,128 @@
+"""Everything else that is proven about a commit, in 75 minutes after its gate. A run that was ended goes on with `--from`."""
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from typing import Callable
+
+from . import gate, machine
+from .gate import CLUSTER, LOGS, ROOT, cluster, command, install
+from .process import run
+from .stages import Table
+from .stamps import Stamps
+from .suites import Outcome, Suites
+
+NEEDED = {
+    **gate.NEEDED, "wrk": "wrk", "h2load": "nghttp2-client", "haproxy": "haproxy", "nginx": "nginx", "valgrind": "valgrind",
+    "prometheus": "prometheus", "file": "file", "musl-gcc": "musl-tools", "node": "nodejs", "java": "default-jdk-headless",
+    "python3:ensurepip, venv": "python3-venv",
+}
+"""What the suites with other makers' programs, the packages and the benchmarks use."""
+
+BENCHMARKS = ["decide", "hop", "activator-hop", "wake", "stampede", "slow-starters", "step", "slots", "fleet", "sampling", "soak", "abuse"]
+"""Their short forms show that they work, not how fast anything is."""
+
+
+@dataclass
+class Stage:
+    name: str
+    """By which `--from` names it."""
+    budget: float
+    action: Callable
+
+
+def suite(name: str, threads=None):
+    return lambda limit: Suites(ROOT, LOGS).suite(name, limit, threads=threads)
+
+
+def peers(limit):
+    """Five minutes, and as many again where others' programs have to be fetched and built first."""
+    os.environ.update(PEERS_SECONDS="3", PEERS_MEGABYTES="10")
+    return suite("peers", threads=1)(limit)
+
+
+def dist(limit):
+    triple = f"{os.uname().machine}-unknown-linux-musl"
+    if code := run(["rustup", "target", "add", triple], ROOT, LOGS / "musl.log", 300):
+        return Outcome(words=[f"`rustup target add {triple}` ended with {code}"])
+    return suite("dist")(limit)
+
+
+def one_node(limit):
+    """The suites of a cluster with one node. Those that end parts of it run when nothing else does; the last takes ebb away."""
+    def act(limit):
+        outcome = install()
+        for name, threads in (("cluster_shared", 6), ("cluster_exclusive", 1), ("cluster_teardown", 1)):
+            if outcome.words:
+                break
+            outcome.add(suite(name, threads)(limit))
+        return outcome
+
+    if code := run([CLUSTER / "build-metrics-server"], ROOT, LOGS / "metrics-server.log", 400):
+        return Outcome(words=[f"tests/cluster/build-metrics-server ended with {code}"])
+    return cluster(1, act)(limit)
+
+
+def two_nodes(limit):
+    """The version before this one is installed on two nodes and upgraded; then the suite of two nodes."""
+    def act(limit):
+        outcome = install("install-previous")
+        for name in ("cluster_upgrade", "cluster_two_nodes"):
+            if outcome.words:
+                break
+            outcome.add(suite(name, 1)(limit))
+        return outcome
+
+    return cluster(2, act)(limit)
+
+
+def benchmark(name: str):
+    executable = {"EBB_EXECUTABLE": os.environ.get("CARGO_TARGET_DIR", "target") + "/debug/ebb"}
+    return command(f"bench-{name}", ["cargo", "bench", "--workspace", "--profile", "dev", "--bench", name, "--", "--quick"], executable)
+
+
+def stages() -> list[Stage]:
+    return [
+        Stage("release", 420, command("first-run-release", [ROOT / ".ci/first-run"])),
+        Stage("peers", 480, peers),
+        Stage("dist", 300, dist),
+        Stage("cluster", 1200, one_node),
+        Stage("two-nodes", 600, two_nodes),
+        Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
+        Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
+        *[Stage(f"bench-{name}", 90, benchmark(name)) for name in BENCHMARKS],
+        Stage("bench-windows_and_decider", 60,
+              command("bench-windows_and_decider", ["cargo", "test", "--workspace", "--bench", "windows_and_decider"])),
+    ]
+
+
+def main() -> bool:
+    target, _ = machine.kept_target()
+    os.environ["CARGO_TARGET_DIR"] = str(target)
+    names = [stage.name for stage in stages()]
+    parser = argparse.ArgumentParser(prog=".ci/all", description=__doc__)
+    parser.add_argument("--from", dest="first", metavar="STAGE", choices=names, default=names[0], help=", ".join(names))
+    first = names.index(parser.parse_args().first)
+    stamps, table = Stamps(ROOT), Table()
+    missing = [name for name in names[:first] if not stamps.has(name)]
+    if missing:
+        print(f"no green run of {', '.join(missing)} is known for this commit, compiler and clean tree: begin with --from {missing[0]}")
+        return False
+    if stamps.has(gate.STAGE):
+        if not gate.prepare(table, NEEDED, is_cluster=True):
+            return table.end(".ci/all")
+    elif not gate.whole(Table(), NEEDED)[0]:
+        return False
+    else:
+        table.rows.append(stamps.row(gate.STAGE)) if stamps.has(gate.STAGE) else None
+    for name in names[:first]:
+        table.rows.append(stamps.row(name))
+    for stage in stages()[first:]:
+        table.stage(stage.name, stage.budget, stage.action)
+        stamps.write(table.rows)
+    return table.end(".ci/all")
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

@@ -1,0 +1,142 @@
+"""The gate: what must hold before a change lands, in 25 minutes where Kubernetes is kept and in 40 on a machine that has toolchains alone."""
+
+import os
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+from . import machine
+from .process import run
+from .stages import Table
+from .stamps import Stamps
+from .suites import Outcome, Suites
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "target/ci"
+CLUSTER = ROOT / "tests/cluster"
+
+NEEDED = {"cc": "build-essential", "curl": "curl", "hey": "hey", "systemd-analyze": "systemd", "git": "git"}
+"""What the tests of the workspace and the README's first command use."""
+
+NEEDED_FOR_CLUSTER = {
+    "/usr/local/go/bin/go": "golang-go", "ip": "iproute2", "nft": "nftables", "iptables": "iptables", "conntrack": "conntrack",
+    "pkg-config": "pkg-config", "zstd": "zstd", "openssl": "openssl", "pkg-config:libseccomp": "libseccomp-dev",
+}
+"""What builds a real Kubernetes, and what its nodes use."""
+
+STAGE = "the gate"
+"""The name of the stamp of a whole green gate."""
+
+
+def prepare(table: Table, needed, is_cluster: bool) -> bool:
+    """Settings of every stage, the packages, and what fails at once on a machine that cannot do the rest."""
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    os.environ.update(CARGO_TERM_COLOR="never", CARGO_INCREMENTAL="0", RUST_BACKTRACE="0")
+    # Where Go's own archive puts it.
+    os.environ["PATH"] += os.pathsep + "/usr/local/go/bin"
+    os.environ.setdefault("CLUSTER_CACHE", str(machine.cache() / "ebb-cluster"))
+
+    wanted = {**needed, **(NEEDED_FOR_CLUSTER if is_cluster else {})}
+    if shutil.which("go"):
+        wanted.pop("/usr/local/go/bin/go", None)
+    missing = machine.missing_packages(wanted)
+
+    def packages(_):
+        machine.install(missing)
+        left = machine.missing_packages(wanted)
+        return Outcome(words=[f"{', '.join(left)}: installed, and what they bring is still missing"] if left else [])
+
+    if missing and not table.stage("packages of the system, installed", 300, packages):
+        return False
+    return table.stage("preflight: rights, room, the pipeline's own tests", 10, lambda _: preflight(is_cluster))
+
+
+def preflight(is_cluster: bool) -> Outcome:
+    """What is missing on this machine, before anything is compiled."""
+    words = machine.missing_for_rust()
+    if is_cluster:
+        words += [f"{word} (WITHOUT_CLUSTER=1 runs the rest)" for word in machine.missing_for_cluster(ROOT)]
+    suite = unittest.defaultTestLoader.loadTestsFromName("pipeline.tests")
+    tried = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
+    failed = [str(test) for test, _ in tried.failures + tried.errors]
+    return Outcome(passed=tried.testsRun - len(failed), failed=failed, words=words)
+
+
+def command(name: str, words, env=None):
+    """A stage that is one command."""
+    def action(limit):
+        code = run(words, ROOT, LOGS / f"{name}.log", limit, env=env)
+        return Outcome(words=[f"`{' '.join(map(str, words))}` ended with {code}"] if code else [])
+
+    return action
+
+
+def cluster(nodes: int, act):
+    """An action with a cluster of tests that is up, and taken down however the action ends."""
+    def action(limit):
+        for script, *words in (["down"], ["up", str(nodes)]):
+            if code := run([CLUSTER / script, *words], ROOT, LOGS / f"cluster-{script}.log", 120):
+                return Outcome(words=[f"tests/cluster/{script} ended with {code}"])
+        try:
+            outcome = act(limit)
+            if not outcome.is_green:
+                shutil.copytree(ROOT / "target/cluster/run/log", LOGS / "cluster-log", dirs_exist_ok=True)
+            return outcome
+        finally:
+            run([CLUSTER / "down"], ROOT, LOGS / "cluster-down.log", 60)
+
+    return action
+
+
+def install(script="install") -> Outcome:
+    code = run([CLUSTER / script], ROOT, LOGS / f"cluster-{script}.log", 400)
+    return Outcome(words=[f"tests/cluster/{script} ended with {code}"] if code else [])
+
+
+def smoke(limit):
+    installed = install()
+    return Suites(ROOT, LOGS).suite("cluster_smoke", min(limit, 300)) if installed.is_green else installed
+
+
+def is_kubernetes_kept() -> bool:
+    return (ROOT / "target/cluster/bin/key").exists() or any(Path(os.environ["CLUSTER_CACHE"]).glob("cluster-*.tar.zst"))
+
+
+def stages(table: Table, is_cluster: bool):
+    """The stages of the gate, in order. Each runs though the one before it failed, so that one run shows all."""
+    target, is_kept = machine.kept_target()
+    os.environ["CARGO_TARGET_DIR"] = str(target)
+    tests = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    table.stage("format", 5, command("format", ["cargo", "fmt", "--all", "--check"]))
+    table.stage(f"tests (the README's command), {'kept target' if is_kept else 'from nothing'}", 360 if is_kept else 600,
+                lambda limit: Suites(ROOT, LOGS).workspace(tests, limit))
+    table.stage("lints", 200, command("lints", ["bash", "-c", "cargo lint && cargo lint-suites"]))
+    table.stage("documentation", 60, command("documentation", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"],
+                                             {"RUSTDOCFLAGS": "-D warnings"}))
+    table.stage("the README's first command, with hey", 40,
+                command("first-run", [ROOT / ".ci/first-run", target / "debug/ebb"]))
+    if is_cluster:
+        budget = 20 if is_kubernetes_kept() else 720
+        if table.stage("Kubernetes, unpacked" if budget == 20 else "Kubernetes, built", budget,
+                       command("cluster-build", [CLUSTER / "build"])):
+            table.stage("smoke of the cluster: images, up, install, smoke, down", 240, cluster(1, smoke))
+
+
+def whole(table: Table, needed=NEEDED) -> tuple[bool, str]:
+    """Everything of the gate; returns whether it is green, and what its last line says beside that."""
+    is_cluster = not os.environ.get("WITHOUT_CLUSTER")
+    note = "" if is_cluster else " WITHOUT the cluster"
+    if prepare(table, needed, is_cluster):
+        stages(table, is_cluster)
+    is_green = table.end(".ci/run", note)
+    if is_green and is_cluster:
+        stamp = Table()
+        stamp.stage(STAGE, 25 * 60, lambda _: Outcome(passed=sum(row.outcome.passed for row in table.rows)))
+        Stamps(ROOT).write([*table.rows, *stamp.rows])
+    return is_green, note
+
+
+if __name__ == "__main__":
+    sys.exit(0 if whole(Table())[0] else 1)

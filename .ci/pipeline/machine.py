@@ -1,0 +1,118 @@
+"""What does the machine have, and what is it missing? Packages come from the system's package manager."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+GIGABYTE = 1 << 30
+DISK_NEEDED = 25 * GIGABYTE
+MEMORY_NEEDED = 6 * GIGABYTE
+TARGET_LARGEST = 20 * GIGABYTE
+CLONE_NEWNET = 0x40000000
+
+
+def cache() -> Path:
+    """Where builds outlive checkouts."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def load() -> str:
+    """The machine's load, beside times that depend on it."""
+    return "load " + " ".join(f"{average:.1f}" for average in os.getloadavg()) + f", {os.cpu_count()} cores"
+
+
+class MissingProgram(Exception):
+    """Something is not there, and the message says how to get it."""
+
+
+def missing_packages(needed: dict[str, str]) -> list[str]:
+    """The package of each program that is missing. A key with a slash is a file, any other a program in the path."""
+    return sorted({package for program, package in needed.items() if not _has(program)})
+
+
+def install(missing: list[str]):
+    """Installs these packages."""
+    command = f"apt-get update && apt-get install -y {' '.join(missing)}"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise MissingProgram(f"missing packages: {', '.join(missing)}; run: sudo sh -c '{command}'")
+    print(f"installing {' '.join(missing)}", flush=True)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for step in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *missing]):
+        subprocess.run(step, check=True, env=quiet, stdout=subprocess.DEVNULL)
+
+
+def _has(program: str) -> bool:
+    if "/" in program:
+        return Path(program).exists()
+    if program.startswith("pkg-config:"):
+        return shutil.which("pkg-config") is not None and not subprocess.run(["pkg-config", "--exists", program.split(":")[1]]).returncode
+    if program.startswith("python3:"):
+        return not subprocess.run(["python3", "-c", f"import {program.split(':')[1]}"], stderr=subprocess.DEVNULL).returncode
+    return shutil.which(program) is not None
+
+
+def missing_for_rust() -> list[str]:
+    """What cargo cannot get by itself."""
+    words = []
+    if not shutil.which("cargo"):
+        return ["cargo is missing: install a Rust toolchain (rustup.rs), 1.95 or newer"]
+    for program, component in (("fmt", "rustfmt"), ("clippy", "clippy")):
+        if subprocess.run(["cargo", program, "--version"], capture_output=True).returncode:
+            words.append(f"{component} is missing: rustup component add {component}")
+    return words
+
+
+def missing_for_cluster(root: Path) -> list[str]:
+    """What keeps a real Kubernetes from running here. Takes less than a second."""
+    words = []
+    if os.geteuid() != 0:
+        words.append("the cluster of tests needs root: network namespaces and containers")
+    elif not _may_unshare():
+        words.append("this user may not make a network namespace (unshare -n): give the machine or container CAP_SYS_ADMIN")
+    elif subprocess.run(["nft", "list", "ruleset"], capture_output=True).returncode:
+        words.append("nft cannot read the kernel's rules: kube-proxy needs nftables in this kernel")
+    groups = Path("/proc/self/cgroup").read_text().splitlines()
+    if not any(line.split(":")[1] for line in groups):
+        words.append("this machine has cgroup v2 alone; the cluster of tests needs the controllers of v1")
+    free = shutil.disk_usage(root).free
+    if free < DISK_NEEDED:
+        words.append(f"{free // GIGABYTE} GB of disk are free below {root}; {DISK_NEEDED // GIGABYTE} are needed")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if memory < MEMORY_NEEDED:
+        words.append(f"this machine has {memory // GIGABYTE} GB of memory; {MEMORY_NEEDED // GIGABYTE} are needed")
+    return words
+
+
+def _may_unshare() -> bool:
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) == 0 else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def rustc() -> str:
+    """The compiler's version, by which kept builds and stamps are known."""
+    return subprocess.run(["rustc", "-V"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def kept_target() -> tuple[Path, bool]:
+    """The target folder that outlives checkouts, and whether it holds a build. `$EBB_CI_TARGET` names another."""
+    target = Path(os.environ.get("EBB_CI_TARGET") or cache() / "ebb-target")
+    key = target / "rustc"
+    is_other = key.exists() and key.read_text().strip() != rustc()
+    if is_other or _size(target) > TARGET_LARGEST:
+        print(f"{target} is dropped: {'it is of another compiler' if is_other else 'it is larger than 20 GB'}", flush=True)
+        shutil.rmtree(target)
+    is_kept = (target / "debug/deps").exists()
+    target.mkdir(parents=True, exist_ok=True)
+    key.write_text(rustc() + "\n")
+    return target, is_kept
+
+
+def _size(folder: Path) -> int:
+    if not folder.exists():
+        return 0
+    said = subprocess.run(["du", "-s", "-B1", str(folder)], capture_output=True, text=True).stdout
+    return int(said.split()[0]) if said else 0

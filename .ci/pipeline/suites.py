@@ -1,0 +1,137 @@
+"""Runs test programs by cargo, and runs once more what depends on time and failed: alone, then among its neighbours."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import flaky, libtest
+from .flaky import FlakyTest
+from .process import run
+
+TIME_DEPENDENT = {
+    # Suites with real processes, and with other makers' programs.
+    "activator", "command_line", "it", "peers", "processes", "protocols", "up", "dist",
+    # Suites with a real Kubernetes.
+    "cluster_smoke", "cluster_shared", "cluster_exclusive", "cluster_teardown", "cluster_upgrade", "cluster_two_nodes",
+}
+"""The test programs whose tests are run again. A pure test that failed once has failed."""
+
+NEIGHBOURS = 12
+"""Tests on each side of one that is run again: twice as many as run at once."""
+
+SECOND_RUNS_SECONDS = 120
+"""What all second runs of one suite may take. What has no time left for its second run has failed."""
+
+
+@dataclass
+class Outcome:
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    flaky: list[FlakyTest] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    """Why the outcome is red, apart from failed tests."""
+
+    @property
+    def is_green(self):
+        return not self.failed and not self.words
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.flaky += other.flaky
+        self.words += other.words
+
+
+class Suites:
+    """How the suites of one checkout are run."""
+
+    def __init__(self, root: Path, logs: Path, say=print):
+        self.root, self.logs, self.say = root, logs, say
+
+    def workspace(self, command: list[str], limit: float, second_runs=SECOND_RUNS_SECONDS) -> Outcome:
+        """`cargo test` of several programs."""
+        reader = libtest.Reader()
+        log = self.logs / f"{command[-1].strip('-') if '--test' in command else 'tests'}.log"
+        code = run(command, self.root, log, limit, reader.line)
+        outcome = Outcome(passed=sum(program.passed for program in reader.programs))
+        suspects = []
+        for program in reader.programs:
+            if not program.has_ended:
+                outcome.words.append(f"{program.name} ended without a result (it crashed, aborted, or took too long)")
+            for test in program.failed:
+                if program.name in TIME_DEPENDENT and not program.is_unit_tests:
+                    suspects.append((program, test))
+                else:
+                    outcome.failed.append(f"{program.name}::{test}")
+        if code != 0 and not outcome.words and not suspects and not outcome.failed:
+            outcome.words.append(f"`{' '.join(command)}` ended with {code} and named no failed test")
+        if not reader.programs:
+            outcome.words.append(f"`{' '.join(command)}` ran no test")
+        self._second_runs(suspects, outcome, second_runs)
+        return outcome
+
+    def suite(self, name: str, limit: float, second_runs=SECOND_RUNS_SECONDS, threads=None) -> Outcome:
+        """One suite by its name."""
+        with Threads(threads):
+            return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name], limit, second_runs)
+
+    def _second_runs(self, suspects, outcome, seconds):
+        if len(suspects) > flaky.MOST_IN_A_RUN:
+            outcome.failed += [f"{program.name}::{test}" for program, test in suspects]
+            outcome.words.append(f"{len(suspects)} tests failed, too many to be a matter of time: none was run again")
+            return
+        ends = time.monotonic() + seconds
+        table = self.root / "tests/flaky.md"
+        for program, test in suspects:
+            name = f"{program.name}::{test}"
+            output = self.logs / f"{name.replace('::', '-')}.first-failure.log"
+            output.write_text("\n".join(program.outputs.get(test, [])) + "\n")
+            self.say(f"\n--- {name} failed; second runs: alone, then among its neighbours")
+            if not self._passes_twice(program.name, test, ends):
+                outcome.failed.append(name)
+                continue
+            outcome.passed += 1
+            found = FlakyTest(program.name, test, libtest.reason(program.outputs.get(test, [])))
+            outcome.flaky.append(found)
+            if name in flaky.known(table):
+                outcome.words.append(f"{name} is flaky a second time: tests/flaky.md has it already, and it was not mended")
+        flaky.write(table, outcome.flaky)
+
+    def _passes_twice(self, suite, test, ends):
+        listed = []
+        command = ["cargo", "test", "--quiet", "--workspace", "--test", suite, "--"]
+        run(command + ["--list"], self.root, self.logs / "list.log", 60, lambda line: listed.append(line.rstrip()), is_silent=True)
+        listed = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
+        for turn, tests in (("alone", [test]), ("among neighbours", libtest.neighbours(listed, test, NEIGHBOURS))):
+            left = ends - time.monotonic()
+            if left <= 1:
+                self.say(f"--- no time is left to run {suite}::{test} {turn}")
+                return False
+            reader = libtest.Reader()
+            log = self.logs / f"{suite}-{test.replace('::', '-')}.{turn.replace(' ', '-')}.log"
+            run([part for part in command if part != "--quiet"] + ["--exact", *tests], self.root, log, left, reader.line)
+            ended = [program for program in reader.programs if program.name == suite]
+            is_passed = len(ended) == 1 and ended[0].has_ended and test not in ended[0].failed and ended[0].passed > 0
+            self.say(f"--- {turn}: {'passed' if is_passed else 'FAILED'}")
+            if not is_passed:
+                return False
+        return True
+
+
+class Threads:
+    """How many tests of a program run at once, while it is entered."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __enter__(self):
+        self.before = os.environ.get("RUST_TEST_THREADS")
+        if self.number:
+            os.environ["RUST_TEST_THREADS"] = str(self.number)
+
+    def __exit__(self, *_):
+        if self.before is None:
+            os.environ.pop("RUST_TEST_THREADS", None)
+        else:
+            os.environ["RUST_TEST_THREADS"] = self.before
