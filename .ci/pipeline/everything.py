@@ -114,10 +114,7 @@ def main() -> bool:
             return table.end(".ci/all")
     elif not gate.whole(Table(), NEEDED)[0]:
         return False
-    else:
-        table.rows.append(stamps.row(gate.STAGE)) if stamps.has(gate.STAGE) else None
-    for name in names[:first]:
-        table.rows.append(stamps.row(name))
+    table.rows += [stamps.row(name) for name in [gate.STAGE, *names[:first]] if stamps.has(name)]
     for stage in stages()[first:]:
         table.stage(stage.name, stage.budget, stage.action)
         stamps.write(table.rows)
