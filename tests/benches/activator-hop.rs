@@ -4,7 +4,8 @@
 //! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb
 //! up`. HAProxy chooses by Host too, and takes part twice; each has one core and finds no other, so each has
 //! one thread. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect
-//! while the activator is in the path.
+//! while the activator is in the path. An executable of another version in `$EBB_FORMER_EXECUTABLE` takes part
+//! too, and this one may cost no more than that.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,18 +15,20 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use tests::ConfigMap;
+use tests::bench::executables::former_ebb;
 use tests::bench::machine::{self, Cores, move_to, starting_on};
 use tests::bench::plot::{self, Bar};
 use tests::bench::process::{cpu_time, cpu_time_of_threads};
 use tests::bench::proxies::{Place, Protocol, Server, Target, haproxy_by_host, queue_proxy};
 use tests::bench::up::{Up, executables, service};
 use tests::bench::wrk::{Requests, Seen, Wrk};
-use tests::bench::{Goal, Options, Report, Samples, Table, api, clock, rotated};
+use tests::bench::{Goal, Options, Report, Samples, Table, api, clock, no_dearer_than_before, rotated};
 
 const ACTIVATOR: &str = "activator";
 const HAPROXY: &str = "HAProxy";
 const CONTROL: &str = "HAProxy again";
-const CONTESTANTS: [&str; 3] = [ACTIVATOR, HAPROXY, CONTROL];
+/// The activator of the version before.
+const FORMER: &str = "activator before";
 /// How all threads of the activator are called.
 const THREADS: &str = "activator-";
 const LIMIT: f64 = 1.2;
@@ -54,10 +57,16 @@ struct Pod {
     queue_proxy: Server,
 }
 
-/// Everything that runs.
-struct Field<'a> {
+/// An `ebb up` with its revisions.
+struct Contender {
     up: Up,
     pods: Vec<Pod>,
+}
+
+/// Everything that runs.
+struct Field<'a> {
+    ours: Contender,
+    former: Option<Contender>,
     proxies: BTreeMap<&'static str, Server>,
     cores: Cores,
     folder: &'a Path,
@@ -100,34 +109,56 @@ fn main() -> anyhow::Result<()> {
     report.finish(options.json.as_deref())
 }
 
-impl<'a> Field<'a> {
-    fn start(revisions: usize, folder: &'a Path) -> anyhow::Result<Self> {
-        let cores = Cores::divide()?;
-        let [ebb, app] = executables()?;
+impl Contender {
+    fn start(revisions: usize, ebb: &Path, app: &Path, cores: &Cores, folder: &Path) -> anyhow::Result<Self> {
         let names: Vec<String> = (0..revisions).map(|number| format!("hop-{number}")).collect();
-        let services: Vec<_> = names.iter().map(|name| service(name, &app)).collect();
+        let services: Vec<_> = names.iter().map(|name| service(name, app)).collect();
         // The activator is in the path whatever the load, and no pod comes or goes.
         let config = ConfigMap::default()
             .set("target-burst-capacity", "-1")
             .set("min-scale", "1")
             .set("max-scale", "1");
         // It has as many threads as it finds cores: one, as HAProxy has.
-        let up = starting_on(&cores.contestant, || Up::start(&ebb, &services, &config))??;
+        let up = starting_on(&cores.contestant, || Up::start(ebb, &services, &config))??;
         let beside = Place { folder, cores: &cores.load };
-        let pods = names.iter().map(|name| pod(&up, name, &ebb, beside)).collect::<Result<Vec<_>, _>>()?;
-        let routes: Vec<_> = pods.iter().map(|pod| (pod.host.clone(), pod.queue_proxy.port)).collect();
+        let pods = names.iter().map(|name| pod(&up, name, ebb, beside)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { up, pods })
+    }
+
+    fn served(&self) -> anyhow::Result<f64> {
+        self.pods.iter().try_fold(0.0, |sum, pod| {
+            let app = SocketAddr::from((Ipv4Addr::LOCALHOST, pod.app));
+            Ok(sum + api::get(app, "localhost", "/served")?.trim().parse::<f64>()?)
+        })
+    }
+}
+
+impl<'a> Field<'a> {
+    fn start(revisions: usize, folder: &'a Path) -> anyhow::Result<Self> {
+        let cores = Cores::divide()?;
+        let [ebb, app] = executables()?;
+        let ours = Contender::start(revisions, &ebb, &app, &cores, folder)?;
+        let former = former_ebb().map(|former| Contender::start(revisions, &former, &app, &cores, folder));
+        let routes: Vec<_> = ours.pods.iter().map(|pod| (pod.host.clone(), pod.queue_proxy.port)).collect();
         let place = Place { folder, cores: &cores.contestant };
         let mut proxies = BTreeMap::new();
         for (name, file) in [(HAPROXY, "haproxy"), (CONTROL, "haproxy-control")] {
             proxies.insert(name, haproxy_by_host(file, &routes, place)?);
         }
-        Ok(Self { up, pods, proxies, cores, folder })
+        Ok(Self { ours, former: former.transpose()?, proxies, cores, folder })
+    }
+
+    /// The `ebb up` that serves in a contestant's turn: HAProxy stands before the pods of ours.
+    fn contender(&self, name: &str) -> &Contender {
+        self.former.as_ref().filter(|_| name == FORMER).unwrap_or(&self.ours)
     }
 
     fn play(&self, cell: &Cell, options: &Options, rounds: usize) -> anyhow::Result<BTreeMap<&str, Turns>> {
         let mut turns: BTreeMap<&str, Turns> = BTreeMap::new();
+        let former = self.former.as_ref().map(|_| FORMER);
+        let contestants: Vec<&str> = [ACTIVATOR, HAPROXY, CONTROL].into_iter().chain(former).collect();
         for round in 0..rounds {
-            for &name in rotated(&CONTESTANTS, round) {
+            for &name in rotated(&contestants, round) {
                 self.turn(cell, name, options.turn(2), turns.entry(name).or_default()).context(name)?;
             }
         }
@@ -135,11 +166,11 @@ impl<'a> Field<'a> {
     }
 
     fn turn(&self, cell: &Cell, name: &str, time: Duration, turn: &mut Turns) -> anyhow::Result<()> {
-        let proxy = self.proxies.get(name);
-        let port = proxy.map_or(self.up.requests().port(), |proxy| proxy.port);
+        let (proxy, contender) = (self.proxies.get(name), self.contender(name));
+        let port = proxy.map_or(contender.up.requests().port(), |proxy| proxy.port);
         let (seen, cpu_us) = thread::scope(|scope| {
             let loading = scope.spawn(|| self.load(cell, port, time));
-            let cpu_us = self.cpu_of_the_middle(proxy, time);
+            let cpu_us = self.cpu_of_the_middle(proxy, contender, time);
             let seen = loading.join().expect("loading does not panic")?;
             anyhow::Ok((seen, cpu_us?))
         })?;
@@ -151,7 +182,7 @@ impl<'a> Field<'a> {
     }
 
     fn load(&self, cell: &Cell, port: u16, time: Duration) -> anyhow::Result<Seen> {
-        let hosts = self.pods.iter().map(|pod| pod.host.clone()).collect();
+        let hosts = self.ours.pods.iter().map(|pod| pod.host.clone()).collect();
         let requests = Requests::Hosts(hosts, cell.upload);
         let wrk = Wrk::new(self.folder, "load", &requests)?;
         wrk.path(cell.path).connections(cell.connections).cores(&self.cores.load).run(port, time)
@@ -159,23 +190,21 @@ impl<'a> Field<'a> {
 
     /// Microseconds of CPU time per request that the apps answer, without the beginning, in which connections
     /// are made, and the end.
-    fn cpu_of_the_middle(&self, proxy: Option<&Server>, time: Duration) -> anyhow::Result<f64> {
+    fn cpu_of_the_middle(
+        &self,
+        proxy: Option<&Server>,
+        contender: &Contender,
+        time: Duration,
+    ) -> anyhow::Result<f64> {
         let cpu = || match proxy {
             Some(proxy) => cpu_time(proxy.process.pid()),
-            None => cpu_time_of_threads(self.up.pid(), THREADS),
+            None => cpu_time_of_threads(contender.up.pid(), THREADS),
         };
         thread::sleep(time.mul_f64(0.3));
-        let (before, served_before) = (cpu()?, self.served()?);
+        let (before, served_before) = (cpu()?, contender.served()?);
         thread::sleep(time.mul_f64(0.5));
-        let (after, served_after) = (cpu()?, self.served()?);
+        let (after, served_after) = (cpu()?, contender.served()?);
         Ok(clock::micros(after.saturating_sub(before)) / (served_after - served_before))
-    }
-
-    fn served(&self) -> anyhow::Result<f64> {
-        self.pods.iter().try_fold(0.0, |sum, pod| {
-            let app = SocketAddr::from((Ipv4Addr::LOCALHOST, pod.app));
-            Ok(sum + api::get(app, "localhost", "/served")?.trim().parse::<f64>()?)
-        })
     }
 }
 
@@ -224,6 +253,10 @@ fn fill(report: &mut Report, cell: &str, turns: &BTreeMap<&str, Turns>) {
         report.measured(cell, name, "p99 µs", &turn.p99_us);
     }
     report.table(table);
+    if let Some(former) = turns.get(FORMER) {
+        let noise = turns[CONTROL].cpu_us.less(&reference.cpu_us);
+        report.goal(no_dearer_than_before(cell, &turns[ACTIVATOR].cpu_us, &former.cpu_us, &noise));
+    }
     let noise = turns[CONTROL].cpu_us.over(&reference.cpu_us).summary(2);
     let ratio = turns[ACTIVATOR].cpu_us.over(&reference.cpu_us).median();
     report.goal(Goal::at_most(&format!("{cell}: CPU per request × HAProxy's (noise {noise})"), ratio, LIMIT));

@@ -25,5 +25,5 @@ pub mod up;
 pub mod wrk;
 
 pub use options::Options;
-pub use report::{Goal, Report, Table};
+pub use report::{Goal, Report, Table, no_dearer_than_before};
 pub use statistics::{Samples, rotated};

@@ -11,9 +11,13 @@ use tests::bench::h2load::H2load;
 use tests::bench::machine::Cores;
 use tests::bench::plot::Bar;
 use tests::bench::process::cpu_time;
-use tests::bench::proxies::{App, Place, Protocol, Server, haproxy, hyper, nginx, queue_proxy};
+use tests::bench::proxies::{
+    App, Place, Protocol, Server, haproxy, hyper, nginx, queue_proxy, queue_proxy_named,
+};
 use tests::bench::wrk::{Requests, Seen, Wrk};
-use tests::bench::{Goal, Options, Report, Samples, Table, clock, executables, rotated};
+use tests::bench::{
+    Goal, Options, Report, Samples, Table, clock, executables, no_dearer_than_before, rotated,
+};
 
 const DIRECT: &str = "no proxy";
 const HAPROXY: &str = "HAProxy";
@@ -22,6 +26,8 @@ const CONTROL: &str = "HAProxy again";
 const HYPER: &str = "hyper";
 /// The contestants that are ours, with their containerConcurrency.
 const OURS: [(&str, u32); 2] = [("queue-proxy", 0), ("queue-proxy, limit 100", 100)];
+/// The first of ours, of the version before.
+const FORMER: &str = "queue-proxy before";
 
 /// One load.
 #[derive(Clone, Debug)]
@@ -136,6 +142,10 @@ impl<'a> Field<'a> {
             for (name, limit) in OURS {
                 proxies.insert((name, protocol), queue_proxy(&ebb, target, limit, place)?);
             }
+            if let Some(former) = executables::former_ebb() {
+                let name = format!("former-queue-proxy-{}", target.port);
+                proxies.insert((FORMER, protocol), queue_proxy_named(&name, &former, target, 0, place)?);
+            }
             for name in [HAPROXY, CONTROL] {
                 let file = format!("{}-{protocol:?}", name.replace(' ', "-"));
                 proxies.insert((name, protocol), haproxy(&file, target, place)?);
@@ -247,6 +257,14 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
         }
     }
     report.table(table);
+    if let Some(former) = turns.get(FORMER) {
+        report.goal(no_dearer_than_before(
+            &cell.name,
+            &turns[OURS[0].0].cpu_us,
+            &former.cpu_us,
+            &turns[CONTROL].cpu_us.less(&reference.cpu_us),
+        ));
+    }
     let limit = if cell.name == "64x12B" { 1.0 } else { 1.1 };
     let noise = turns[CONTROL].cpu_us.over(&reference.cpu_us).summary(2);
     for (name, _) in OURS {

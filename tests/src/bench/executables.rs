@@ -28,6 +28,11 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
     Ok(if is_optimised { target.join("dist/ebb") } else { folder.join("ebb") })
 }
 
+/// `ebb` of the version before, `$EBB_FORMER_EXECUTABLE`: where it is named, it takes part in the same rounds.
+pub fn former_ebb() -> Option<PathBuf> {
+    std::env::var_os("EBB_FORMER_EXECUTABLE").map(PathBuf::from)
+}
+
 /// Cargo, as a shell would start it. What the cargo that runs this said of its package would look like a
 /// change to the build scripts that ask for it (ring's does), and all that stands on them be compiled again,
 /// here and by whoever builds next.

@@ -99,11 +99,22 @@ fn port(ports: &Value, name: &str) -> anyhow::Result<u16> {
 
 /// Starts `ebb queue-proxy` before an app, on any free ports.
 pub fn queue_proxy(ebb: &Path, target: Target, limit: u32, place: Place<'_>) -> anyhow::Result<Server> {
+    let name = format!("queue-proxy-{}-{limit}", target.port);
+    queue_proxy_named(&name, ebb, target, limit, place)
+}
+
+/// The same under a name that tells its log from those of others before the same app.
+pub fn queue_proxy_named(
+    name: &str,
+    ebb: &Path,
+    target: Target,
+    limit: u32,
+    place: Place<'_>,
+) -> anyhow::Result<Server> {
     let mut command = Command::new(ebb);
     command.arg("queue-proxy").env_clear().envs(queue_proxy_environment(target.port, limit));
     command.env("EBB_APP_PROTOCOL", target.protocol.name());
-    let name = format!("queue-proxy-{}-{limit}", target.port);
-    let mut process = Process::start(command, &name, place.folder, place.cores)?;
+    let mut process = Process::start(command, name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;
     serves(Server { port: port(&ports, "requests")?, process }, target.protocol)
 }

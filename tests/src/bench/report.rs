@@ -104,6 +104,14 @@ impl Goal {
     }
 }
 
+/// That a request costs no more CPU time (in µs) than in the version before, measured in the same rounds. `noise`
+/// are the differences of HAProxy to itself there.
+pub fn no_dearer_than_before(cell: &str, ours: &Samples, former: &Samples, noise: &Samples) -> Goal {
+    let ratio = ours.over(former).summary(3);
+    let goal = format!("{cell}: CPU µs per request beyond the version before (× it: {ratio})");
+    Goal::at_most_as_far_as_known(&goal, ours.less(former).median(), 0.0, noise.uncertainty_of_median())
+}
+
 /// Whether a goal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
