@@ -168,6 +168,11 @@ impl SupervisedPod {
         now + self.longest_end()
     }
 
+    /// How long its containers have from TERM to KILL.
+    pub(crate) fn app_grace(&self) -> Duration {
+        self.app_grace
+    }
+
     /// How long its end may take: its queue-proxy drains, then its app ends.
     pub(crate) fn longest_end(&self) -> Duration {
         self.drain_limit + self.app_grace
@@ -194,8 +199,8 @@ impl SupervisedPod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
-            // It becomes a [`PodNews::Failed`](super::fleet::PodNews), with the last words.
-            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } => {}
+            // They become news of their own ([`PodNews`](super::fleet::PodNews)), a failure with the last words.
+            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } | PodMessage::Killed { .. } => {}
         }
     }
 

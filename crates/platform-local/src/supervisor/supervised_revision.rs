@@ -12,9 +12,9 @@ mod record;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use orchestration::{PodFailure, RELEASE_AFTER, RouteInForce};
+use orchestration::{PodFailure, PodKill, RELEASE_AFTER, RouteInForce};
 use scaling::RevisionOrigin;
-use vocabulary::{HopKey, PodCount, PodName, Timestamp};
+use vocabulary::{HopKey, PodCount, PodName, Timestamp, format_duration};
 
 use crate::manifest::ManifestService;
 use crate::pod::{PodSpec, Template};
@@ -89,6 +89,7 @@ pub(crate) struct SupervisedRevision {
     pods: BTreeMap<PodName, SupervisedPod>,
     end_first: Vec<PodName>,
     last_failure: Option<PodFailure>,
+    last_kill: Option<PodKill>,
     is_rolling: bool,
     rolled_out: Option<String>,
     causes: StartCauses,
@@ -114,6 +115,7 @@ impl SupervisedRevision {
             pods: BTreeMap::new(),
             end_first: Vec::new(),
             last_failure: None,
+            last_kill: None,
             is_rolling: false,
             rolled_out: None,
             causes: StartCauses::new(beginning(wanted)),
@@ -231,6 +233,11 @@ impl SupervisedRevision {
         }
     }
 
+    /// A pod did not end in time, and is killed.
+    pub(crate) fn note_kill(&mut self, name: &PodName, reason: String, now: Timestamp) {
+        self.last_kill = Some(PodKill { pod: name.clone(), at: now, reason });
+    }
+
     /// A pod's process is gone, with everything that came from it.
     pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
         if self.pods.get(name).is_some_and(SupervisedPod::is_wanted) {
@@ -328,6 +335,11 @@ impl SupervisedRevision {
         self.last_failure.as_ref()
     }
 
+    /// How a pod was killed last.
+    pub(crate) fn last_kill(&self) -> Option<&PodKill> {
+        self.last_kill.as_ref()
+    }
+
     /// Forgets templates that no pod runs and none will.
     fn forget_templates(&mut self) {
         let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
@@ -358,6 +370,11 @@ impl SupervisedRevision {
         self.pods.values().map(SupervisedPod::longest_end).max().unwrap_or_default()
     }
 
+    /// The longest that a container of one of its pods has from TERM to KILL.
+    pub(crate) fn longest_grace(&self) -> Duration {
+        self.pods.values().map(SupervisedPod::app_grace).max().unwrap_or_default()
+    }
+
     fn keep_deadlines(&mut self, around: &mut RevisionSurroundings<'_>) {
         let now = around.now;
         let due: Vec<PodName> = self
@@ -376,7 +393,14 @@ impl SupervisedRevision {
                 PodStage::Waiting { .. } if !self.is_going => self.start(&name, around),
                 PodStage::Leaving { .. } => self.release(&name, around),
                 PodStage::Ending { .. } => {
-                    self.pods.get_mut(&name).expect("it is due").stage = PodStage::Killed;
+                    let pod = self.pods.get_mut(&name).expect("it is due");
+                    pod.stage = PodStage::Killed;
+                    let limit = format_duration(pod.longest_end());
+                    self.note_kill(
+                        &name,
+                        format!("it had not ended {limit} after it began to, and was killed"),
+                        now,
+                    );
                     around.actions.push(Action::Kill(name));
                 }
                 PodStage::Waiting { .. } | PodStage::Serving | PodStage::Killed => {}

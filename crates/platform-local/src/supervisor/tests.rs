@@ -510,6 +510,7 @@ mod telling {
                     format!("pods of {}: {}", revision.name(), pods.len())
                 }
                 PlatformFact::PodFailed { failure, .. } => format!("failure of {}", failure.pod),
+                PlatformFact::PodKilled { kill, .. } => format!("kill of {}", kill.pod),
                 PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
                 PlatformFact::OwnershipChanged(_) => "ownership".to_owned(),
                 PlatformFact::RouteFound { revision, .. } => format!("route of {}", revision.name()),
