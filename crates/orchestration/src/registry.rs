@@ -283,15 +283,16 @@ impl PodRecord {
 
     /// What its queue-proxy is told of its end.
     pub(crate) fn departure(&self) -> Departure {
-        match (self.leave, self.facts.ends_in) {
+        match (self.facts.ends_in, self.leave) {
+            // A platform that names no time ends a released pod by TERM, and that alone begins its drain. This
+            // word would race with it: a queue-proxy that holds nothing would be gone before TERM comes, as
+            // if it had failed.
+            (None, _) => Departure::NotPlanned,
             // `LeaveTaking::Released` is not enough: the platform was told, but a route may name the pod for
             // a while.
-            (LeaveTaking::Gone, _) => Departure::Released,
-            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, Some(within)) => {
+            (Some(_), LeaveTaking::Gone) => Departure::Released,
+            (Some(within), LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released) => {
                 Departure::Leaving { within }
-            }
-            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, None) => {
-                Departure::NotPlanned
             }
         }
     }

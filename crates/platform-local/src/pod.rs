@@ -375,8 +375,10 @@ impl RunningPod {
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
-        // is a failure.
-        if process.kill_at.is_none() && !self.failed {
+        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM of
+        // all of them may come from one hand, and be read here after its end was.
+        let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
+        if !is_expected && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);

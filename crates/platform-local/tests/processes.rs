@@ -54,6 +54,7 @@ fn run_all(arguments: &[String]) -> ExitCode {
         a_master_tells_its_workers_to_end_and_the_pod_does_not,
         a_daemon_is_told_to_end_after_the_first_processes_of_all_containers,
         a_process_that_outlives_its_grace_is_killed_and_named,
+        a_queue_proxy_that_ends_as_its_pod_is_told_to_is_no_failure,
         an_edit_rolls_over_when_the_new_pod_is_ready,
         a_bad_edit_keeps_the_last_good,
         a_removed_service_is_stopped,
@@ -497,6 +498,38 @@ async fn a_process_that_outlives_its_grace_is_killed_and_named() {
         assert_eq!(sleepers(), [] as [i32; 0]);
         world.end().await;
     }
+}
+
+async fn a_queue_proxy_that_ends_as_its_pod_is_told_to_is_no_failure() {
+    let mut world =
+        World::new(&manifest("hello", "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.02; done"));
+    let pod = world.first_running("hello").await;
+    let [pod_process, queue_proxy] = ["pod_pid", "queue_proxy_pid"].map(|which| pid(&pod, which));
+    // TERM and the end of the queue-proxy are both there when `ebb pod` looks again.
+    kill(pod_process, Signal::SIGSTOP).expect("stopping");
+    world.scale("hello", 0);
+    world.until("the pod to leave", |world| world.pods_of("hello").iter().all(|pod| pod.leaving)).await;
+    world.release(&pod.name);
+    eventually("its TERM", || has_pending(pod_process, Signal::SIGTERM)).await;
+    kill(queue_proxy, Signal::SIGTERM).expect("ending");
+    eventually("the end of the queue-proxy", || !is_alive(queue_proxy)).await;
+    kill(pod_process, Signal::SIGCONT).expect("continuing");
+    world
+        .until("the pod to end", |world| {
+            let pods = world.pods_of("hello");
+            assert!(pods.iter().all(|pod| pod.trouble.is_none()), "{pods:?}");
+            pods.is_empty()
+        })
+        .await;
+    world.end().await;
+}
+
+/// Whether a signal waits for a process that is stopped.
+fn has_pending(process: Pid, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    pending & (1 << (signal as u32 - 1)) != 0
 }
 
 async fn an_edit_rolls_over_when_the_new_pod_is_ready() {

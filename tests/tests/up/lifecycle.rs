@@ -177,6 +177,22 @@ async fn explain_says_which_app_was_killed_and_how_long_after_term() {
     assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
 }
 
+#[tokio::test]
+async fn an_ordinary_scale_down_is_no_failure_of_its_pods() {
+    const MANY: usize = 12;
+    let service = |pods: usize| Service::new("shrinks").scaling("min-scale", &pods.to_string());
+    let ebb = Ebb::up(&[service(MANY)], &ConfigMap::short()).await;
+    for _ in 0..2 {
+        ebb.rewrite(&service(MANY));
+        ebb.until("shrinks", "all of its pods", |revision| revision.ready() == MANY).await;
+        ebb.rewrite(&service(1));
+        ebb.until_pods("shrinks", 1).await;
+    }
+    assert!(!ebb.output().contains("a pod failed"), "{}", ebb.output());
+    let revision = ebb.revision("shrinks").await.expect("ebb answers");
+    assert!(revision.field("last_failure").is_null(), "{revision:?}");
+}
+
 async fn until_it_says(ebb: &Ebb, text: &str) {
     eventually(&format!("it says {text:?}"), Duration::from_secs(30), || async {
         if ebb.output().contains(text) { Ok(()) } else { Err(ebb.output()) }
