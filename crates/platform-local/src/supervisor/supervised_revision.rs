@@ -7,6 +7,7 @@
 //! growing with the load.
 
 mod facts;
+mod pod_news;
 mod record;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,6 @@ use vocabulary::{HopKey, PodCount, PodName, Timestamp, format_duration};
 use crate::manifest::ManifestService;
 use crate::pod::{PodSpec, Template};
 use crate::supervisor::causes::{StartCause, StartCauses};
-use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::identities::PodNames;
 use crate::supervisor::pod::{PodStage, SupervisedPod, TemplateNumber};
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
@@ -194,61 +194,6 @@ impl SupervisedRevision {
         self.is_going && self.pods.is_empty()
     }
 
-    /// A pod said that it is ready, or that it is not.
-    pub(crate) fn note_ready(&mut self, name: &PodName, is_ready: bool, now: Timestamp) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        if !is_ready {
-            pod.ready_since = None;
-            return;
-        }
-        // It may be said again, by an owner that has just come; the pod has been ready since the first time.
-        pod.ready_since.get_or_insert(now);
-        self.origin = RevisionOrigin::Found;
-        if pod.is_wanted() {
-            pod.trouble = None;
-        }
-        if let Some(restarts) = self.restarts.get_mut(&pod.template) {
-            restarts.note_ready();
-        }
-    }
-
-    /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
-    pub(crate) fn note_failure(&mut self, name: &PodName, failure: &ProcessFailure, now: Timestamp) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        if pod.is_wanted() {
-            let restarts = self.restarts.entry(pod.template).or_default();
-            // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
-            // made to wait for that.
-            restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
-            self.causes.note_failure(name.clone(), failure.in_short());
-            let ProcessFailure { reason, last_lines } = failure.clone();
-            self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
-        }
-        pod.trouble = Some(failure.in_short());
-        pod.ready_since = None;
-        // What is left of it ends by itself; if it does not, the same limit holds as for one that was told
-        // to.
-        if pod.stage != PodStage::Killed {
-            pod.stage = PodStage::Ending { until: pod.killed_at(now) };
-        }
-    }
-
-    /// A pod did not end in time, and is killed.
-    pub(crate) fn note_kill(&mut self, name: &PodName, reason: String, now: Timestamp) {
-        self.last_kill = Some(PodKill { pod: name.clone(), at: now, reason });
-    }
-
-    /// A pod's process is gone, with everything that came from it.
-    pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
-        if self.pods.get(name).is_some_and(SupervisedPod::is_wanted) {
-            // A pod that goes without having said why: somebody killed its process, or it died before it
-            // could speak.
-            self.note_failure(name, &ProcessFailure::without_words(status), now);
-        }
-        self.pods.remove(name);
-        self.forget_templates();
-    }
-
     /// Activators know that the pod leaves.
     pub(crate) fn release(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
         if let Some(pod) = self.pods.get_mut(name)
@@ -328,16 +273,6 @@ impl SupervisedRevision {
         for name in names {
             self.release(&name, around);
         }
-    }
-
-    /// How a pod failed last.
-    pub(crate) fn last_failure(&self) -> Option<&PodFailure> {
-        self.last_failure.as_ref()
-    }
-
-    /// How a pod was killed last.
-    pub(crate) fn last_kill(&self) -> Option<&PodKill> {
-        self.last_kill.as_ref()
     }
 
     /// Forgets templates that no pod runs and none will.
