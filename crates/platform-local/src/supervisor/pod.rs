@@ -13,6 +13,9 @@ use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{HandOverPod, StageRecord};
 use crate::supervisor::restarts::Life;
 
+/// Under which people and programs find the process of a pod.
+const POD_PID: &str = "pod_pid";
+
 /// The number of a template within its Service, from 1.
 pub(crate) type TemplateNumber = u32;
 
@@ -146,6 +149,11 @@ impl SupervisedPod {
         self.announced.is_some()
     }
 
+    /// Whether it has had a process. One that waits for its turn on the machine has none, whatever its stage.
+    pub(crate) fn has_process(&self) -> bool {
+        self.details.contains_key(POD_PID) || self.is_known()
+    }
+
     /// Its process cannot be started yet; false if that is no news.
     pub(crate) fn note_waiting(&mut self, reason: &str) -> bool {
         if self.waits.as_deref() == Some(reason) {
@@ -207,7 +215,7 @@ impl SupervisedPod {
     /// The process id of its `ebb pod`.
     pub(crate) fn note_pid(&mut self, pid: u32) {
         self.waits = None;
-        self.details.insert("pod_pid".to_owned(), pid.to_string());
+        self.details.insert(POD_PID.to_owned(), pid.to_string());
     }
 
     /// What its failure means for its successors.

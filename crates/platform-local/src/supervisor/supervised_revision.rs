@@ -3,7 +3,8 @@
 //! As many of its present template as are wanted. While pods of an older template still serve, that is a
 //! rollout: one new pod starts first, so that a bad template crashes once and not everywhere; the rest follow
 //! when that one is ready, and one old pod leaves for each new pod that is ready, so the revision never has
-//! fewer pods that work than wanted. A new template that never gets ready leaves the old one serving, and
+//! fewer pods that work than wanted. Old pods that have no process by then are not started any more: their
+//! starts are the new template's. A new template that never gets ready leaves the old one serving, and
 //! growing with the load.
 
 mod facts;
@@ -24,6 +25,7 @@ use crate::supervisor::identities::PodNames;
 use crate::supervisor::pod::{PodStage, SupervisedPod, TemplateNumber};
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
+use crate::supervisor::starts::Siblings;
 
 /// What is to be done with a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +33,8 @@ pub(crate) enum Action {
     /// Start it.
     Start {
         pod: PodName,
-        /// How many other pods its revision has that are wanted and start or run.
-        siblings: usize,
+        /// The other pods of its revision that are wanted and start or run.
+        siblings: Siblings,
         /// What it runs.
         spec: Box<PodSpec>,
     },
@@ -211,6 +213,7 @@ impl SupervisedRevision {
     pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
         self.keep_deadlines(around);
         let target = if self.is_going { 0 } else { self.wanted.as_usize() };
+        self.dismiss_replaced_starts(around);
         let (present, old) = self.wanted_pods();
         let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
         let (present_count, old_count) = (present.len(), old.len());
@@ -363,10 +366,22 @@ impl SupervisedRevision {
         }
     }
 
+    /// Once the present template has a pod that is ready, older ones are not started any more.
+    fn dismiss_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
+        let (present, old) = self.wanted_pods();
+        if present.iter().any(|pod| pod.ready_since.is_some()) {
+            let waiting = old.into_iter().filter(|pod| !pod.has_process());
+            let waiting: Vec<PodName> = waiting.map(|pod| pod.name.clone()).collect();
+            self.dismiss(&waiting, around);
+        }
+    }
+
     fn start(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
-        let siblings = self.pods.values().filter(|pod| pod.stage == PodStage::Serving).count();
+        let template = self.pods[name].template;
+        let serving = self.pods.values().filter(|pod| pod.stage == PodStage::Serving);
+        let (same, other): (Vec<_>, Vec<_>) = serving.partition(|pod| pod.template == template);
+        let siblings = Siblings { all: same.len() + other.len(), of_template: same.len() };
         let pod = self.pods.get_mut(name).expect("only called for pods that are there");
-        let template = pod.template;
         let QueueProxySettings { drain_limit, ignored_user_agents } = self.of_new_pods.clone();
         pod.note_start(around.now, &self.templates[&template], drain_limit);
         let spec = PodSpec {
@@ -397,8 +412,7 @@ impl SupervisedRevision {
         // Those first whose end costs nothing: no process yet, then not ready, then those that the autoscaler
         // has named, because they hold least; of equals the youngest.
         candidates.sort_by_key(|pod| {
-            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
-            (has_process, pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
+            (pod.has_process(), pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
         });
         candidates.truncate(count);
         candidates.into_iter().map(|pod| pod.name.clone()).collect()
@@ -407,12 +421,12 @@ impl SupervisedRevision {
     fn dismiss(&mut self, victims: &[PodName], around: &mut RevisionSurroundings<'_>) {
         for name in victims {
             let pod = self.pods.get_mut(name).expect("chosen from its pods");
-            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
+            let is_to_be_started = !matches!(pod.stage, PodStage::Waiting { .. });
             let is_known = pod.is_known();
             // Activators may be sending it a request right now. It ends once each has said that it picks it
             // no more, or when that has taken too long.
             pod.stage = PodStage::Leaving { until: around.now + RELEASE_AFTER };
-            if !has_process {
+            if !is_to_be_started {
                 self.pods.remove(name);
             } else if !is_known {
                 // Nobody was ever told its address, so no request can be on its way to it.
