@@ -230,6 +230,9 @@ pub struct RevisionDetail {
     /// How a pod of it failed last, whatever has become of its successors; absent if none has.
     #[serde(default)]
     pub last_failure: Option<FailureView>,
+    /// How a pod of it was killed last because it did not end in time; absent if none was.
+    #[serde(default)]
+    pub last_kill: Option<KillView>,
     /// Configuration that was refused, of any revision or the cluster.
     pub problems: Vec<String>,
 }
@@ -333,6 +336,17 @@ pub struct FailureView {
     pub reason: String,
     /// The last lines of its standard error, oldest first.
     pub last_lines: Vec<String>,
+}
+
+/// How a pod was killed that had been told to end and did not in its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillView {
+    /// The pod.
+    pub pod: PodName,
+    /// How long ago.
+    pub age_ms: u64,
+    /// What was killed, and how long after TERM ("the app was killed 10 s after TERM").
+    pub reason: String,
 }
 
 /// One decision: its inputs, and why.

@@ -153,6 +153,7 @@ impl EventLoop {
             | PlatformFact::RevisionChanged(_)
             | PlatformFact::PodsChanged { .. }
             | PlatformFact::PodFailed { .. }
+            | PlatformFact::PodKilled { .. }
             | PlatformFact::ActivatorsChanged(_)
             | PlatformFact::RouteFound { .. }
             | PlatformFact::OrderEnded { .. } => {}

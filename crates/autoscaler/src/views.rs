@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use orchestration::{LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodSnapshot, RevisionView};
+use orchestration::{
+    LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionView,
+};
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
@@ -10,8 +12,8 @@ use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
-    InputsView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView, ProblemList, ReasonView,
-    RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
+    InputsView, KillView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView, ProblemList,
+    ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -59,6 +61,7 @@ pub(crate) fn detail(
         pods: view.pods().iter().map(|pod| pod_view(pod, now)).collect(),
         decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
         last_failure: view.last_failure().map(|failure| failure_view(failure, now)),
+        last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
         problems: all_problems(orchestrator),
     })
 }
@@ -194,6 +197,11 @@ fn failure_view(failure: &PodFailure, now: Timestamp) -> FailureView {
         reason: failure.reason.clone(),
         last_lines: failure.last_lines.clone(),
     }
+}
+
+fn kill_view(kill: &PodKill, now: Timestamp) -> KillView {
+    let PodKill { pod, at, reason } = kill;
+    KillView { pod: pod.clone(), age_ms: age_ms(*at, now), reason: reason.clone() }
 }
 
 fn phase(phase: PodPhase) -> &'static str {

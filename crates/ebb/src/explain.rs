@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, PodView, ReasonView,
+    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, PodView, ReasonView,
     RevisionDetail, RevisionSummary,
 };
 use vocabulary::PodCount;
@@ -65,6 +65,7 @@ fn text(detail: &RevisionDetail) -> String {
     lines.extend(detail.hpa.iter().flat_map(status));
     lines.extend(detail.asked.iter().map(asked));
     lines.extend(detail.last_failure.iter().flat_map(failure));
+    lines.extend(detail.last_kill.iter().map(kill));
     lines.extend(problems(detail).map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());
     let pods = if detail.pods.is_empty() { "no pods".to_owned() } else { pods(&detail.pods) };
@@ -150,6 +151,12 @@ fn failure(failure: &FailureView) -> Vec<String> {
     let mut lines = vec![format!("  failed     pod {pod}, {} ago: {reason}", age(*age_ms))];
     lines.extend(last_lines.iter().map(|line| format!("             | {line}")));
     lines
+}
+
+/// A pod that was killed is gone, and its successor ends in the same way.
+fn kill(kill: &KillView) -> String {
+    let KillView { pod, age_ms, reason } = kill;
+    format!("  killed     pod {pod}, {} ago: {reason}", age(*age_ms))
 }
 
 fn pods(pods: &[PodView]) -> String {

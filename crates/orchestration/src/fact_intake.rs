@@ -38,10 +38,13 @@ impl FactIntake<'_> {
             PlatformFact::RevisionGivenBack(name) => self.revision_removed(&name, Unassignment::Forgotten),
             PlatformFact::PodsChanged { revision, pods } => self.pods_changed(&revision, pods),
             PlatformFact::PodFailed { revision, failure } => {
-                if let Some(id) = self.state.registry.revision_id(&revision)
-                    && let Some(record) = self.state.registry.revisions.get_mut(&id)
-                {
+                if let Some(record) = self.state.registry.revision_mut(&revision) {
                     record.last_failure = Some(failure);
+                }
+            }
+            PlatformFact::PodKilled { revision, kill } => {
+                if let Some(record) = self.state.registry.revision_mut(&revision) {
+                    record.last_kill = Some(kill);
                 }
             }
             PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),

@@ -50,6 +50,14 @@ pub enum PlatformFact {
         /// When and of what.
         failure: PodFailure,
     },
+    /// How a pod of a revision was killed last because it did not end in time; said again like
+    /// [`PlatformFact::PodFailed`].
+    PodKilled {
+        /// The one whose pod was killed.
+        revision: RevisionName,
+        /// The instant, and what outlived its time.
+        kill: PodKill,
+    },
     /// The activators that exist.
     ActivatorsChanged(Vec<ActivatorFacts>),
     /// The route that an earlier owner left in force, read from what is written.
@@ -206,6 +214,18 @@ pub struct PodFailure {
     pub reason: String,
     /// The last lines of its standard error, oldest first; empty where the platform has none.
     pub last_lines: Vec<String>,
+}
+
+/// How a pod was killed that had been told to end and did not in the time that it had. That is no failure: its
+/// requests were answered before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodKill {
+    /// The pod.
+    pub pod: PodName,
+    /// The instant of the kill.
+    pub at: Timestamp,
+    /// What was killed, and how long after TERM ("the app was killed 10 s after TERM").
+    pub reason: String,
 }
 
 /// An activator as the platform knows it.

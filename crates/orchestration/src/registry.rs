@@ -12,7 +12,7 @@ use vocabulary::{
 
 use crate::departures::{LeaveTaking, end_first};
 use crate::events::LinkId;
-use crate::facts::{Entrance, PodFacts, PodFailure, RevisionFacts};
+use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 use crate::route::RouteRecord;
 
@@ -67,6 +67,8 @@ pub(crate) struct RevisionRecord {
     pub(crate) scale_trouble: Option<String>,
     /// How a pod of it failed last.
     pub(crate) last_failure: Option<PodFailure>,
+    /// How a pod of it was killed last.
+    pub(crate) last_kill: Option<PodKill>,
 }
 
 /// One pod.
@@ -95,6 +97,11 @@ impl Registry {
     pub(crate) fn named(&self, name: &RevisionName) -> Option<(RevisionId, &RevisionRecord)> {
         let id = self.revision_ids.id(name)?;
         Some((id, self.revisions.get(&id)?))
+    }
+
+    /// The same to be changed.
+    pub(crate) fn revision_mut(&mut self, name: &RevisionName) -> Option<&mut RevisionRecord> {
+        self.revisions.get_mut(&self.revision_ids.id(name)?)
     }
 
     /// A revision appeared or changed.
@@ -178,6 +185,7 @@ impl RevisionRecord {
             oldest_waits: BTreeMap::new(),
             scale_trouble: None,
             last_failure: None,
+            last_kill: None,
         }
     }
 
@@ -192,8 +200,8 @@ impl RevisionRecord {
         let pods = std::mem::take(&mut self.pods);
         let pods =
             pods.into_iter().map(|(id, pod)| (id, PodRecord { link: None, leave: LeaveTaking::None, ..pod }));
-        let last_failure = self.last_failure.take();
-        *self = Self { pods: pods.collect(), last_failure, ..Self::new(facts, self.wanted, spec) };
+        let (last_failure, last_kill) = (self.last_failure.take(), self.last_kill.take());
+        *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, self.wanted, spec) };
     }
 
     /// The routing in force: through activators until something else is known.
@@ -275,15 +283,16 @@ impl PodRecord {
 
     /// What its queue-proxy is told of its end.
     pub(crate) fn departure(&self) -> Departure {
-        match (self.leave, self.facts.ends_in) {
+        match (self.facts.ends_in, self.leave) {
+            // A platform that names no time ends a released pod by TERM, and that alone begins its drain. This
+            // word would race with it: a queue-proxy that holds nothing would be gone before TERM comes, as
+            // if it had failed.
+            (None, _) => Departure::NotPlanned,
             // `LeaveTaking::Released` is not enough: the platform was told, but a route may name the pod for
             // a while.
-            (LeaveTaking::Gone, _) => Departure::Released,
-            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, Some(within)) => {
+            (Some(_), LeaveTaking::Gone) => Departure::Released,
+            (Some(within), LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released) => {
                 Departure::Leaving { within }
-            }
-            (LeaveTaking::None | LeaveTaking::Announced { .. } | LeaveTaking::Released, None) => {
-                Departure::NotPlanned
             }
         }
     }

@@ -240,6 +240,9 @@ impl ControlState {
         else {
             return;
         };
+        if departure == Departure::NotPlanned {
+            return;
+        }
         // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
         let version = self.versions.next(epoch);
         let settings = Arc::new(PodSettings { version, departure, ..PodSettings::clone(settings) });

@@ -405,6 +405,22 @@ fn a_pod_hears_that_it_is_released_when_nobody_sends_to_it_and_the_platform_has_
     assert_eq!(departure(&world), vocabulary::Departure::Released);
 }
 
+/// On one machine the supervisor sends TERM to a pod that is released, and that is the one beginning of its end.
+#[test]
+fn a_pod_that_its_platform_ends_by_term_hears_nothing_of_its_departure() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world.acknowledge_all();
+    let told = world.settings("p").expect("it is linked");
+    let leaving = PodFacts { leaving: true, ..pod("p") };
+    world.fact(PlatformFact::PodsChanged { revision: name(), pods: vec![leaving] });
+    world.acknowledge_all();
+    assert_eq!(world.releases(), [("p".to_owned(), ReleaseProof::Acknowledged)]);
+    assert_eq!(world.settings("p").expect("it is linked").departure, vocabulary::Departure::NotPlanned);
+    assert_eq!(world.settings("p").expect("it is linked").version, told.version, "nothing is said again");
+}
+
 #[test]
 fn after_a_restart_the_route_in_force_is_left_alone() {
     let mut world = World::new(0);

@@ -6,7 +6,7 @@ use scaling::hpa::HpaReport;
 use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
 use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
 
-use crate::facts::{PodFacts, PodFailure, RevisionFacts};
+use crate::facts::{PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
 use crate::readiness::{pod_trouble, waiting_for};
 use crate::registry::{PodRecord, RevisionRecord};
@@ -127,6 +127,11 @@ impl<'a> RevisionView<'a> {
     /// How a pod of it failed last, if one has.
     pub fn last_failure(&self) -> Option<&'a PodFailure> {
         self.record.last_failure.as_ref()
+    }
+
+    /// How a pod of it was killed last, if one was.
+    pub fn last_kill(&self) -> Option<&'a PodKill> {
+        self.record.last_kill.as_ref()
     }
 
     /// Its last decisions, oldest first.

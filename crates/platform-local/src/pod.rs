@@ -11,10 +11,13 @@
 //! It starts with every wake from zero, so it is a plain loop over `poll` without a runtime: it is up in
 //! about a millisecond, and being the reaper of all orphans it must collect any child, which no library for
 //! child processes wants to share.
+//!
+//! What TERM means for the processes behind a container's first one stands in [`orphans`].
 
 mod children;
 mod descendants;
 mod messages;
+mod orphans;
 mod ports;
 mod relay;
 mod spec;
@@ -41,7 +44,9 @@ use vocabulary::Timestamp;
 
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
+use descendants::RemainingChildren;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
+use orphans::{OrphanAge, Orphans};
 use ports::ReservedPort;
 use relay::{AnnouncementSource, Relay};
 pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
@@ -100,6 +105,8 @@ fn run() -> anyhow::Result<ExitCode> {
         told_to_end: false,
         failed: false,
         app_grace: spec.template.app_grace(),
+        orphans: None,
+        children: RemainingChildren::Somebody,
         usage: UsageReporter::to(usage_pipe.into(), queue_proxy)?,
     };
     pod.run(&signals, relays)
@@ -247,6 +254,10 @@ struct RunningPod {
     failed: bool,
     /// What a container has from TERM to KILL.
     app_grace: Duration,
+    /// What the containers' first processes leave behind; `None` until these are told to end.
+    orphans: Option<Orphans>,
+    /// At the last look.
+    children: RemainingChildren,
     usage: UsageReporter,
 }
 
@@ -283,7 +294,7 @@ impl RunningPod {
         // What ended before signals were taken over was not signalled.
         self.take_signals(signals);
         self.advance();
-        while self.processes().any(|process| process.is_alive) {
+        while self.is_running() {
             let woken = self.wait(signals, &relays)?;
             if woken.abandoned {
                 descendants::kill_all();
@@ -297,13 +308,22 @@ impl RunningPod {
             self.advance();
         }
         relays.iter_mut().for_each(Relay::drain);
-        // All are gone; what they left running in the background goes with them.
+        // All are gone, or their time is over; what they left running goes with them.
         descendants::kill_all();
         Ok(if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.containers.iter().chain([&self.queue_proxy])
+    }
+
+    /// Whether there is anything to wait for: a process of ours, or what containers that were told to end have
+    /// left behind, for as long as these had themselves.
+    fn is_running(&self) -> bool {
+        let are_orphans_awaited =
+            self.orphans.as_ref().is_some_and(|orphans| orphans.are_awaited(self.clock.now()));
+        self.processes().any(|process| process.is_alive)
+            || (are_orphans_awaited && self.children == RemainingChildren::Somebody)
     }
 
     fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<WakeCauses> {
@@ -328,6 +348,7 @@ impl RunningPod {
     fn timeout(&self) -> PollTimeout {
         let alive = self.processes().filter(|process| process.is_alive);
         let kills = alive.filter_map(|process| process.kill_at);
+        let kills = kills.chain(self.orphans.as_ref().map(Orphans::kill_at));
         let Some(next) = kills.chain([self.usage.due]).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
         let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
@@ -341,18 +362,23 @@ impl RunningPod {
                 self.told_to_end = true;
             }
         }
-        descendants::reap(|status| self.note_end(status));
+        self.children = descendants::reap(|status| self.note_end(status));
     }
 
     /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and
     /// nobody asks how they ended.
     fn note_end(&mut self, status: WaitStatus) {
+        if let (Some(orphans), Some(pid)) = (&mut self.orphans, status.pid()) {
+            orphans.forget(pid);
+        }
         let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
-        // is a failure.
-        if process.kill_at.is_none() && !self.failed {
+        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM of
+        // all of them may come from one hand, and be read here after its end was.
+        let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
+        if !is_expected && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
@@ -374,16 +400,46 @@ impl RunningPod {
             (true, true) => {}
             // The others go on meanwhile: it may have requests that they can answer.
             (false, true) => self.queue_proxy.end_within(ORPHAN_GRACE, now),
-            (true | false, false) => {
-                for container in self.containers.iter_mut().filter(|container| container.is_alive) {
-                    container.end_within(self.app_grace, now);
-                }
-            }
+            (true | false, false) => self.end_containers(now),
         }
+        self.report_kill_if_due(now);
         for process in self.containers.iter_mut().chain([&mut self.queue_proxy]) {
             process.kill_if_due(now);
         }
         self.usage.report_if_due(now);
+    }
+
+    fn end_containers(&mut self, now: Timestamp) {
+        let own = |pid: &Pid| self.processes().any(|process| process.is_alive && process.pid == *pid);
+        let orphans: Vec<Pid> = descendants::children().into_iter().filter(|pid| !own(pid)).collect();
+        if self.containers.iter().any(|container| container.is_alive) {
+            // A failed container alone is not told, and what it left is not waited for.
+            self.orphans.get_or_insert_with(|| Orphans::at_term(orphans.clone(), now + self.app_grace));
+        }
+        for container in self.containers.iter_mut().filter(|container| container.is_alive) {
+            container.end_within(self.app_grace, now);
+        }
+        let mut told = self.containers.iter().filter(|container| container.kill_at.is_some());
+        if let Some(known) = &mut self.orphans
+            && known.are_awaited(now)
+            && told.any(|container| !container.is_alive)
+        {
+            let all_ended = self.containers.iter().all(|container| !container.is_alive);
+            known.tell(if all_ended { OrphanAge::Any } else { OrphanAge::SinceTerm }, &orphans);
+        }
+    }
+
+    /// Says what is killed in this moment, if a container's time is over and something of it is left.
+    fn report_kill_if_due(&mut self, now: Timestamp) {
+        let Some(orphans) = &mut self.orphans else { return };
+        if !orphans.is_kill_to_be_reported(now) {
+            return;
+        }
+        let containers = self.containers.iter().filter(|container| container.is_alive);
+        let containers: Vec<&str> = containers.map(|container| container.name.as_str()).collect();
+        if let Some(reason) = orphans::how_killed(&containers, &descendants::all(), self.app_grace) {
+            tell(&PodMessage::Killed { reason });
+        }
     }
 }
 

@@ -188,9 +188,10 @@ impl Supervisor {
     fn drain(&mut self, now: Timestamp) {
         if !self.fleet.is_ending() && !self.processes.is_empty() {
             let limit = vocabulary::format_duration(self.fleet.longest_end());
+            let grace = vocabulary::format_duration(self.fleet.longest_grace());
             tracing::info!(
                 pods = self.processes.len(),
-                "pods end; whichever has not within {limit} is killed"
+                "pods end; whichever has not within {limit} is killed, an app {grace} after its TERM"
             );
         }
         self.fleet.drain(now);
@@ -248,6 +249,7 @@ impl Supervisor {
                 self.starts.done(pod);
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
             }
+            PodNews::Killed(reason) => tracing::warn!(%pod, reason, "a pod did not end in time"),
             PodNews::Said(_) | PodNews::Spawned(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());

@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Trial};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use orchestration::{
-    Fence, Order, OrderId, PlatformFact, PlatformOrder, PodFacts, ReleaseProof, RevisionFacts,
+    Fence, Order, OrderId, PlatformFact, PlatformOrder, PodFacts, PodKill, ReleaseProof, RevisionFacts,
 };
 use platform::{Platform, Subscription};
 use platform_local::{ForeignKinds, FrontDoor, LocalConfig, LocalPlatform, LogOptions, ManifestSource, load};
@@ -52,6 +52,11 @@ fn run_all() -> ExitCode {
         a_command_that_does_not_exist_is_named,
         a_killed_pod_process_takes_its_group_with_it,
         kill_leaves_nothing_behind,
+        term_reaches_an_app_behind_a_shell_once_and_its_grace_is_waited_for,
+        a_master_tells_its_workers_to_end_and_the_pod_does_not,
+        a_daemon_is_told_to_end_after_the_first_processes_of_all_containers,
+        a_process_that_outlives_its_grace_is_killed_and_named,
+        a_queue_proxy_that_ends_as_its_pod_is_told_to_is_no_failure,
         an_edit_rolls_over_when_the_new_pod_is_ready,
         a_bad_edit_keeps_the_last_good,
         a_removed_service_is_stopped,
@@ -129,6 +134,7 @@ struct World {
     revisions: BTreeMap<RevisionName, Arc<RevisionFacts>>,
     pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     problems: Vec<String>,
+    kills: Vec<PodKill>,
     directory: tempfile::TempDir,
 }
 
@@ -139,7 +145,8 @@ impl World {
         let platform = start(&[directory.path().join("all.yaml")]);
         let subscription = platform.subscribe(&owner());
         let (revisions, pods) = (BTreeMap::new(), BTreeMap::new());
-        Self { platform, subscription, revisions, pods, problems: Vec::new(), directory }
+        let (problems, kills) = (Vec::new(), Vec::new());
+        Self { platform, subscription, revisions, pods, problems, kills, directory }
     }
 
     /// As editors do: write beside, then rename.
@@ -173,6 +180,7 @@ impl World {
                 self.pods.insert(revision, pods);
             }
             PlatformFact::ProblemsChanged { problems, .. } => self.problems = problems,
+            PlatformFact::PodKilled { kill, .. } => self.kills.push(kill),
             PlatformFact::ConfigChanged(_)
             | PlatformFact::OwnershipChanged(_)
             | PlatformFact::ActivatorsChanged(_)
@@ -217,6 +225,14 @@ impl World {
         let count = PodCount::new(count);
         let (from, because) = (PodCount::ZERO, Arc::new(decision()));
         self.order(Order::ScaleTo { revision: revision(name), from, to: count, end_first: vec![], because });
+    }
+
+    /// Lets a pod leave in order, and waits until it is gone.
+    async fn end_in_order(&mut self, name: &str, pod: &PodName) {
+        self.scale(name, 0);
+        self.until("the pod to leave", |world| world.pods_of(name).iter().all(|pod| pod.leaving)).await;
+        self.release(pod);
+        self.until("the pod to end", |world| world.pods_of(name).is_empty()).await;
     }
 
     async fn end(self) {
@@ -360,6 +376,154 @@ async fn kill_leaves_nothing_behind() {
     eventually("the app's children", || with_argument("91818").len() == 4).await;
     world.end().await;
     assert_eq!(with_argument("91818"), [] as [i32; 0]);
+}
+
+/// A shell script `NAME.sh` in a folder of notes. It has that folder in `$notes`, writes `start` into
+/// `NAME.log`, and goes on until `on_term`, which it does on TERM, ends it.
+fn note_taker(notes: &Path, name: &str, on_term: &str) -> String {
+    let (folder, log) = (notes.display(), notes.join(format!("{name}.log")));
+    let script = format!(
+        "notes={folder}; note() {{ echo $1 >> {log}; }}; trap '{on_term}' TERM; note start
+while :; do sleep 0.02; done\n",
+        log = log.display()
+    );
+    let path = notes.join(format!("{name}.sh"));
+    std::fs::write(&path, script).expect("writing");
+    path.display().to_string()
+}
+
+fn notes_of(notes: &Path, name: &str) -> String {
+    std::fs::read_to_string(notes.join(format!("{name}.log"))).unwrap_or_default()
+}
+
+async fn until_started(notes: &Path, names: &[&str]) {
+    let have_started = || names.iter().all(|name| notes_of(notes, name).starts_with("start\n"));
+    eventually("every process to start", have_started).await;
+}
+
+const ENDS_IN_ORDER: &str = "note TERM; sleep 0.4; note ended; exit 0";
+
+async fn term_reaches_an_app_behind_a_shell_once_and_its_grace_is_waited_for() {
+    for form in [
+        "exec sh APP",
+        "export A=1; sh APP; echo over",
+        "sh APP & wait",
+        "(sh -c 'sh APP; echo over'; echo over) | cat; echo over",
+        "(setsid sh APP &); sleep 1000",
+    ] {
+        let notes = tempfile::tempdir().expect("a temporary directory");
+        let app = note_taker(notes.path(), "app", ENDS_IN_ORDER);
+        let mut world = World::new(&manifest("hello", &form.replace("APP", &app)));
+        let pod = world.first_running("hello").await;
+        until_started(notes.path(), &["app"]).await;
+        world.end_in_order("hello", &pod.name).await;
+        assert_eq!(notes_of(notes.path(), "app"), "start\nTERM\nended\n", "{form}");
+        assert!(world.kills.is_empty(), "{form}: {:?}", world.kills);
+        world.end().await;
+    }
+}
+
+async fn a_master_tells_its_workers_to_end_and_the_pod_does_not() {
+    for form in ["exec sh MASTER", "export A=1; sh MASTER; echo over"] {
+        let notes = tempfile::tempdir().expect("a temporary directory");
+        // A worker that goes on after TERM counts every one; the master ends it with another signal.
+        let worker = note_taker(notes.path(), "worker", "note TERM");
+        let second = worker.replace("worker.sh", "second.sh");
+        note_taker(notes.path(), "second", "note TERM");
+        let on_term =
+            "note TERM; kill -TERM $one $two; sleep 1.5; kill -KILL $one $two; wait; note ended; exit 0";
+        let master = note_taker(notes.path(), "master", on_term);
+        let script = std::fs::read_to_string(&master).expect("it was written");
+        std::fs::write(&master, format!("sh {worker} & one=$!; sh {second} & two=$!\n{script}"))
+            .expect("writing");
+        let mut world = World::new(&manifest("hello", &form.replace("MASTER", &master)));
+        let pod = world.first_running("hello").await;
+        until_started(notes.path(), &["master", "worker", "second"]).await;
+        world.end_in_order("hello", &pod.name).await;
+        assert_eq!(notes_of(notes.path(), "master"), "start\nTERM\nended\n", "{form}");
+        for worker in ["worker", "second"] {
+            assert_eq!(notes_of(notes.path(), worker), "start\nTERM\n", "{worker}: {form}");
+        }
+        world.end().await;
+    }
+}
+
+async fn a_daemon_is_told_to_end_after_the_first_processes_of_all_containers() {
+    let notes = tempfile::tempdir().expect("a temporary directory");
+    let order = "echo $0 >> $notes/order; exit 0";
+    let daemon = note_taker(notes.path(), "daemon", order);
+    let slow = note_taker(notes.path(), "slow", &format!("sleep 1; {order}"));
+    let quick = note_taker(notes.path(), "quick", order);
+    let app = manifest("hello", &format!("exec sh {quick}"));
+    let app = app
+        .replace("- command:", "- name: quick\n          ports: [{containerPort: 80}]\n          command:");
+    let beside = format!("(setsid sh {daemon} &); exec sh {slow}");
+    let text = format!("{app}        - name: slow\n          command: [sh, -c, {beside:?}]\n");
+    let mut world = World::new(&text);
+    let pod = world.first_running("hello").await;
+    until_started(notes.path(), &["daemon", "slow", "quick"]).await;
+    world.end_in_order("hello", &pod.name).await;
+    let order = std::fs::read_to_string(notes.path().join("order")).expect("all wrote there");
+    assert_eq!(order, format!("{quick}\n{slow}\n{daemon}\n"));
+    world.end().await;
+}
+
+async fn a_process_that_outlives_its_grace_is_killed_and_named() {
+    for (script, expected) in [
+        ("trap '' TERM; sleep 91831 & exec sleep 91831", "the app was killed 1 s after TERM".to_owned()),
+        (
+            "(trap '' TERM; exec sleep 91832) & wait",
+            "sleep (pid PID), which outlived the first process, was killed 1 s after TERM".to_owned(),
+        ),
+    ] {
+        let text = manifest("hello", script);
+        let text =
+            text.replace("      containers:", "      terminationGracePeriodSeconds: 1\n      containers:");
+        let mut world = World::new(&text);
+        let pod = world.first_running("hello").await;
+        let sleepers = || [with_argument("91831"), with_argument("91832")].concat();
+        eventually("the processes that ignore TERM", || !sleepers().is_empty()).await;
+        let left = sleepers();
+        world.end_in_order("hello", &pod.name).await;
+        world.until("the word about it", |world| !world.kills.is_empty()).await;
+        let kill = &world.kills[0];
+        let last = left.last().expect("one was found").to_string();
+        assert_eq!((&kill.pod, kill.reason.as_str()), (&pod.name, expected.replace("PID", &last).as_str()));
+        assert_eq!(sleepers(), [] as [i32; 0]);
+        world.end().await;
+    }
+}
+
+async fn a_queue_proxy_that_ends_as_its_pod_is_told_to_is_no_failure() {
+    let mut world =
+        World::new(&manifest("hello", "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.02; done"));
+    let pod = world.first_running("hello").await;
+    let [pod_process, queue_proxy] = ["pod_pid", "queue_proxy_pid"].map(|which| pid(&pod, which));
+    // TERM and the end of the queue-proxy are both there when `ebb pod` looks again.
+    kill(pod_process, Signal::SIGSTOP).expect("stopping");
+    world.scale("hello", 0);
+    world.until("the pod to leave", |world| world.pods_of("hello").iter().all(|pod| pod.leaving)).await;
+    world.release(&pod.name);
+    eventually("its TERM", || has_pending(pod_process, Signal::SIGTERM)).await;
+    kill(queue_proxy, Signal::SIGTERM).expect("ending");
+    eventually("the end of the queue-proxy", || !is_alive(queue_proxy)).await;
+    kill(pod_process, Signal::SIGCONT).expect("continuing");
+    world
+        .until("the pod to end", |world| {
+            let pods = world.pods_of("hello");
+            assert!(pods.iter().all(|pod| pod.trouble.is_none()), "{pods:?}");
+            pods.is_empty()
+        })
+        .await;
+    world.end().await;
+}
+
+/// Whether a signal waits for a process that is stopped.
+fn has_pending(process: Pid, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    pending & (1 << (signal as u32 - 1)) != 0
 }
 
 async fn an_edit_rolls_over_when_the_new_pod_is_ready() {

@@ -287,6 +287,49 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
     .await;
 }
 
+/// The pods that were started, in their order, as the log has them.
+fn starts_in(log: &str) -> Vec<&str> {
+    let starts = log.lines().filter(|line| line.contains("a pod is started"));
+    starts.filter_map(|line| line.split_once("pod=")?.1.split_whitespace().next()).collect()
+}
+
+#[tokio::test]
+async fn an_edit_during_a_burst_of_slow_starters_has_the_next_start() {
+    let app = tests::ebb::test_app();
+    // Others keep every core busy.
+    let busy = format!("for burner in 1 2 3 4; do while :; do :; done & done; exec {app}");
+    let busy = Service::running("busy", &["sh", "-c", &busy]).scaling("min-scale", "1");
+    let slow = Service::new("slow").args(&["--start-work-ms", "1000"]).spec("containerConcurrency: 1");
+    let slow = slow.scaling("initial-scale", "0");
+    let config = ConfigMap::short().set("allow-zero-initial-scale", "true");
+    let ebb = Ebb::up(&[busy, slow.clone()], &config).await;
+    ebb.until_pods("busy", 1).await;
+    let load = ebb.load("slow").path("/?sleep=300").with_own_connections().patience(Duration::from_secs(120));
+    let burst = tokio::spawn(async move { load.burst(30).await });
+    eventually("the burst's first starts", Duration::from_secs(60), || async {
+        let log = ebb.output();
+        if starts_in(&log).iter().filter(|pod| pod.starts_with("slow-00001")).count() >= 2 {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    })
+    .await;
+    let revision = ebb.revision("slow").await.expect("ebb answers");
+    assert!(revision.wanted() > 4, "there are starts that wait: {revision:?}");
+    ebb.rewrite(&slow.env("EDITED", "yes"));
+    eventually("the first start of the edited template", Duration::from_secs(60), || async {
+        let log = ebb.output();
+        if log.contains("pod=slow-00002") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    let log = ebb.output();
+    let (_, after) = log.split_once("edited: new pods take over").expect("the edit is in the log");
+    let next = starts_in(after).into_iter().find(|pod| pod.starts_with("slow-")).expect("it was started");
+    assert!(next.starts_with("slow-00002"), "the next start is {next} of the older template: {after}");
+    burst.await.expect("no panic").assert_all_answered();
+}
+
 /// Its pods of the template with this number that are not on their way out.
 fn pods_of(revision: &tests::Revision, template: u32) -> Vec<&serde_json::Value> {
     let name = format!("edited-{template:05}-");

@@ -153,6 +153,46 @@ async fn a_second_interrupt_ends_everything_at_once() {
     hanging.await.expect("the request ends");
 }
 
+#[tokio::test]
+async fn explain_says_which_app_was_killed_and_how_long_after_term() {
+    let app = tests::ebb::test_app();
+    let script = format!("{app} & trap '' TERM; while :; do sleep 1; done");
+    let service =
+        Service::running("stubborn", &["sh", "-c", &script]).spec("terminationGracePeriodSeconds: 2");
+    let mut ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    let first = ebb.until_pods("stubborn", 1).await;
+    let pod = first.pods()[0]["name"].as_str().expect("it has a name").to_owned();
+    let said = "the app was killed 2 s after TERM";
+    let revision =
+        ebb.until("stubborn", "the kill", |revision| revision.0["last_kill"]["reason"] == said).await;
+    assert_eq!(revision.field("last_kill")["pod"], pod.as_str());
+    assert!(revision.field("last_failure").is_null(), "it is no failure: {revision:?}");
+    let (_, text, _) = ebb.run(&["explain", "stubborn"]).await;
+    assert!(text.contains(&format!("killed     pod {pod}, ")) && text.contains(said), "{text}");
+    assert!(ebb.output().contains("a pod did not end in time"), "{}", ebb.output());
+    // Nothing runs any more, and the next pod has just as little time.
+    ebb.load("stubborn").one().await.assert_all_answered();
+    ebb.signal(Signal::SIGTERM);
+    until_it_says(&ebb, "is killed, an app 2s after its TERM").await;
+    assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
+}
+
+#[tokio::test]
+async fn an_ordinary_scale_down_is_no_failure_of_its_pods() {
+    const MANY: usize = 12;
+    let service = |pods: usize| Service::new("shrinks").scaling("min-scale", &pods.to_string());
+    let ebb = Ebb::up(&[service(MANY)], &ConfigMap::short()).await;
+    for _ in 0..2 {
+        ebb.rewrite(&service(MANY));
+        ebb.until("shrinks", "all of its pods", |revision| revision.ready() == MANY).await;
+        ebb.rewrite(&service(1));
+        ebb.until_pods("shrinks", 1).await;
+    }
+    assert!(!ebb.output().contains("a pod failed"), "{}", ebb.output());
+    let revision = ebb.revision("shrinks").await.expect("ebb answers");
+    assert!(revision.field("last_failure").is_null(), "{revision:?}");
+}
+
 async fn until_it_says(ebb: &Ebb, text: &str) {
     eventually(&format!("it says {text:?}"), Duration::from_secs(30), || async {
         if ebb.output().contains(text) { Ok(()) } else { Err(ebb.output()) }

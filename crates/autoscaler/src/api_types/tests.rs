@@ -136,6 +136,11 @@ fn detail() -> RevisionDetail {
             reason: "the app exited with code 3".to_owned(),
             last_lines: vec!["no such table".to_owned()],
         }),
+        last_kill: Some(KillView {
+            pod: PodName::new("p"),
+            age_ms: 4,
+            reason: "the app was killed 10 s after TERM".to_owned(),
+        }),
         problems: Vec::new(),
     }
 }

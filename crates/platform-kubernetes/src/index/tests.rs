@@ -170,6 +170,7 @@ pub(super) fn told(index: &mut Index) -> Vec<String> {
         PlatformFact::RouteFound { route, .. } => format!("route {:?}", route.routing),
         PlatformFact::OwnershipChanged(_)
         | PlatformFact::PodFailed { .. }
+        | PlatformFact::PodKilled { .. }
         | PlatformFact::OrderEnded { .. }
         | PlatformFact::Synced => unreachable!("they are not the index's to tell"),
     };

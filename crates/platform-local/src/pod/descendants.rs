@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Kills and reaps until this process has no descendant.
 pub(crate) fn kill_all() {
     loop {
-        for process in descendants() {
+        for process in all() {
             // It may have ended since it was found.
             let _ = kill(process, Signal::SIGKILL);
         }
@@ -54,7 +54,7 @@ pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> RemainingChildren {
 }
 
 /// Every process whose chain of parents leads here, as `/proc` has it now.
-fn descendants() -> Vec<Pid> {
+pub(crate) fn all() -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in ProcessStat::all() {
         children.entry(process.parent).or_default().push(process.pid);
@@ -85,6 +85,18 @@ pub(crate) fn below_us_but(left_out: Pid) -> Vec<Pid> {
         }
     }
     found
+}
+
+/// The children of this process: what it started, and orphans of what is below it.
+pub(crate) fn children() -> Vec<Pid> {
+    children_of(getpid())
+}
+
+/// The name of a process that lives, as `ps` has it.
+pub(crate) fn name_of(process: Pid) -> Option<String> {
+    let is_zombie = ProcessStat::of(process.as_raw())?.is_zombie;
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    (!is_zombie).then(|| name.trim_end().to_owned())
 }
 
 /// The children of each of its threads.

@@ -34,6 +34,11 @@ pub(crate) enum PodMessage {
         #[serde(default)]
         container: Option<String>,
     },
+    /// What is left of the containers when their time to end is over is killed.
+    Killed {
+        /// Which processes, and how long after TERM, for people.
+        reason: String,
+    },
 }
 
 /// A container beside the app.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use orchestration::{PodFacts, PodFailure, RevisionFacts, RouteInForce};
+use orchestration::{PodFacts, PodFailure, PodKill, RevisionFacts, RouteInForce};
 use scaling::ClusterConfig;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
@@ -32,6 +32,8 @@ pub(crate) enum PodNews {
     Said(PodMessage),
     /// Its app or queue-proxy ended by itself, or could not be started.
     Failed(ProcessFailure),
+    /// It did not end in time, and what is left of it is killed. Which processes, as a sentence.
+    Killed(String),
     /// It is gone, with everything that came from it. How, as the end of a sentence.
     Ended(String),
 }
@@ -52,6 +54,8 @@ pub(crate) struct Changes {
     pub(crate) pods: BTreeSet<RevisionName>,
     /// Pods of these may have failed.
     pub(crate) failures: BTreeSet<RevisionName>,
+    /// Pods of these may have been killed.
+    pub(crate) kills: BTreeSet<RevisionName>,
     /// All older pods of these are on their way out: this template has taken over.
     pub(crate) rolled_out: Vec<(RevisionName, String)>,
     /// These are gone.
@@ -249,6 +253,7 @@ impl Fleet {
                 revision.note_failure(pod, failure, now);
                 self.changes.failures.insert(name.clone());
             }
+            PodNews::Killed(reason) => revision.note_kill(pod, reason.clone(), now),
         }
         self.look_at(&name, now);
     }
@@ -298,6 +303,11 @@ impl Fleet {
         self.revisions.values().map(SupervisedRevision::longest_end).max().unwrap_or_default()
     }
 
+    /// The longest that a container has from TERM to KILL.
+    pub(crate) fn longest_grace(&self) -> Duration {
+        self.revisions.values().map(SupervisedRevision::longest_grace).max().unwrap_or_default()
+    }
+
     /// Whether everything was told to end at once.
     pub(crate) fn is_killed(&self) -> bool {
         self.ending == EndProgress::Killed
@@ -340,9 +350,11 @@ impl Fleet {
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);
+            self.changes.kills.remove(name);
             self.changes.removed.insert(name.clone());
         } else {
             self.changes.pods.insert(name.clone());
+            self.changes.kills.insert(name.clone());
         }
     }
 
@@ -390,6 +402,11 @@ impl Fleet {
     /// How a pod of it failed last.
     pub(crate) fn last_failure(&self, name: &RevisionName) -> Option<&PodFailure> {
         self.revisions.get(name).and_then(SupervisedRevision::last_failure)
+    }
+
+    /// How a pod of it was killed last.
+    pub(crate) fn last_kill(&self, name: &RevisionName) -> Option<&PodKill> {
+        self.revisions.get(name).and_then(SupervisedRevision::last_kill)
     }
 
     /// The revision that has the pod.

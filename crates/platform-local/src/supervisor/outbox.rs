@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use orchestration::{ActivatorFacts, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, Subject};
+use orchestration::{
+    ActivatorFacts, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, PodKill, Subject,
+};
 use scaling::ClusterConfig;
 use tokio::sync::mpsc;
 use vocabulary::{Ownership, RevisionName};
@@ -61,6 +63,7 @@ pub(crate) struct FactOutbox {
     changes: Changes,
     said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     said_failures: BTreeMap<RevisionName, PodFailure>,
+    said_kills: BTreeMap<RevisionName, PodKill>,
     /// Revisions whose route the subscriber has not heard, or only as it was before others ordered another.
     routes: BTreeSet<RevisionName>,
     /// How the subscriber's orders ended: as many as it gave since it last listened.
@@ -77,6 +80,7 @@ impl FactOutbox {
             revisions: all.clone(),
             pods: all.clone(),
             failures: all.clone(),
+            kills: all.clone(),
             removed: BTreeSet::new(),
             rolled_out: Vec::new(),
         };
@@ -95,6 +99,7 @@ impl FactOutbox {
             changes,
             said_pods: BTreeMap::new(),
             said_failures: BTreeMap::new(),
+            said_kills: BTreeMap::new(),
             routes: all,
             outcomes: VecDeque::new(),
         }
@@ -146,8 +151,10 @@ impl FactOutbox {
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);
+            self.changes.kills.remove(name);
             self.said_pods.remove(name);
             self.said_failures.remove(name);
+            self.said_kills.remove(name);
         }
         let add =
             |to: &mut BTreeSet<RevisionName>, more: &BTreeSet<RevisionName>| to.extend(more.iter().cloned());
@@ -155,6 +162,7 @@ impl FactOutbox {
         add(&mut self.changes.revisions, &changes.revisions);
         add(&mut self.changes.pods, &changes.pods);
         add(&mut self.changes.failures, &changes.failures);
+        add(&mut self.changes.kills, &changes.kills);
     }
 
     /// Says as much as fits; true if something is left to be said when there is room.
@@ -241,6 +249,13 @@ impl FactOutbox {
             {
                 self.said_failures.insert(revision.clone(), failure.clone());
                 return Some(PlatformFact::PodFailed { revision, failure: failure.clone() });
+            }
+        }
+        while let Some(revision) = self.changes.kills.pop_first() {
+            let kill = fleet.last_kill(&revision);
+            if let Some(kill) = kill.filter(|kill| self.said_kills.get(&revision) != Some(kill)) {
+                self.said_kills.insert(revision.clone(), kill.clone());
+                return Some(PlatformFact::PodKilled { revision, kill: kill.clone() });
             }
         }
         if let Some((order, outcome)) = self.outcomes.pop_front() {

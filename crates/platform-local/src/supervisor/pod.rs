@@ -13,6 +13,9 @@ use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{HandOverPod, StageRecord};
 use crate::supervisor::restarts::Life;
 
+/// Under which people and programs find the process of a pod.
+const POD_PID: &str = "pod_pid";
+
 /// The number of a template within its Service, from 1.
 pub(crate) type TemplateNumber = u32;
 
@@ -146,6 +149,11 @@ impl SupervisedPod {
         self.announced.is_some()
     }
 
+    /// Whether it has had a process. One that waits for its turn on the machine has none, whatever its stage.
+    pub(crate) fn has_process(&self) -> bool {
+        self.details.contains_key(POD_PID) || self.is_known()
+    }
+
     /// Its process cannot be started yet; false if that is no news.
     pub(crate) fn note_waiting(&mut self, reason: &str) -> bool {
         if self.waits.as_deref() == Some(reason) {
@@ -166,6 +174,11 @@ impl SupervisedPod {
     /// When it is killed if it is told to end now.
     pub(crate) fn killed_at(&self, now: Timestamp) -> Timestamp {
         now + self.longest_end()
+    }
+
+    /// How long its containers have from TERM to KILL.
+    pub(crate) fn app_grace(&self) -> Duration {
+        self.app_grace
     }
 
     /// How long its end may take: its queue-proxy drains, then its app ends.
@@ -194,15 +207,15 @@ impl SupervisedPod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
-            // It becomes a [`PodNews::Failed`](super::fleet::PodNews), with the last words.
-            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } => {}
+            // They become news of their own ([`PodNews`](super::fleet::PodNews)), a failure with the last words.
+            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } | PodMessage::Killed { .. } => {}
         }
     }
 
     /// The process id of its `ebb pod`.
     pub(crate) fn note_pid(&mut self, pid: u32) {
         self.waits = None;
-        self.details.insert("pod_pid".to_owned(), pid.to_string());
+        self.details.insert(POD_PID.to_owned(), pid.to_string());
     }
 
     /// What its failure means for its successors.

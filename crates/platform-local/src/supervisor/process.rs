@@ -320,6 +320,7 @@ impl ProcessWatch {
                 let last_lines = self.log.last_words(container.as_deref()).await;
                 PodNews::Failed(ProcessFailure { reason, last_lines })
             }
+            PodMessage::Killed { reason } => PodNews::Killed(reason),
             PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
         };
         self.tell(news).await;

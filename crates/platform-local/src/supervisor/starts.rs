@@ -11,6 +11,9 @@
 //! grows all the same, for that takes little; one that starts slowly gets a pod for each core at once, and
 //! further ones only now and then.
 //!
+//! The first pod of an edited template takes the turn of the first start of its revision that waits, and counts
+//! as urgent: the edit may be what ends the burst, and pods of the older template are replaced soon.
+//!
 //! Memory is measured as well: how much less of it was free when a pod was ready than when it was started.
 //! While there is less than what starts and what is to be started take so, a further pod of a revision waits:
 //! what would be swapped or killed for memory answers nobody. A revision's first pod never does.
@@ -55,7 +58,7 @@ const KEPT_FREE: usize = 8;
 pub(super) struct Starts {
     cores: usize,
     ceiling: usize,
-    waiting: BTreeMap<StartTurn, (PodName, Box<PodSpec>)>,
+    waiting: BTreeMap<StartTurn, WaitingStart>,
     under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
     took: BTreeMap<RevisionName, Duration>,
@@ -64,6 +67,22 @@ pub(super) struct Starts {
     added: u64,
     last_start: Timestamp,
     look_again: Option<Timestamp>,
+}
+
+/// The pods of a revision beside one that is to be started: those that are wanted and start or run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Siblings {
+    pub(crate) all: usize,
+    /// Of them, those of the same template.
+    pub(crate) of_template: usize,
+}
+
+/// A start that waits for its turn.
+#[derive(Debug)]
+struct WaitingStart {
+    pod: PodName,
+    spec: Box<PodSpec>,
+    siblings: Siblings,
 }
 
 /// A start that is under way.
@@ -94,8 +113,9 @@ pub(super) struct Machine {
 /// Who comes first: the least does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct StartTurn {
-    /// So the first pod of one revision, for which requests may wait, does not wait for the tenth of another.
-    siblings: usize,
+    /// How many pods of its revision come before it; none before the first of a template. So the first pod of
+    /// one revision, for which requests may wait, does not wait for the tenth of another.
+    ahead: usize,
     /// Otherwise who came first.
     number: u64,
 }
@@ -120,10 +140,21 @@ impl Starts {
         }
     }
 
-    /// A pod is to be started, in a revision that has so many other pods.
-    pub(super) fn add(&mut self, pod: PodName, siblings: usize, spec: Box<PodSpec>) {
+    /// A pod is to be started, in a revision that has these other pods.
+    pub(super) fn add(&mut self, pod: PodName, siblings: Siblings, spec: Box<PodSpec>) {
         self.added += 1;
-        self.waiting.insert(StartTurn { siblings, number: self.added }, (pod, spec));
+        let is_first = siblings.of_template == 0;
+        let turn = StartTurn { ahead: if is_first { 0 } else { siblings.all }, number: self.added };
+        let mut start = WaitingStart { pod, spec, siblings };
+        if is_first && siblings.all > 0 {
+            let owner = start.spec.owner();
+            let before = self.waiting.range_mut(..turn).map(|(_, waiting)| waiting);
+            // The two change places: the older template loses no turn to other revisions.
+            if let Some(older) = before.into_iter().find(|waiting| waiting.spec.owner() == owner) {
+                std::mem::swap(older, &mut start);
+            }
+        }
+        self.waiting.insert(turn, start);
     }
 
     /// Whether nobody waits.
@@ -141,12 +172,12 @@ impl Starts {
     /// its revision takes. A wake from zero of a revision that is known does not pay for a look.
     pub(super) fn depend_on_memory(&self) -> bool {
         let is_known = |spec: &PodSpec| self.memory_needs.contains_key(&spec.owner());
-        self.waiting.iter().any(|(turn, (_, spec))| turn.siblings > 0 || !is_known(spec))
+        self.waiting.values().any(|start| start.siblings.all > 0 || !is_known(&start.spec))
     }
 
     /// A pod is not to be started any more; false if it was already.
     pub(super) fn cancel(&mut self, pod: &PodName) -> bool {
-        let turn = self.waiting.iter().find(|(_, (waiting, _))| waiting == pod).map(|(turn, _)| *turn);
+        let turn = self.waiting.iter().find(|(_, waiting)| waiting.pod == *pod).map(|(turn, _)| *turn);
         turn.is_some_and(|turn| self.waiting.remove(&turn).is_some())
     }
 
@@ -187,9 +218,9 @@ impl Starts {
         let waiting = self.waiting.iter();
         // The order of the turns is the order of need: first pods before second ones, whoever asked sooner
         // among equals. Who may not start yet does not keep those behind from starting.
-        let mut free = waiting.filter(|(turn, (_, spec))| self.may_start(**turn, spec, machine, now));
+        let mut free = waiting.filter(|(turn, start)| self.may_start(**turn, start, machine, now));
         let turn = *free.next()?.0;
-        let (pod, spec) = self.waiting.remove(&turn)?;
+        let WaitingStart { pod, spec, .. } = self.waiting.remove(&turn)?;
         let free_memory = machine.free_memory;
         let start = PodStart { revision: spec.owner(), since: now, has_place: true, free_memory };
         self.under_way.insert(pod.clone(), start);
@@ -198,25 +229,25 @@ impl Starts {
         Some((pod, spec))
     }
 
-    fn may_start(&self, turn: StartTurn, spec: &PodSpec, machine: Machine, now: Timestamp) -> bool {
+    fn may_start(&self, turn: StartTurn, start: &WaitingStart, machine: Machine, now: Timestamp) -> bool {
         let taken = self.under_way.values().filter(|start| start.has_place).count();
-        if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(turn, machine) {
+        if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(start, machine) {
             return false;
         }
-        if self.lacks_memory(turn, spec, machine) {
+        if self.lacks_memory(start, machine) {
             return false;
         }
-        let is_due = || now.saturating_since(self.last_start) >= self.pace(&spec.owner());
+        let is_due = || now.saturating_since(self.last_start) >= self.pace(&start.spec.owner());
         machine.has_room || self.is_urgent(turn) || is_due()
     }
 
     /// Whether what is to be started, and what starts already, takes more than is free.
-    fn lacks_memory(&self, turn: StartTurn, spec: &PodSpec, machine: Machine) -> bool {
+    fn lacks_memory(&self, waiting: &WaitingStart, machine: Machine) -> bool {
         // Without its first pod a revision answers nobody at all.
-        let Some(free) = machine.free_memory.filter(|_| turn.siblings > 0) else { return false };
+        let Some(free) = machine.free_memory.filter(|_| waiting.siblings.all > 0) else { return false };
         // Those under way may have taken theirs already; then this waits until they are ready, and no longer.
         let starting: u64 = self.under_way.values().map(|start| self.need(&start.revision)).sum();
-        free < self.need(&spec.owner()).saturating_add(starting)
+        free < self.need(&waiting.spec.owner()).saturating_add(starting)
     }
 
     fn need(&self, revision: &RevisionName) -> u64 {
@@ -225,7 +256,7 @@ impl Starts {
 
     /// The first pods of a revision are what its requests wait for.
     fn is_urgent(&self, turn: StartTurn) -> bool {
-        turn.siblings < self.cores
+        turn.ahead < self.cores
     }
 
     /// How long after the last start a revision may start another pod while no core is idle.
@@ -241,17 +272,18 @@ impl Starts {
     }
 
     /// How many processes there may be before the one whose turn it is.
-    fn ceiling_for(&self, turn: StartTurn, machine: Machine) -> usize {
+    fn ceiling_for(&self, start: &WaitingStart, machine: Machine) -> usize {
         // A revision that grows must not take the places that others need to wake up at all.
-        let kept_free = if turn.siblings == 0 { 0 } else { machine.asleep.min(self.ceiling / KEPT_FREE) };
+        let is_first = start.siblings.all == 0;
+        let kept_free = if is_first { 0 } else { machine.asleep.min(self.ceiling / KEPT_FREE) };
         self.ceiling - kept_free
     }
 
     /// The pods that wait because there are as many processes as may be, and why, for people.
     pub(super) fn beyond_ceiling(&self, machine: Machine) -> Option<(Vec<PodName>, String)> {
-        let waiting = self.waiting.iter();
-        let beyond = waiting.filter(|(turn, _)| machine.running >= self.ceiling_for(**turn, machine));
-        let pods: Vec<PodName> = beyond.map(|(_, (pod, _))| pod.clone()).collect();
+        let waiting = self.waiting.values();
+        let beyond = waiting.filter(|start| machine.running >= self.ceiling_for(start, machine));
+        let pods: Vec<PodName> = beyond.map(|start| start.pod.clone()).collect();
         let ceiling = self.ceiling;
         let reason =
             || format!("waits for another pod to end: this machine runs {ceiling} at most (--max-pods)");
@@ -260,9 +292,8 @@ impl Starts {
 
     /// The pods that wait because the memory is used up, and why, for people.
     pub(super) fn short_of_memory(&self, machine: Machine) -> Option<(Vec<PodName>, String)> {
-        let waiting = self.waiting.iter();
-        let short = waiting.filter(|(turn, (_, spec))| self.lacks_memory(**turn, spec, machine));
-        let pods: Vec<PodName> = short.map(|(_, (pod, _))| pod.clone()).collect();
+        let short = self.waiting.values().filter(|start| self.lacks_memory(start, machine));
+        let pods: Vec<PodName> = short.map(|start| start.pod.clone()).collect();
         // Without numbers: they change at every look, and people are told once.
         let reason = "waits for memory: this machine has less left than the pods before it took";
         (!pods.is_empty()).then(|| (pods, reason.to_owned()))
@@ -296,7 +327,9 @@ mod tests {
             descriptors: None,
             control_group: None,
         };
-        starts.add(PodName::new(pod), siblings, Box::new(spec));
+        // Of the present template, unless the name says otherwise.
+        let of_template = if pod.ends_with("-edited") { 0 } else { siblings };
+        starts.add(PodName::new(pod), Siblings { all: siblings, of_template }, Box::new(spec));
     }
 
     const IDLE: Machine =
@@ -430,6 +463,53 @@ mod tests {
         starts.done(&PodName::new("quick-2"));
         add(&mut starts, "quick-4", 1);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK), [""; 0], "another one of that name");
+    }
+
+    /// Slow starters of a burst, on a machine that others keep busy, and then an edit.
+    #[test]
+    fn the_first_pod_of_an_edited_template_has_the_next_start_of_its_revision() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("a-1", 0), ("a-2", 1), ("a-3", 2), ("a-4", 3)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["a-1"]);
+        starts.ready(&PodName::new("a-1"), None, NOW + LONG_PATIENCE / 2);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-2"], "one start in so long");
+        add(&mut starts, "a-edited", 4);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-edited"], "there is a place");
+        assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), [""; 0], "the others wait on");
+        starts.done(&PodName::new("a-2"));
+        assert_eq!(started(&mut starts, NOW + LONG_PATIENCE), ["a-3"], "in their order");
+    }
+
+    #[test]
+    fn an_edit_takes_the_turn_of_its_own_revision_and_of_no_other() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("b-1", 0), ("b-2", 0), ("a-1", 0), ("c-1", 0)] {
+            add(&mut starts, pod, siblings);
+        }
+        add(&mut starts, "a-edited", 1);
+        assert_eq!(started(&mut starts, NOW), ["b-1", "b-2"], "they came before");
+        for pod in ["b-1", "b-2"] {
+            starts.done(&PodName::new(pod));
+        }
+        assert_eq!(started(&mut starts, NOW), ["a-edited", "c-1"]);
+        starts.done(&PodName::new("c-1"));
+        assert_eq!(started(&mut starts, NOW), ["a-1"]);
+    }
+
+    /// Urgent as it is, the revision has pods that answer meanwhile.
+    #[test]
+    fn the_first_pod_of_an_edited_template_waits_for_memory_and_for_a_place_like_any_further_pod() {
+        let mut starts = Starts::on(8, 16);
+        add(&mut starts, "a-edited", 1);
+        let short = Machine { free_memory: Some(1024), ..IDLE };
+        assert_eq!(started_on(short, &mut starts, NOW), [""; 0]);
+        assert!(starts.short_of_memory(short).is_some());
+        let full = Machine { running: 14, asleep: 5, ..IDLE };
+        assert_eq!(started_on(full, &mut starts, NOW), [""; 0], "two of sixteen are kept free");
+        assert!(starts.beyond_ceiling(full).is_some());
+        assert_eq!(started(&mut starts, NOW), ["a-edited"]);
     }
 
     #[test]

@@ -3,27 +3,29 @@
 //! As many of its present template as are wanted. While pods of an older template still serve, that is a
 //! rollout: one new pod starts first, so that a bad template crashes once and not everywhere; the rest follow
 //! when that one is ready, and one old pod leaves for each new pod that is ready, so the revision never has
-//! fewer pods that work than wanted. A new template that never gets ready leaves the old one serving, and
+//! fewer pods that work than wanted. Old pods that have no process by then are not started any more: their
+//! starts are the new template's. A new template that never gets ready leaves the old one serving, and
 //! growing with the load.
 
 mod facts;
+mod pod_news;
 mod record;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use orchestration::{PodFailure, RELEASE_AFTER, RouteInForce};
+use orchestration::{PodFailure, PodKill, RELEASE_AFTER, RouteInForce};
 use scaling::RevisionOrigin;
-use vocabulary::{HopKey, PodCount, PodName, Timestamp};
+use vocabulary::{HopKey, PodCount, PodName, Timestamp, format_duration};
 
 use crate::manifest::ManifestService;
 use crate::pod::{PodSpec, Template};
 use crate::supervisor::causes::{StartCause, StartCauses};
-use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::identities::PodNames;
 use crate::supervisor::pod::{PodStage, SupervisedPod, TemplateNumber};
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
+use crate::supervisor::starts::Siblings;
 
 /// What is to be done with a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +33,8 @@ pub(crate) enum Action {
     /// Start it.
     Start {
         pod: PodName,
-        /// How many other pods its revision has that are wanted and start or run.
-        siblings: usize,
+        /// The other pods of its revision that are wanted and start or run.
+        siblings: Siblings,
         /// What it runs.
         spec: Box<PodSpec>,
     },
@@ -89,6 +91,7 @@ pub(crate) struct SupervisedRevision {
     pods: BTreeMap<PodName, SupervisedPod>,
     end_first: Vec<PodName>,
     last_failure: Option<PodFailure>,
+    last_kill: Option<PodKill>,
     is_rolling: bool,
     rolled_out: Option<String>,
     causes: StartCauses,
@@ -114,6 +117,7 @@ impl SupervisedRevision {
             pods: BTreeMap::new(),
             end_first: Vec::new(),
             last_failure: None,
+            last_kill: None,
             is_rolling: false,
             rolled_out: None,
             causes: StartCauses::new(beginning(wanted)),
@@ -192,56 +196,6 @@ impl SupervisedRevision {
         self.is_going && self.pods.is_empty()
     }
 
-    /// A pod said that it is ready, or that it is not.
-    pub(crate) fn note_ready(&mut self, name: &PodName, is_ready: bool, now: Timestamp) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        if !is_ready {
-            pod.ready_since = None;
-            return;
-        }
-        // It may be said again, by an owner that has just come; the pod has been ready since the first time.
-        pod.ready_since.get_or_insert(now);
-        self.origin = RevisionOrigin::Found;
-        if pod.is_wanted() {
-            pod.trouble = None;
-        }
-        if let Some(restarts) = self.restarts.get_mut(&pod.template) {
-            restarts.note_ready();
-        }
-    }
-
-    /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
-    pub(crate) fn note_failure(&mut self, name: &PodName, failure: &ProcessFailure, now: Timestamp) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        if pod.is_wanted() {
-            let restarts = self.restarts.entry(pod.template).or_default();
-            // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
-            // made to wait for that.
-            restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
-            self.causes.note_failure(name.clone(), failure.in_short());
-            let ProcessFailure { reason, last_lines } = failure.clone();
-            self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
-        }
-        pod.trouble = Some(failure.in_short());
-        pod.ready_since = None;
-        // What is left of it ends by itself; if it does not, the same limit holds as for one that was told
-        // to.
-        if pod.stage != PodStage::Killed {
-            pod.stage = PodStage::Ending { until: pod.killed_at(now) };
-        }
-    }
-
-    /// A pod's process is gone, with everything that came from it.
-    pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
-        if self.pods.get(name).is_some_and(SupervisedPod::is_wanted) {
-            // A pod that goes without having said why: somebody killed its process, or it died before it
-            // could speak.
-            self.note_failure(name, &ProcessFailure::without_words(status), now);
-        }
-        self.pods.remove(name);
-        self.forget_templates();
-    }
-
     /// Activators know that the pod leaves.
     pub(crate) fn release(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
         if let Some(pod) = self.pods.get_mut(name)
@@ -259,6 +213,7 @@ impl SupervisedRevision {
     pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
         self.keep_deadlines(around);
         let target = if self.is_going { 0 } else { self.wanted.as_usize() };
+        self.dismiss_replaced_starts(around);
         let (present, old) = self.wanted_pods();
         let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
         let (present_count, old_count) = (present.len(), old.len());
@@ -323,11 +278,6 @@ impl SupervisedRevision {
         }
     }
 
-    /// How a pod failed last.
-    pub(crate) fn last_failure(&self) -> Option<&PodFailure> {
-        self.last_failure.as_ref()
-    }
-
     /// Forgets templates that no pod runs and none will.
     fn forget_templates(&mut self) {
         let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
@@ -358,6 +308,11 @@ impl SupervisedRevision {
         self.pods.values().map(SupervisedPod::longest_end).max().unwrap_or_default()
     }
 
+    /// The longest that a container of one of its pods has from TERM to KILL.
+    pub(crate) fn longest_grace(&self) -> Duration {
+        self.pods.values().map(SupervisedPod::app_grace).max().unwrap_or_default()
+    }
+
     fn keep_deadlines(&mut self, around: &mut RevisionSurroundings<'_>) {
         let now = around.now;
         let due: Vec<PodName> = self
@@ -376,7 +331,14 @@ impl SupervisedRevision {
                 PodStage::Waiting { .. } if !self.is_going => self.start(&name, around),
                 PodStage::Leaving { .. } => self.release(&name, around),
                 PodStage::Ending { .. } => {
-                    self.pods.get_mut(&name).expect("it is due").stage = PodStage::Killed;
+                    let pod = self.pods.get_mut(&name).expect("it is due");
+                    pod.stage = PodStage::Killed;
+                    let limit = format_duration(pod.longest_end());
+                    self.note_kill(
+                        &name,
+                        format!("it had not ended {limit} after it began to, and was killed"),
+                        now,
+                    );
                     around.actions.push(Action::Kill(name));
                 }
                 PodStage::Waiting { .. } | PodStage::Serving | PodStage::Killed => {}
@@ -404,10 +366,22 @@ impl SupervisedRevision {
         }
     }
 
+    /// Once the present template has a pod that is ready, older ones are not started any more.
+    fn dismiss_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
+        let (present, old) = self.wanted_pods();
+        if present.iter().any(|pod| pod.ready_since.is_some()) {
+            let waiting = old.into_iter().filter(|pod| !pod.has_process());
+            let waiting: Vec<PodName> = waiting.map(|pod| pod.name.clone()).collect();
+            self.dismiss(&waiting, around);
+        }
+    }
+
     fn start(&mut self, name: &PodName, around: &mut RevisionSurroundings<'_>) {
-        let siblings = self.pods.values().filter(|pod| pod.stage == PodStage::Serving).count();
+        let template = self.pods[name].template;
+        let serving = self.pods.values().filter(|pod| pod.stage == PodStage::Serving);
+        let (same, other): (Vec<_>, Vec<_>) = serving.partition(|pod| pod.template == template);
+        let siblings = Siblings { all: same.len() + other.len(), of_template: same.len() };
         let pod = self.pods.get_mut(name).expect("only called for pods that are there");
-        let template = pod.template;
         let QueueProxySettings { drain_limit, ignored_user_agents } = self.of_new_pods.clone();
         pod.note_start(around.now, &self.templates[&template], drain_limit);
         let spec = PodSpec {
@@ -438,8 +412,7 @@ impl SupervisedRevision {
         // Those first whose end costs nothing: no process yet, then not ready, then those that the autoscaler
         // has named, because they hold least; of equals the youngest.
         candidates.sort_by_key(|pod| {
-            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
-            (has_process, pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
+            (pod.has_process(), pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
         });
         candidates.truncate(count);
         candidates.into_iter().map(|pod| pod.name.clone()).collect()
@@ -448,12 +421,12 @@ impl SupervisedRevision {
     fn dismiss(&mut self, victims: &[PodName], around: &mut RevisionSurroundings<'_>) {
         for name in victims {
             let pod = self.pods.get_mut(name).expect("chosen from its pods");
-            let has_process = !matches!(pod.stage, PodStage::Waiting { .. });
+            let is_to_be_started = !matches!(pod.stage, PodStage::Waiting { .. });
             let is_known = pod.is_known();
             // Activators may be sending it a request right now. It ends once each has said that it picks it
             // no more, or when that has taken too long.
             pod.stage = PodStage::Leaving { until: around.now + RELEASE_AFTER };
-            if !has_process {
+            if !is_to_be_started {
                 self.pods.remove(name);
             } else if !is_known {
                 // Nobody was ever told its address, so no request can be on its way to it.

@@ -191,7 +191,7 @@ fn a_start_says_how_many_pods_serve_the_same_already() {
         world.fleet.scale_to(&revision("app"), order, world.now);
         let actions = world.fleet.take_actions();
         let started = actions.iter().filter_map(|action| match action {
-            Action::Start { siblings, .. } => Some(*siblings),
+            Action::Start { siblings, .. } => Some(siblings.all),
             Action::Terminate(_) | Action::Kill(_) => None,
         });
         started.collect::<Vec<_>>()
@@ -387,6 +387,69 @@ fn a_new_template_that_never_gets_ready_leaves_the_old_one_serving_and_growing()
 }
 
 #[test]
+fn starts_that_wait_become_the_new_templates_once_its_first_pod_is_ready() {
+    let mut world = World::with_pods(1);
+    world.scale(5, &[]);
+    world.note(&pod(1, 2), &PodNews::Spawned(4711));
+    world.done();
+    world.edit(&[service("app", "two")]);
+    assert_eq!(world.done(), ["start app-00002-0006 two"], "the others wait on until that one is ready");
+    assert_eq!(world.leaving(), [""; 0]);
+    world.note(&pod(2, 6), &PodNews::Spawned(4712));
+    world.ready(&pod(2, 6));
+    let done = world.done();
+    let (ended, started) = done.split_at(3);
+    assert_eq!(
+        ended,
+        ["terminate app-00001-0003", "terminate app-00001-0004", "terminate app-00001-0005"],
+        "none of them has a process; the second pod has"
+    );
+    assert_eq!(started.len(), 4, "{started:?}");
+    assert!(started.iter().all(|action| action.ends_with(" two")), "{started:?}");
+}
+
+#[test]
+fn a_bad_edit_in_a_burst_crashes_once_and_takes_no_start_from_the_template_that_works() {
+    let mut world = World::with_pods(1);
+    world.scale(4, &[]);
+    world.edit(&[service("app", "broken")]);
+    world.done();
+    world.fails(&pod(2, 5));
+    assert_eq!(world.leaving(), [""; 0]);
+    world.pass(SECOND);
+    assert_eq!(world.done(), ["start app-00002-0006 broken"]);
+    assert_eq!(world.pods().iter().filter(|pod| pod.outdated).count(), 4);
+}
+
+#[test]
+fn a_smaller_count_ends_pods_without_a_process_first() {
+    let mut world = World::with_pods(1);
+    world.scale(4, &[]);
+    world.note(&pod(1, 4), &PodNews::Spawned(4711));
+    world.done();
+    world.scale(2, &[]);
+    assert_eq!(world.done(), ["terminate app-00001-0003", "terminate app-00001-0002"]);
+}
+
+#[test]
+fn a_start_says_how_many_pods_run_its_template() {
+    let mut world = World::with_pods(2);
+    let siblings = |world: &mut World| {
+        let actions = world.fleet.take_actions();
+        let started = actions.iter().filter_map(|action| match action {
+            Action::Start { siblings, .. } => Some((siblings.all, siblings.of_template)),
+            Action::Terminate(_) | Action::Kill(_) => None,
+        });
+        started.collect::<Vec<_>>()
+    };
+    world.loaded.services.get_mut(&revision("app")).expect("it is there").service = service("app", "two");
+    world.fleet.apply(&world.loaded, world.now);
+    assert_eq!(siblings(&mut world), [(2, 0)]);
+    world.fleet.note_state(&pod(2, 3), PodState::Ready, world.now);
+    assert_eq!(siblings(&mut world), [(2, 1)], "one of the two others leaves");
+}
+
+#[test]
 fn undoing_an_edit_keeps_the_pods_that_run() {
     let mut world = World::with_pods(2);
     world.edit(&[service("app", "broken")]);
@@ -510,6 +573,7 @@ mod telling {
                     format!("pods of {}: {}", revision.name(), pods.len())
                 }
                 PlatformFact::PodFailed { failure, .. } => format!("failure of {}", failure.pod),
+                PlatformFact::PodKilled { kill, .. } => format!("kill of {}", kill.pod),
                 PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
                 PlatformFact::OwnershipChanged(_) => "ownership".to_owned(),
                 PlatformFact::RouteFound { revision, .. } => format!("route of {}", revision.name()),

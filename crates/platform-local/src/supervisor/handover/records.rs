@@ -60,6 +60,9 @@ pub(crate) struct HandOverRevision {
     /// How a pod failed last.
     #[serde(default)]
     pub(crate) last_failure: Option<FailureRecord>,
+    /// How a pod was killed last.
+    #[serde(default)]
+    pub(crate) last_kill: Option<KillRecord>,
     /// What is known of templates whose pods failed.
     #[serde(default)]
     pub(crate) restarts: BTreeMap<u32, RestartsRecord>,
@@ -72,6 +75,14 @@ pub(crate) struct FailureRecord {
     pub(crate) before: Duration,
     pub(crate) reason: String,
     pub(crate) last_lines: Vec<String>,
+}
+
+/// How a pod was killed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct KillRecord {
+    pub(crate) pod: PodName,
+    pub(crate) before: Duration,
+    pub(crate) reason: String,
 }
 
 /// The failures of one template.

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orchestration::{PodFailure, RouteInForce};
+use orchestration::{PodFailure, PodKill, RouteInForce};
 use scaling::{RevisionOrigin, RevisionSettings};
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use super::SupervisedRevision;
 use crate::manifest::ManifestService;
 use crate::supervisor::causes::StartCauses;
-use crate::supervisor::handover::records::{FailureRecord, HandOverRevision, HandOverRoute};
+use crate::supervisor::handover::records::{FailureRecord, HandOverRevision, HandOverRoute, KillRecord};
 use crate::supervisor::pod::SupervisedPod;
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
@@ -42,6 +42,11 @@ impl SupervisedRevision {
                 before: now.saturating_since(failure.at),
                 reason: failure.reason.clone(),
                 last_lines: failure.last_lines.clone(),
+            }),
+            last_kill: self.last_kill.as_ref().map(|kill| KillRecord {
+                pod: kill.pod.clone(),
+                before: now.saturating_since(kill.at),
+                reason: kill.reason.clone(),
             }),
             restarts: self
                 .restarts
@@ -96,6 +101,11 @@ impl SupervisedRevision {
                 at: now - failure.before,
                 reason: failure.reason,
                 last_lines: failure.last_lines,
+            }),
+            last_kill: record.last_kill.map(|kill| PodKill {
+                pod: kill.pod,
+                at: now - kill.before,
+                reason: kill.reason,
             }),
             rolled_out: None,
             causes: StartCauses::new(format!("{} wanted when it was taken over", record.wanted)),
