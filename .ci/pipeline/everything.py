@@ -8,7 +8,7 @@ from typing import Callable
 
 from . import gate, machine
 from .gate import CLUSTER, LOGS, ROOT, cluster, command, install
-from .process import run
+from .process import end_on_signals, run
 from .stages import Table
 from .stamps import Stamps
 from .suites import Outcome, Suites
@@ -122,4 +122,5 @@ def main() -> bool:
 
 
 if __name__ == "__main__":
+    end_on_signals()
     sys.exit(0 if main() else 1)

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from . import machine
-from .process import run
+from .process import end_on_signals, run
 from .stages import Row, Table
 from .stamps import Stamps
 from .suites import Outcome, Suites
@@ -138,4 +138,5 @@ def whole(table: Table, needed=NEEDED) -> tuple[bool, str]:
 
 
 if __name__ == "__main__":
+    end_on_signals()
     sys.exit(0 if whole(Table())[0] else 1)

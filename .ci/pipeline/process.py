@@ -42,6 +42,15 @@ def run(command, folder: Path, log: Path, limit: float, line=lambda text: None, 
     return 124 if is_late.is_set() else code
 
 
+def end_on_signals():
+    """From now on TERM and HUP end the run as Ctrl-C does: the command that runs is ended, and a cluster is taken down."""
+    def interrupt(number, _):
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+
+
 def _end(process, number, is_late):
     is_late.set()
     try:

@@ -3,7 +3,10 @@
 import contextlib
 import os
 import stat
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -158,6 +161,26 @@ class Stages(unittest.TestCase):
             self.assertEqual(code, 124)
             state = Path(f"/proc/{started.read_text().strip()}/stat")
             self.assertTrue(not state.exists() or state.read_text().split()[2] == "Z")
+
+
+    def test_a_run_that_is_told_to_end_ends_its_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            started = Path(folder) / "started"
+            script = (
+                "import pathlib; from pipeline.process import end_on_signals, run; end_on_signals(); "
+                f"run(['sh', '-c', 'echo $$ >{started}; exec sleep 600'], '/', pathlib.Path('{folder}/log'), 600)"
+            )
+            with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[1], stderr=subprocess.DEVNULL) as child:
+                while not (started.exists() and started.read_text().endswith("\n")):
+                    self.assertIsNone(child.poll())
+                    time.sleep(0.01)
+                child.terminate()
+                self.assertNotEqual(child.wait(10), 0)
+            process = Path(f"/proc/{started.read_text().strip()}")
+            ends = time.monotonic() + 10
+            while process.exists():
+                self.assertLess(time.monotonic(), ends, "the command lives on")
+                time.sleep(0.01)
 
 
 if __name__ == "__main__":
