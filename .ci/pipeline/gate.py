@@ -85,7 +85,7 @@ def cluster(nodes: int, act):
                 shutil.copytree(ROOT / "target/cluster/run/log", LOGS / "cluster-log", dirs_exist_ok=True)
             return outcome
         finally:
-            run([CLUSTER / "down"], ROOT, LOGS / "cluster-down.log", 60)
+            run([CLUSTER / "down"], ROOT, LOGS / "cluster-down.log", 60, is_clean_up=True)
 
     return action
 
