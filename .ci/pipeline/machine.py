@@ -1,6 +1,7 @@
 """What does the machine have, and what is it missing? Packages come from the system's package manager."""
 
 import ctypes
+import fcntl
 import os
 import shutil
 import subprocess
@@ -92,14 +93,29 @@ def _may_unshare() -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
+target_lock = []
+"""The open file whose lock this run holds until it ends."""
+
+
 def rustc() -> str:
     """The compiler's version, by which kept builds and stamps are known."""
     return subprocess.run(["rustc", "-V"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def kept_target() -> tuple[Path, bool]:
-    """The target folder that outlives checkouts, and whether it holds a build. `$EBB_CI_TARGET` names another."""
+    """The target folder that outlives checkouts, and whether it holds a build. `$EBB_CI_TARGET` names another.
+
+    One run at a time has it: the suites start executables that lie there, and each checkout puts its own in their place.
+    """
     target = Path(os.environ.get("EBB_CI_TARGET") or cache() / "ebb-target")
+    if not target_lock:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target_lock.append(target.with_name(target.name + ".lock").open("w"))
+        try:
+            fcntl.flock(target_lock[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another run uses {target}: waiting for its end ($EBB_CI_TARGET names another folder)", flush=True)
+            fcntl.flock(target_lock[0], fcntl.LOCK_EX)
     key = target / "rustc"
     is_other = key.exists() and key.read_text().strip() != rustc()
     if is_other or _size(target) > TARGET_LARGEST:
