@@ -78,6 +78,6 @@ pub use tls::{
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind, UpstreamLimits,
-    Upstreams,
+    GivenUpRequests, LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind,
+    UpstreamLimits, Upstreams,
 };
