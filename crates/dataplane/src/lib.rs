@@ -68,7 +68,7 @@ pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
-pub use server::{Abort, ServerLimits, Service, UnservedRequest, serve};
+pub use server::{Abort, HalfClosedLimits, ServerLimits, Service, UnservedRequest, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]

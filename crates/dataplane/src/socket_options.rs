@@ -35,6 +35,16 @@ pub(crate) fn keep_alive(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_QUESTIONS))
 }
 
+/// How many questions a client that has ended its sending side may leave unanswered.
+const HALF_CLOSED_QUESTIONS: u32 = 3;
+
+/// Lets the kernel ask a client that has ended its sending side whether it is there, sooner and more often
+/// than others: nothing that it does will tell.
+pub(crate) fn probe_half_closed(socket: &impl AsFd, interval: Duration) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new().with_time(interval).with_interval(interval);
+    SockRef::from(socket).set_tcp_keepalive(&keepalive.with_retries(HALF_CLOSED_QUESTIONS))
+}
+
 /// Sets a new connection.
 pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;

@@ -62,7 +62,7 @@ impl Protocol {
     }
 }
 
-/// One connection. Dropping it closes it and breaks off what is under way.
+/// One connection. Dropping it resets it and breaks off what is under way.
 pub(crate) struct Client {
     protocol: Protocol,
     sender: Sender,
@@ -82,6 +82,9 @@ impl Client {
     pub(crate) async fn connect_to(address: SocketAddr, protocol: Protocol) -> Self {
         let stream = TcpStream::connect(address).await.expect("somebody listens");
         stream.set_nodelay(true).expect("the connection is open");
+        // So that dropping it resets it: a plain close behind a whole request looks like the end of the
+        // sending side, whose client may still read its answer.
+        stream.set_zero_linger().expect("the connection is open");
         let io = TokioIo::new(stream);
         // How a connection ends is seen by whoever waits for a response on it.
         let (sender, connection) = match protocol {
