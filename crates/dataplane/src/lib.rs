@@ -60,7 +60,7 @@ pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
-    BodyPieces, ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names,
+    BodyPieces, ClientAddress, RawTarget, connection_asks_to_upgrade, effective_host, has_internal, names,
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
     strip_shadowing,
 };

@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER
 use http::{Request, Response, StatusCode};
 
 use protocol::http1::UnreadableRequest;
-use protocol::{Ambiguity, names};
+use protocol::{Ambiguity, TargetProblem, names};
 
 use crate::body::Body;
 use crate::timers::ExceededLimit;
@@ -283,14 +283,16 @@ fn percent_encoded(text: &str) -> HeaderValue {
 impl From<UnreadableRequest> for Refusal {
     fn from(unreadable: UnreadableRequest) -> Self {
         let status = match unreadable {
-            UnreadableRequest::TargetTooLong => StatusCode::URI_TOO_LONG,
+            UnreadableRequest::Target(TargetProblem::TooLong) => StatusCode::URI_TOO_LONG,
             UnreadableRequest::TooManyHeaders { .. } | UnreadableRequest::TooLong { .. } => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
             UnreadableRequest::TooSlow => StatusCode::REQUEST_TIMEOUT,
             UnreadableRequest::RequestLine
             | UnreadableRequest::Version
-            | UnreadableRequest::Target
+            | UnreadableRequest::Target(
+                TargetProblem::Form | TargetProblem::Byte(_) | TargetProblem::Host(_),
+            )
             | UnreadableRequest::HeaderName
             | UnreadableRequest::HeaderValue
             | UnreadableRequest::LineEnd
@@ -333,7 +335,8 @@ mod tests {
         for (unreadable, status) in [
             (UnreadableRequest::TooManyHeaders { limit: 100 }, 431),
             (UnreadableRequest::TooLong { limit: 100 }, 431),
-            (UnreadableRequest::TargetTooLong, 414),
+            (UnreadableRequest::Target(TargetProblem::TooLong), 414),
+            (UnreadableRequest::Target(TargetProblem::Form), 400),
             (UnreadableRequest::TooSlow, 408),
             (UnreadableRequest::Version, 400),
         ] {
