@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 
 use protocol::http1::UnreadableRequest;
@@ -218,6 +218,10 @@ impl Refusal {
         if let Some(wait) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            // RFC 9110 §15.5.6 asks for it. Where a tunnel would lead to, no other method leads either.
+            headers.insert(ALLOW, HeaderValue::from_static(""));
+        }
         if self.never_started == NotStartedMark::Said {
             headers.insert(names::EBB_NOT_STARTED, HeaderValue::from_static("1"));
         }
@@ -308,7 +312,17 @@ impl From<UnreadableRequest> for Refusal {
 impl From<Ambiguity> for Refusal {
     fn from(ambiguity: Ambiguity) -> Self {
         let refusal = Self::new(RefusalReason::BadRequest, ambiguity.to_string());
-        if ambiguity == Ambiguity::Connect { refusal.with_status(StatusCode::BAD_GATEWAY) } else { refusal }
+        match ambiguity {
+            // The client's mistake, and none of an app.
+            Ambiguity::Connect => refusal.with_status(StatusCode::METHOD_NOT_ALLOWED),
+            Ambiguity::TransferEncoding
+            | Ambiguity::Lengths
+            | Ambiguity::Hosts
+            | Ambiguity::LengthBesideChunks
+            | Ambiguity::User
+            | Ambiguity::NoHost
+            | Ambiguity::MalformedHost => refusal,
+        }
     }
 }
 
@@ -342,7 +356,9 @@ mod tests {
         ] {
             assert_eq!(Refusal::from(unreadable).status, status, "{unreadable}");
         }
-        assert_eq!(Refusal::from(Ambiguity::Connect).status, 502);
+        assert_eq!(Refusal::from(Ambiguity::Connect).status, 405);
+        let connect = Refusal::from(Ambiguity::Connect).into_response(RequestKind::Plain);
+        assert_eq!(connect.headers()["allow"], "");
         assert_eq!(Refusal::from(Ambiguity::NoHost).status, 400);
     }
 

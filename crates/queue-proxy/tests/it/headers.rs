@@ -226,7 +226,7 @@ fn h25_connect_and_ambiguous_requests_are_refused_and_the_connection_closed() {
         let connect = ask(proxy.ports.requests, "CONNECT", "example.com:443", &[], b"").await;
         assert_eq!(
             (connect.status, connect.body.as_str()),
-            (502, "client sent unsupported CONNECT request\n")
+            (405, "client sent unsupported CONNECT request\n")
         );
         for headers in [
             &[("Transfer-Encoding", "gzip, chunked")][..],
