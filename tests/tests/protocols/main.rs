@@ -21,6 +21,7 @@ mod queueing;
 mod refusals;
 mod semantics;
 mod smuggling;
+mod targets;
 mod timers;
 mod trailers;
 mod websocket;
