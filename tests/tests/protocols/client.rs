@@ -210,6 +210,11 @@ impl RawClient {
         self.0.write_all(bytes.as_bytes()).await.expect("the connection is open");
     }
 
+    /// Says that nothing more will be sent.
+    pub(crate) async fn end_sending(&mut self) {
+        self.0.shutdown().await.expect("the connection is open");
+    }
+
     /// Reads the head of a response, interim ones too, and not a byte of what follows.
     pub(crate) async fn read_head(&mut self) -> String {
         let mut head = Vec::new();

@@ -15,6 +15,7 @@ mod early;
 mod events;
 mod framing;
 mod grpc;
+mod half_closed;
 mod headers;
 mod interim;
 mod queueing;
