@@ -215,6 +215,14 @@ impl RawClient {
         self.0.shutdown().await.expect("the connection is open");
     }
 
+    /// Reads up to and with this text.
+    pub(crate) async fn read_until(&mut self, text: &str) {
+        let mut seen = Vec::new();
+        while !seen.ends_with(text.as_bytes()) {
+            seen.push(within(text, self.0.read_u8()).await.expect("the response goes on"));
+        }
+    }
+
     /// Reads the head of a response, interim ones too, and not a byte of what follows.
     pub(crate) async fn read_head(&mut self) -> String {
         let mut head = Vec::new();

@@ -1,10 +1,17 @@
 //! Clients that end their sending side behind a whole request, as `nc -N` and `socat` do, and clients that
 //! are closed, which look the same until their kernel has forgotten the socket.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tests::Ebb;
+use tokio::task::JoinSet;
 
 use crate::client::RawClient;
 use crate::world::{ROUTINGS, Routing, cold, warm};
+
+/// No place outlives its client by more than this.
+const PLACE_OUTLIVES_MAX: Duration = Duration::from_secs(90);
 
 fn get(routing: Routing, path: &str, version: &str) -> String {
     format!("GET {path} HTTP/{version}\r\nHost: {}\r\n\r\n", routing.host())
@@ -46,4 +53,49 @@ async fn a_request_of_a_half_closed_client_wakes_a_pod_and_is_answered_by_it() {
             "{routing:?}: {answer}"
         );
     }
+}
+
+/// One client waits for a slot, one for the head of its response, one for the next piece of a stream. Each
+/// holds a place that nobody else can have.
+#[tokio::test]
+async fn no_place_outlives_a_closed_client_by_more_than_90_seconds() {
+    let ebb = Arc::new(warm(|service| service.spec("containerConcurrency: 2")).await);
+    let mut closed = JoinSet::new();
+    for routing in ROUTINGS {
+        let ebb = Arc::clone(&ebb);
+        closed.spawn(async move { close_at_each_place(&ebb, routing).await });
+    }
+    while let Some(done) = closed.join_next().await {
+        done.expect("every place is free in time");
+    }
+}
+
+async fn close_at_each_place(ebb: &Ebb, routing: Routing) {
+    let mut streaming = RawClient::connect(ebb).await;
+    streaming.write(&get(routing, "/events?stream=quiet&first=begun", "1.1")).await;
+    streaming.read_head().await;
+    streaming.read_until("data: begun\n\n\r\n").await;
+    let mut in_app = RawClient::connect(ebb).await;
+    in_app.write(&get(routing, "/?sleep=600000", "1.1")).await;
+    until_places_are(ebb, routing, (2.0, 0.0)).await;
+    let mut waiting = RawClient::connect(ebb).await;
+    waiting.write(&get(routing, "/?sleep=600000", "1.1")).await;
+    until_places_are(ebb, routing, (2.0, 1.0)).await;
+    drop((streaming, in_app, waiting));
+    until_places_are(ebb, routing, (0.0, 0.0)).await;
+}
+
+/// Waits until so many requests are in the app, and so many wait for a slot in the activator or in the pod.
+async fn until_places_are(ebb: &Ebb, routing: Routing, (in_app, waiting): (f64, f64)) {
+    let what = format!("{in_app} in the app, {waiting} wait");
+    ebb.until_within(routing.service(), &what, PLACE_OUTLIVES_MAX, |revision| {
+        let pods = revision.pods();
+        let of_pods = |name: &str| pods.iter().filter_map(|pod| pod[name].as_f64()).sum::<f64>();
+        let before_pods = revision.0["waiting"].as_f64().unwrap_or_default();
+        // What waits in a pod is in flight there.
+        let is_near = |one: f64, other: f64| (one - other).abs() < 0.01;
+        is_near(of_pods("queued") + before_pods, waiting)
+            && is_near(of_pods("in_flight") + before_pods, in_app + waiting)
+    })
+    .await;
 }
