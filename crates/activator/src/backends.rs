@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{
-    HeadLimits, LateBodies, LostRequests, MemoryBudget, PriorKnowledge, UpstreamLimits, Upstreams,
+    GivenUpRequests, HeadLimits, LateBodies, LostRequests, MemoryBudget, PriorKnowledge, UpstreamLimits,
+    Upstreams,
 };
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
@@ -96,6 +97,7 @@ pub(crate) fn pool(clock: Clock, memory: &'static MemoryBudget) -> Upstreams {
         head: HeadLimits::HOP,
         lost_requests: LostRequests::Report,
         late_bodies: LateBodies::Impossible,
+        given_up: GivenUpRequests::Reset,
         prior_knowledge: PriorKnowledge::Certain,
         ..UpstreamLimits::default()
     };

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, ClientAddress, ForwardedRequest, Gate, Protocol, names, set_forwarded, set_host, strip_internal,
+    Body, ClientAddress, ForwardedRequest, Gate, Protocol, RawTarget, names, set_forwarded, set_host,
+    strip_internal,
 };
 use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http::{Method, Request, Uri, Version};
@@ -43,6 +44,8 @@ pub(crate) struct RepeatableRequest {
     pub(crate) protocol: Protocol,
     method: Method,
     uri: Uri,
+    /// Where that is a stand-in.
+    raw_target: Option<RawTarget>,
     version: Version,
     headers: HeaderMap,
     /// `None` if it has no body.
@@ -78,6 +81,7 @@ impl RepeatableRequest {
             protocol,
             method: head.method,
             uri: head.uri,
+            raw_target: head.extensions.remove(),
             version: head.version,
             headers: head.headers,
             departure: match protocol {
@@ -103,6 +107,9 @@ impl RepeatableRequest {
         }
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
+        if let Some(raw) = &self.raw_target {
+            request.extensions_mut().insert(raw.clone());
+        }
         *request.version_mut() = self.version;
         *request.headers_mut() = self.headers.clone();
         let headers = request.headers_mut();

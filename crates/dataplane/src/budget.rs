@@ -114,6 +114,12 @@ impl ConnectionBudget {
         self.max
     }
 
+    /// How many there are, with those that count twice.
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn closed(&self) -> &ClosedIdleConnections {
         &self.closed
     }

@@ -302,6 +302,12 @@ impl Drain {
         UpgradedConnection(DrainCount::new(self, |shared| &shared.upgraded))
     }
 
+    /// Counts the further descriptors of a connection, for as long as the returned value lives.
+    pub(crate) fn enter_watch(&self) -> WatchedConnection {
+        self.0.budget.enter();
+        WatchedConnection { drain: self.clone() }
+    }
+
     /// Has an upgraded stream told when one of its ends is gone, for as long as the returned value lives.
     pub(crate) fn watch(&self, streams: [&TcpStream; 2]) -> WatchedStreams {
         // One that has ended already needs nobody to say so.
@@ -385,6 +391,17 @@ pub(crate) struct UpgradedConnection(DrainCount);
 impl Drop for UpgradedConnection {
     fn drop(&mut self) {
         self.0.drain.0.budget.leave();
+    }
+}
+
+/// A connection whose socket is watched by a second descriptor: it takes the place of another connection.
+pub(crate) struct WatchedConnection {
+    drain: Drain,
+}
+
+impl Drop for WatchedConnection {
+    fn drop(&mut self) {
+        self.drain.0.budget.leave();
     }
 }
 

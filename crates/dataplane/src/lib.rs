@@ -60,7 +60,7 @@ pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
-    BodyPieces, ClientAddress, connection_asks_to_upgrade, effective_host, has_internal, names,
+    BodyPieces, ClientAddress, RawTarget, connection_asks_to_upgrade, effective_host, has_internal, names,
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_internal, strip_refusal,
     strip_shadowing,
 };
@@ -68,7 +68,7 @@ pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
-pub use server::{Abort, ServerLimits, Service, UnservedRequest, serve};
+pub use server::{Abort, HalfClosedLimits, ServerLimits, Service, UnservedRequest, serve};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]
@@ -78,6 +78,6 @@ pub use tls::{
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{
-    LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind, UpstreamLimits,
-    Upstreams,
+    GivenUpRequests, LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind,
+    UpstreamLimits, Upstreams,
 };

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 
 use protocol::http1::UnreadableRequest;
-use protocol::{Ambiguity, names};
+use protocol::{Ambiguity, TargetProblem, names};
 
 use crate::body::Body;
 use crate::timers::ExceededLimit;
@@ -218,6 +218,10 @@ impl Refusal {
         if let Some(wait) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            // RFC 9110 §15.5.6 asks for it. Where a tunnel would lead to, no other method leads either.
+            headers.insert(ALLOW, HeaderValue::from_static(""));
+        }
         if self.never_started == NotStartedMark::Said {
             headers.insert(names::EBB_NOT_STARTED, HeaderValue::from_static("1"));
         }
@@ -283,14 +287,16 @@ fn percent_encoded(text: &str) -> HeaderValue {
 impl From<UnreadableRequest> for Refusal {
     fn from(unreadable: UnreadableRequest) -> Self {
         let status = match unreadable {
-            UnreadableRequest::TargetTooLong => StatusCode::URI_TOO_LONG,
+            UnreadableRequest::Target(TargetProblem::TooLong) => StatusCode::URI_TOO_LONG,
             UnreadableRequest::TooManyHeaders { .. } | UnreadableRequest::TooLong { .. } => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
             UnreadableRequest::TooSlow => StatusCode::REQUEST_TIMEOUT,
             UnreadableRequest::RequestLine
             | UnreadableRequest::Version
-            | UnreadableRequest::Target
+            | UnreadableRequest::Target(
+                TargetProblem::Form | TargetProblem::Byte(_) | TargetProblem::Host(_),
+            )
             | UnreadableRequest::HeaderName
             | UnreadableRequest::HeaderValue
             | UnreadableRequest::LineEnd
@@ -306,7 +312,17 @@ impl From<UnreadableRequest> for Refusal {
 impl From<Ambiguity> for Refusal {
     fn from(ambiguity: Ambiguity) -> Self {
         let refusal = Self::new(RefusalReason::BadRequest, ambiguity.to_string());
-        if ambiguity == Ambiguity::Connect { refusal.with_status(StatusCode::BAD_GATEWAY) } else { refusal }
+        match ambiguity {
+            // The client's mistake, and none of an app.
+            Ambiguity::Connect => refusal.with_status(StatusCode::METHOD_NOT_ALLOWED),
+            Ambiguity::TransferEncoding
+            | Ambiguity::Lengths
+            | Ambiguity::Hosts
+            | Ambiguity::LengthBesideChunks
+            | Ambiguity::User
+            | Ambiguity::NoHost
+            | Ambiguity::MalformedHost => refusal,
+        }
     }
 }
 
@@ -333,13 +349,16 @@ mod tests {
         for (unreadable, status) in [
             (UnreadableRequest::TooManyHeaders { limit: 100 }, 431),
             (UnreadableRequest::TooLong { limit: 100 }, 431),
-            (UnreadableRequest::TargetTooLong, 414),
+            (UnreadableRequest::Target(TargetProblem::TooLong), 414),
+            (UnreadableRequest::Target(TargetProblem::Form), 400),
             (UnreadableRequest::TooSlow, 408),
             (UnreadableRequest::Version, 400),
         ] {
             assert_eq!(Refusal::from(unreadable).status, status, "{unreadable}");
         }
-        assert_eq!(Refusal::from(Ambiguity::Connect).status, 502);
+        assert_eq!(Refusal::from(Ambiguity::Connect).status, 405);
+        let connect = Refusal::from(Ambiguity::Connect).into_response(RequestKind::Plain);
+        assert_eq!(connect.headers()["allow"], "");
         assert_eq!(Refusal::from(Ambiguity::NoHost).status, 400);
     }
 

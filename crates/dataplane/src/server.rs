@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
 
-pub use limits::ServerLimits;
+pub use limits::{HalfClosedLimits, ServerLimits};
 pub use service::{Abort, Service, UnservedRequest};
 
 use crate::budget::ConnectionBudget;

@@ -71,6 +71,16 @@ pub enum LateBodies {
     Impossible,
 }
 
+/// How the connection of a request over HTTP/1.1 ends that nobody waits for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUpRequests {
+    /// In order, as apps know it.
+    Closed,
+    /// With a reset: the peer is one of our own hops, to which a plain close behind a whole request may only
+    /// say that no further one comes.
+    Reset,
+}
+
 /// Whether a peer is known to speak HTTP/2 before it has said anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorKnowledge {
@@ -108,6 +118,8 @@ pub struct UpstreamLimits {
     pub lost_requests: LostRequests,
     /// Whether bodies may come where there are none.
     pub late_bodies: LateBodies,
+    /// How the peer hears that nobody waits for its answer.
+    pub given_up: GivenUpRequests,
     /// Whether everybody speaks HTTP/2 who is asked to.
     pub prior_knowledge: PriorKnowledge,
 }
@@ -131,6 +143,7 @@ impl Default for UpstreamLimits {
             memory: <&MemoryBudget>::default(),
             lost_requests: LostRequests::Repeat,
             late_bodies: LateBodies::Possible,
+            given_up: GivenUpRequests::Closed,
             prior_knowledge: PriorKnowledge::Hearsay,
         }
     }

@@ -8,6 +8,8 @@ use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Version};
 use thiserror::Error;
 
+use crate::target::may_be_in_host;
+
 /// Why a request is not forwarded. The text is what its client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ambiguity {
@@ -80,14 +82,4 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
 pub(crate) fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-}
-
-/// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a
-/// second host would be read by some and not by others.
-pub(crate) const fn may_be_in_host(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(
-            byte,
-            b'@' | b'/' | b'\\' | b'?' | b'#' | b',' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}'
-        )
 }

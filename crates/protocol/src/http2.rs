@@ -26,7 +26,9 @@ use vocabulary::Timestamp;
 pub use frame::{ErrorCode, PREFACE};
 pub use handle::{Receiver, Sender};
 pub use memory::{MemoryBudget, MemoryShare, OverShare};
-pub use session::{ArrivedRequest, HasBody, PeerPreface, Role, Session, SessionEvent, SessionLimits};
+pub use session::{
+    ArrivedRequest, HasBody, PeerPreface, RefusedHead, Role, Session, SessionEvent, SessionLimits,
+};
 pub use small_pieces::SMALL_BYTES;
 pub use stream::{Stream, StreamError};
 

@@ -17,6 +17,7 @@ pub mod http1;
 pub mod http2;
 mod pieces;
 mod sync;
+mod target;
 
 pub use ambiguity::{Ambiguity, ambiguity};
 pub use headers::{
@@ -25,3 +26,4 @@ pub use headers::{
     strip_shadowing, switches_as_offered,
 };
 pub use pieces::{BodyPieces, COPIED_BYTES_MAX};
+pub use target::{MisplacedByte, RawTarget, TargetProblem, path_and_query};

@@ -150,6 +150,12 @@ const OVERTURNED: &[OverturnedVector] = &[
         why: "L44",
     },
     OverturnedVector {
+        id: "H25",
+        reference: "CONNECT is 502",
+        ours: "405",
+        why: "CONNECT is a mistake of the client; a 502 counts as one of the app",
+    },
+    OverturnedVector {
         id: "H29",
         reference: "a lock-step exchange stalls unless full duplex is switched on",
         ours: "it flows",

@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
                 Ok(SessionEvent::Request(arrived)) => {
                     let sender = Sender::new(Rc::clone(&session), Rc::clone(&arrived.stream));
                     let receiver = Receiver::new(Rc::clone(&session), arrived.stream);
-                    if let Some(request) = arrived.request {
+                    if let Ok(request) = arrived.request {
                         assert!(request.headers().len() <= 100);
                         let body = if request.uri().path() == "/" { HasBody::No } else { HasBody::Yes };
                         sender.respond(&Response::new(()), body, |_| {});

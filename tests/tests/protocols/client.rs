@@ -62,7 +62,7 @@ impl Protocol {
     }
 }
 
-/// One connection. Dropping it closes it and breaks off what is under way.
+/// One connection. Dropping it resets it and breaks off what is under way.
 pub(crate) struct Client {
     protocol: Protocol,
     sender: Sender,
@@ -82,6 +82,9 @@ impl Client {
     pub(crate) async fn connect_to(address: SocketAddr, protocol: Protocol) -> Self {
         let stream = TcpStream::connect(address).await.expect("somebody listens");
         stream.set_nodelay(true).expect("the connection is open");
+        // So that dropping it resets it: a plain close behind a whole request looks like the end of the
+        // sending side, whose client may still read its answer.
+        stream.set_zero_linger().expect("the connection is open");
         let io = TokioIo::new(stream);
         // How a connection ends is seen by whoever waits for a response on it.
         let (sender, connection) = match protocol {
@@ -205,6 +208,19 @@ impl RawClient {
 
     pub(crate) async fn write(&mut self, bytes: &str) {
         self.0.write_all(bytes.as_bytes()).await.expect("the connection is open");
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) async fn end_sending(&mut self) {
+        self.0.shutdown().await.expect("the connection is open");
+    }
+
+    /// Reads up to and with this text.
+    pub(crate) async fn read_until(&mut self, text: &str) {
+        let mut seen = Vec::new();
+        while !seen.ends_with(text.as_bytes()) {
+            seen.push(within(text, self.0.read_u8()).await.expect("the response goes on"));
+        }
     }
 
     /// Reads the head of a response, interim ones too, and not a byte of what follows.

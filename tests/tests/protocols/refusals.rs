@@ -34,14 +34,14 @@ async fn a_grpc_client_is_refused_in_its_own_words() {
     assert!(answer.header("grpc-message").starts_with("no-such-revision: "), "{answer:?}");
 }
 
-/// Vector H25, and a request that names no host.
+/// Vector H25 but for the status of CONNECT, and a request that names no host.
 #[tokio::test]
 async fn what_is_not_for_a_proxy_like_this_is_refused() {
     let ebb = warm(|service| service).await;
     for routing in ROUTINGS {
         let host = routing.host();
         for (request, status) in [
-            (format!("CONNECT {host}:80 HTTP/1.1\r\nHost: {host}\r\n\r\n"), "502"),
+            (format!("CONNECT {host}:80 HTTP/1.1\r\nHost: {host}\r\n\r\n"), "405"),
             ("GET / HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(), "400"),
         ] {
             let mut client = RawClient::connect(&ebb).await;

@@ -55,7 +55,7 @@ async fn every_request_is_refused_or_unambiguous() {
 }
 
 /// Both routings before apps that note what they get, each in a file.
-async fn recorded(files: &[PathBuf; 2]) -> Ebb {
+pub(crate) async fn recorded(files: &[PathBuf; 2]) -> Ebb {
     warm(|service| {
         let file = files.iter().find(|file| file.ends_with(service.name())).expect("each service has a file");
         let file = file.to_string_lossy().into_owned();

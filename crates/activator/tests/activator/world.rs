@@ -455,7 +455,13 @@ impl tower::Service<http::Uri> for ConnectTo {
 
     fn call(&mut self, _: http::Uri) -> Self::Future {
         let connecting = TcpStream::connect(self.0);
-        Box::pin(async move { connecting.await.map(TokioIo::new) })
+        Box::pin(async move {
+            let stream = connecting.await?;
+            // A request that is broken off ends with a reset: a plain close behind a whole request looks like
+            // the end of the sending side, whose client may still read its answer.
+            stream.set_zero_linger()?;
+            Ok(TokioIo::new(stream))
+        })
     }
 }
 

@@ -59,6 +59,8 @@ fn line(field: &Field) -> String {
         Field::Path(path) => format!(":path: {path}"),
         Field::Status(status) => format!(":status: {}", status.as_str()),
         Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
+        Field::OddPath(path) => format!(":path: {}", path.escape_ascii()),
+        Field::RefusedTarget(problem) => format!("refused: {problem}"),
         Field::Malformed => "malformed".to_owned(),
     }
 }

@@ -53,6 +53,8 @@ const PLAIN_ANSWER: ResponseForm = ResponseForm { is_http10: false, is_head: fal
 enum BrokenResponse {
     #[error("the client has gone")]
     ClientGone,
+    #[error("the client has ended its sending side, and got no byte of its response for too long")]
+    Silent,
     #[error("the body of a response is not as long as its head says")]
     Length,
 }
@@ -101,7 +103,7 @@ pub(super) fn serve<S: Service>(
     drain: &Drain,
     limits: ServerLimits,
 ) -> impl Future<Output = Result<Option<ReadAheadStream>, ConnectionError>> {
-    let wire = Rc::new(ServerWire::new(stream, Rc::clone(&connection), limits.memory));
+    let wire = Rc::new(ServerWire::new(stream, Rc::clone(&connection), drain, limits));
     let served = ServedConnection { wire, connection, service, drain };
     let mut heads = HeadReader::new(limits);
     async move {
@@ -159,7 +161,7 @@ impl<S: Service> ServedConnection<'_, S> {
                 }
                 Poll::Ready(Err(Abort)) => Poll::Ready(()),
                 // Only while the service has nothing to say. An answer that is ready goes out even if the
-                // client looks gone, since one that closes its side only may still read it.
+                // client looks gone.
                 Poll::Pending => self.wire.poll_gone(context),
             })
             .await;
@@ -174,6 +176,7 @@ impl<S: Service> ServedConnection<'_, S> {
         };
         // What the response holds is free before anything else is waited for.
         drop(sending);
+        self.wire.end_watch();
         if is_switched {
             if let (Some(to), Some(stream)) = (switched_to, self.wire.take_stream()) {
                 to.switch(stream);
@@ -343,7 +346,10 @@ impl<B: ResponseBody> SendingResponse<'_, B> {
     }
 
     fn poll_gone(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.wire.poll_gone(context).map(|()| Err(BrokenResponse::ClientGone.into()))
+        if self.wire.poll_gone(context).is_ready() {
+            return Poll::Ready(Err(BrokenResponse::ClientGone.into()));
+        }
+        self.wire.poll_silent(context).map(|()| Err(BrokenResponse::Silent.into()))
     }
 }
 

@@ -11,9 +11,10 @@ use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
 use protocol::ambiguity;
+use protocol::http1::UnreadableRequest;
 use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{
-    ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, Role, Sender, Session, SessionLimits,
+    ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, RefusedHead, Role, Sender, Session, SessionLimits,
 };
 use runtime::Clock;
 
@@ -114,10 +115,13 @@ impl<S: Service> Answerer<S> {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
         let speaker = Speaker { sender, clock: self.clock };
-        let Some(request) = request else {
-            let answer =
-                unserved::refuse(&*self.service, &self.connection, None, too_large_head(self.limits));
-            return speaker.answer(answer, AnswerForm { is_head: false });
+        let request = match request {
+            Ok(request) => request,
+            Err(refused) => {
+                let (refusal, form) = self.refused_head(refused);
+                let answer = unserved::refuse(&*self.service, &self.connection, None, refusal);
+                return speaker.answer(answer, form);
+            }
         };
         let asked = AnswerForm { is_head: request.method() == Method::HEAD };
         if let Some(ambiguity) = ambiguity(&request) {
@@ -129,6 +133,17 @@ impl<S: Service> Answerer<S> {
         let call = Rc::clone(&self.service).call(request, Rc::clone(&self.connection));
         // A panic drops the speaker, and so the stream is reset: its client hears, and others go on.
         tokio::task::spawn_local(AnsweredStream::new(call, speaker, asked));
+    }
+
+    /// Why a request is not served whose head was not kept, and the form of the answer.
+    fn refused_head(&self, refused: RefusedHead) -> (Refusal, AnswerForm) {
+        match refused {
+            RefusedHead::TooLarge => (too_large_head(self.limits), AnswerForm { is_head: false }),
+            RefusedHead::Target { problem, method } => {
+                let is_head = method == Some(Method::HEAD);
+                (UnreadableRequest::from(problem).into(), AnswerForm { is_head })
+            }
+        }
     }
 }
 

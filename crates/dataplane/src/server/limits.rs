@@ -22,8 +22,29 @@ pub struct ServerLimits {
     pub idle_time: Duration,
     /// How long a peer may leave unanswered what is sent to it again and again, before it counts as gone.
     pub silence: Duration,
+    /// How long a client of HTTP/1.1 that has ended its sending side is waited for.
+    pub half_closed: HalfClosedLimits,
     /// What connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
+}
+
+/// The limits for a client that has ended its sending side behind a whole request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HalfClosedLimits {
+    /// How long it is left alone before the kernel asks whether it is there, and between two such questions;
+    /// three without an answer are its end.
+    pub probe_interval: Duration,
+    /// How long no byte of a response that has begun may go to it.
+    pub silence: Duration,
+}
+
+impl Default for HalfClosedLimits {
+    fn default() -> Self {
+        // A closed client looks like one that waits. Its kernel forgets the socket after 60 s
+        // (`net.ipv4.tcp_fin_timeout`) and answers the next question with a reset, so its place is free after
+        // 70 s; the place of a client whose machine is gone, after 40 s.
+        Self { probe_interval: Duration::from_secs(10), silence: Duration::from_mins(1) }
+    }
 }
 
 impl Default for ServerLimits {
@@ -42,6 +63,7 @@ impl Default for ServerLimits {
             idle_time: Duration::from_mins(15),
             // With the time until it is looked for, a dead one is gone within two minutes.
             silence: Duration::from_secs(80),
+            half_closed: HalfClosedLimits::default(),
             memory: <&MemoryBudget>::default(),
         }
     }

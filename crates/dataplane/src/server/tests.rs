@@ -1,5 +1,6 @@
 //! Connections that hold nothing, and who may stay.
 
+mod half_closed;
 mod silent;
 
 use std::cell::RefCell;

@@ -30,7 +30,7 @@ use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
 use manners::{HopConnectionFate, note_body, watch};
 use upload::{Progress, UploadRest};
-use wire::UpstreamWire;
+use wire::{UnfinishedExchange, UpstreamWire};
 
 pub(super) use manners::Manners;
 
@@ -86,6 +86,7 @@ pub(crate) struct Http1Lease {
     /// Set if the response has no body, whatever its head says.
     bodiless: Option<BodilessResponse>,
     upload: Option<UploadTask>,
+    unfinished: UnfinishedExchange,
 }
 
 impl Http1Lease {
@@ -100,7 +101,8 @@ impl Http1Lease {
 
     /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used
     /// again.
-    fn end(self, rest: &Bytes) {
+    fn end(mut self, rest: &Bytes) {
+        self.unfinished.end();
         if let Some(bodiless) = self.bodiless {
             return self.end_without_body(bodiless, rest);
         }
@@ -175,7 +177,7 @@ pub(super) async fn send(
     let is_trusting = can_be_repeated || !is_repeating;
     while let Some(mut connection) = take_live(pool, to, is_trusting).await {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
-        let failed = match exchange(Rc::clone(&connection.wire), request, pool.limits.head).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -220,7 +222,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request, pool.limits.head).await {
+    match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }
@@ -279,8 +281,9 @@ fn respond(
     connection: Http1Connection,
     answered: UnreadResponse,
 ) -> Response<Body> {
-    let UnreadResponse { head, rest, upload } = answered;
+    let UnreadResponse { head, rest, upload, mut unfinished } = answered;
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        unfinished.end();
         drop(upload);
         // Nobody else may hold the socket: a task that still sent the request's body would write into the
         // other protocol.
@@ -299,6 +302,7 @@ fn respond(
         is_kept_alive: head.is_kept_alive,
         bodiless: head.bodiless,
         upload,
+        unfinished,
     };
     let body = match head.framing {
         // Most responses are here with their heads. Their connection is free before the client has got a

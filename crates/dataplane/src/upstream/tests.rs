@@ -1,3 +1,4 @@
+mod given_up;
 mod heads;
 mod late_bodies;
 mod small_pieces;

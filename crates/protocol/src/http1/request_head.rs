@@ -4,6 +4,8 @@
 //! carriage return and line feed, a length is one number, and what is encoded for the transfer ends in
 //! chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
 
+mod odd_target;
+
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
@@ -14,10 +16,8 @@ use super::HeadLimits;
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::read_headers;
 use super::response_writing::ResponseForm;
-use crate::ambiguity::{is_scheme, may_be_in_host};
-
-/// As long as the target of a request may be; `http::Uri` can hold no more.
-const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
+use crate::ambiguity::is_scheme;
+use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
 
 /// A request whose body is still to be read.
 #[derive(Debug)]
@@ -43,14 +43,9 @@ pub enum UnreadableRequest {
     /// Of another protocol.
     #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
-    /// Not one that its method can have.
-    #[error(
-        "the target of the request is none that its method can have: it begins with a slash or a scheme, and names no user"
-    )]
-    Target,
-    /// Longer than can be held.
-    #[error("the target of the request is longer than {TARGET_BYTES_MAX} bytes")]
-    TargetTooLong,
+    /// The target is none.
+    #[error("{0}")]
+    Target(TargetProblem),
     /// Not a token.
     #[error("the name of a header has a character, perhaps a space before the colon, that no name may have")]
     HeaderName,
@@ -99,11 +94,32 @@ impl UnreadableRequest {
     }
 }
 
+impl From<TargetProblem> for UnreadableRequest {
+    fn from(problem: TargetProblem) -> Self {
+        Self::Target(problem)
+    }
+}
+
 /// Reads a head and how many bytes it takes; `None` while its end is missing.
 pub(super) fn read_request(
     bytes: &Bytes,
     limits: HeadLimits,
 ) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
+    let read = read_plain(bytes, limits);
+    if let Err(
+        why @ (UnreadableRequest::RequestLine
+        | UnreadableRequest::Version
+        | UnreadableRequest::Target(TargetProblem::Form)),
+    ) = read
+    {
+        // Only now is the target looked at byte by byte.
+        return odd_target::read(bytes, limits, why);
+    }
+    read
+}
+
+/// The same of a head whose target is one to `httparse` and `http::Uri`, as nearly all are.
+fn read_plain(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
@@ -161,25 +177,28 @@ fn are_lines_whole(head: &[u8], headers: &[httparse::Header<'_>]) -> bool {
 
 /// A target in the form that its method has (RFC 9112 §3.2): `http::Uri` reads each form for any method, and
 /// more than there are.
-fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, UnreadableRequest> {
+fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, TargetProblem> {
     if text.len() > TARGET_BYTES_MAX {
-        return Err(UnreadableRequest::TargetTooLong);
+        return Err(TargetProblem::TooLong);
     }
-    let uri =
-        Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| UnreadableRequest::Target)?;
+    let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes()));
+    if *method == Method::CONNECT {
+        // It is refused, wherever it would lead.
+        return Ok(uri.unwrap_or_default());
+    }
+    let uri = uri.map_err(|_| TargetProblem::Form)?;
     let is_legal = match (text.as_bytes(), uri.authority()) {
         // What is behind a `#`, which no target has, is missing in what was read.
         ([b'/', ..], _) => uri.path_and_query().is_some_and(|path| path.as_str().len() == text.len()),
         (b"*", _) => *method == Method::OPTIONS,
         ([_, ..], Some(authority)) => {
-            // One without a scheme names where to connect to, and nothing there.
-            (uri.scheme_str().is_some_and(is_scheme) || *method == Method::CONNECT)
+            uri.scheme_str().is_some_and(is_scheme)
                 && authority.as_str().bytes().all(may_be_in_host)
                 && !text.contains('#')
         }
         (_, None) | ([], _) => false,
     };
-    if is_legal { Ok(uri) } else { Err(UnreadableRequest::Target) }
+    if is_legal { Ok(uri) } else { Err(TargetProblem::Form) }
 }
 
 fn request_framing(said: &FramingHeaders, is_http10: bool) -> Result<BodyFraming, UnreadableRequest> {
@@ -195,6 +214,7 @@ fn request_framing(said: &FramingHeaders, is_http10: bool) -> Result<BodyFraming
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::MisplacedByte;
 
     fn read(text: &str) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
         read_request(&Bytes::copy_from_slice(text.as_bytes()), HeadLimits::OUTER)
@@ -280,6 +300,10 @@ mod tests {
         assert!(!with_body.expect("legal").offers_upgrade);
     }
 
+    fn misplaced(byte: u8, place: usize) -> UnreadableRequest {
+        UnreadableRequest::Target(TargetProblem::Byte(MisplacedByte { byte, place }))
+    }
+
     #[test]
     fn what_two_readers_could_divide_differently_is_refused() {
         for (text, expected) in [
@@ -299,18 +323,17 @@ mod tests {
             ("\x16\x03\x01\x02\0\x01\0", UnreadableRequest::RequestLine),
             ("\nGET / HTTP/1.1\r\n\r\n", UnreadableRequest::LineEnd),
             ("\n\n", UnreadableRequest::LineEnd),
-            ("GET x/y HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET h HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET h:80 HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET ?x HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET http://user@h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET http://user:word@h HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("CONNECT user@h:80 HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET /a#b HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET http://h/a#b HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET * HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET +http://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
-            ("GET ht~p://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target),
+            ("GET x/y HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET h HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET h:80 HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET ?x HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET http://user@h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET http://user:word@h HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET /a#b HTTP/1.1\r\n\r\n", misplaced(b'#', 3)),
+            ("GET http://h/a#b HTTP/1.1\r\n\r\n", misplaced(b'#', 11)),
+            ("GET * HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET +http://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
+            ("GET ht~p://h/ HTTP/1.1\r\n\r\n", UnreadableRequest::Target(TargetProblem::Form)),
         ] {
             assert_eq!(read(text).expect_err(text), expected, "{text:?}");
         }
@@ -331,7 +354,7 @@ mod tests {
         let too_many = UnreadableRequest::TooManyHeaders { limit: HeadLimits::OUTER.headers };
         for (text, expected) in [
             (many, too_many),
-            (long, UnreadableRequest::TargetTooLong),
+            (long, UnreadableRequest::Target(TargetProblem::TooLong)),
             ("GET / HTTP/3\r\n\r\n".to_owned(), UnreadableRequest::Version),
         ] {
             assert_eq!(read(&text).expect_err("beyond a limit"), expected, "{text:.40}");

@@ -10,6 +10,7 @@ use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::{read_headers, write_header, write_length};
 use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
+use crate::target::path_and_query;
 
 /// The head of a response.
 #[derive(Debug)]
@@ -56,8 +57,7 @@ pub enum BodySize {
 pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>) -> BodyFraming {
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(path_and_query(request));
     out.extend_from_slice(b" HTTP/1.1\r\n");
     for (name, value) in request.headers() {
         // Whether it is chunked is decided below.

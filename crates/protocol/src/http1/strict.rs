@@ -361,7 +361,7 @@ fn split<'t>(text: &'t [u8], by: &[u8]) -> Vec<&'t [u8]> {
 }
 
 /// Bytes at which readers err.
-pub(crate) const ODD_BYTES: &[u8] = b"\r\n\t \0:;,\"\\=@#/?*%[]{}01aZ_.+-\x0b\x7f\x80\xff";
+pub(crate) const ODD_BYTES: &[u8] = b"\r\n\t \0:;,\"\\=@#/?*%[]{}<>`^|01aZ_.+-\x0b\x7f\x80\xff";
 
 /// Puts odd bytes into a text, or over what is there, or takes some away.
 pub(crate) fn spoil(text: &mut Vec<u8>, changes: &[(usize, u8, u8)]) {

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
@@ -10,12 +11,15 @@ use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
 use crate::content_length::parse_length;
+use crate::target::{RawTarget, TargetProblem, stand_in};
 
 /// Why a head is of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HeadProblem {
     Malformed,
     TooLarge,
+    /// Its target is none; with its method, as far as that is known.
+    Target(TargetProblem, Option<Method>),
 }
 
 /// How large a head may be.
@@ -33,6 +37,10 @@ pub(super) struct Head {
     scheme: Option<Scheme>,
     authority: Option<Authority>,
     path: Option<PathAndQuery>,
+    /// Of which `path` holds a stand-in. Boxed, because hardly any head has one.
+    raw_path: Option<Box<RawTarget>>,
+    /// The head is read on, because the answer depends on its method.
+    refused: Option<TargetProblem>,
     status: Option<StatusCode>,
     headers: HeaderMap,
     has_headers: bool,
@@ -57,6 +65,11 @@ impl Head {
             Field::Scheme(scheme) => self.first(|head| &mut head.scheme, scheme),
             Field::Authority(authority) => self.first(|head| &mut head.authority, authority),
             Field::Path(path) => self.first(|head| &mut head.path, path),
+            Field::OddPath(path) => self.odd_path(path),
+            Field::RefusedTarget(problem) => {
+                self.refused.get_or_insert(problem);
+                !self.has_headers
+            }
             Field::Status(status) => self.first(|head| &mut head.status, status),
             Field::Header(name, value) => self.header(name, value),
             Field::Malformed => false,
@@ -71,6 +84,14 @@ impl Head {
     /// A pseudo-header comes once, before all others.
     fn first<T>(&mut self, slot: impl FnOnce(&mut Self) -> &mut Option<T>, value: T) -> bool {
         !self.has_headers && slot(self).replace(value).is_none()
+    }
+
+    fn odd_path(&mut self, path: Bytes) -> bool {
+        let stand_in =
+            stand_in(&path).ok().and_then(|text| PathAndQuery::from_maybe_shared(Bytes::from(text)).ok());
+        let Some(stand_in) = stand_in else { return false };
+        self.raw_path = Some(Box::new(RawTarget::of(path)));
+        self.first(|head| &mut head.path, stand_in)
     }
 
     /// What concerns one connection only has no place in HTTP/2 (§8.2.2).
@@ -91,20 +112,28 @@ impl Head {
 
     /// Whether nothing can be made of it.
     pub(super) fn is_useless(&self) -> bool {
-        self.problem.is_some()
+        self.problem.is_some() || self.refused.is_some()
     }
 
     fn has_request_fields(&self) -> bool {
-        self.method.is_some() || self.scheme.is_some() || self.authority.is_some() || self.path.is_some()
+        self.refused.is_some()
+            || self.method.is_some()
+            || self.scheme.is_some()
+            || self.authority.is_some()
+            || self.path.is_some()
     }
 
     pub(super) fn into_request(self) -> Result<Request<()>, HeadProblem> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        let Self { method, scheme, authority, path, status: None, headers, .. } = self else {
+        let Self { method, scheme, authority, path, raw_path, refused, status: None, headers, .. } = self
+        else {
             return Err(HeadProblem::Malformed);
         };
+        if let Some(problem) = refused {
+            return Err(HeadProblem::Target(problem, method));
+        }
         let method = method.ok_or(HeadProblem::Malformed)?;
         let mut parts = Parts::default();
         if method == Method::CONNECT {
@@ -128,6 +157,9 @@ impl Head {
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = headers;
+        if let Some(raw) = raw_path {
+            request.extensions_mut().insert(*raw);
+        }
         Ok(request)
     }
 
@@ -170,6 +202,7 @@ pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, HeadPro
 mod tests {
     use super::super::hpack::HpackDecoder;
     use super::*;
+    use crate::target::{MisplacedByte, path_and_query};
 
     /// A head of these lines, as a peer would write it: every field a literal with a new name.
     fn head(lines: &[(&str, &str)]) -> Head {
@@ -228,13 +261,9 @@ mod tests {
             &with(("a", "\0")),
             &with(("a", " b")),
             &with(("a", "b\t")),
-            &[GET[0], GET[1], (":authority", "user@h"), GET[3]],
-            &[GET[0], (":scheme", "ht~p"), GET[2], GET[3]],
-            &[GET[0], (":scheme", "1ttp"), GET[2], GET[3]],
             &[GET[0], (":scheme", ""), GET[2], GET[3]],
             &[("a", "b"), GET[0], GET[1], GET[2], GET[3]],
             &[GET[0], GET[1], GET[2], (":path", "")],
-            &[GET[0], GET[1], GET[2], (":path", "relative")],
             &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
         ] {
             assert_eq!(
@@ -251,6 +280,43 @@ mod tests {
         let lines = [&GET[..2], &GET[3..], &many, &many].concat();
         assert_eq!(head(&lines).into_request().expect_err("too many"), HeadProblem::TooLarge);
         assert!(head(&with(("te", "trailers"))).into_request().is_ok());
+    }
+
+    #[test]
+    fn a_target_that_is_refused_is_named_and_a_strange_one_is_kept() {
+        let byte = |byte, place| TargetProblem::Byte(MisplacedByte { byte, place });
+        for (field, expected) in [
+            ((":path", "/a#b"), byte(b'#', 3)),
+            ((":path", "/a b"), byte(b' ', 3)),
+            ((":path", "/\x7f"), byte(0x7f, 2)),
+            ((":path", "/a HTTP/1.1\r\nX: y"), byte(b' ', 3)),
+            ((":path", "relative"), TargetProblem::Form),
+            ((":path", "<"), TargetProblem::Form),
+            ((":authority", "user@h"), TargetProblem::Form),
+            ((":authority", "h x"), TargetProblem::Host(MisplacedByte { byte: b' ', place: 2 })),
+            ((":scheme", "ht~p"), TargetProblem::Form),
+            ((":scheme", "1ttp"), TargetProblem::Form),
+        ] {
+            let others = GET.into_iter().filter(|(name, _)| *name != field.0);
+            // Whether it comes before the method or behind it.
+            let lines: Vec<_> = std::iter::once(field).chain(others).collect();
+            for lines in [lines.clone(), lines.into_iter().rev().collect()] {
+                let refused = head(&lines).into_request().expect_err("refused");
+                assert_eq!(refused, HeadProblem::Target(expected, Some(Method::GET)), "{lines:?}");
+                assert!(head(&lines).is_useless() && head(&lines).into_response().is_err());
+            }
+        }
+        for path in ["/<a>?\"b\"", "/`", "/?<"] {
+            let mut lines = GET;
+            lines[3].1 = path;
+            let request = head(&lines).into_request().expect("legal");
+            assert_eq!(path_and_query(&request), path.as_bytes());
+            assert_eq!(request.uri().host(), Some("h"));
+            let twice = [&lines[..], &[(":path", path)]].concat();
+            assert_eq!(head(&twice).into_request().expect_err("twice"), HeadProblem::Malformed);
+        }
+        let late = [&GET[..3], &[("a", "b"), (":path", "/#")]].concat();
+        assert_eq!(head(&late).into_request().expect_err("too late"), HeadProblem::Malformed);
     }
 
     #[test]

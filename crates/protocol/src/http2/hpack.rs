@@ -9,10 +9,13 @@ mod encode;
 mod huffman;
 mod table;
 
+use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
 use thiserror::Error;
+
+use crate::target::TargetProblem;
 
 pub use decode::HpackDecoder;
 pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
@@ -29,6 +32,10 @@ pub enum Field {
     Authority(Authority),
     /// `:path`.
     Path(PathAndQuery),
+    /// `:path` that a `http::Uri` cannot hold.
+    OddPath(Bytes),
+    /// `:scheme`, `:authority` or `:path` of which no target can be made. Its client is told why.
+    RefusedTarget(TargetProblem),
     /// `:status`.
     Status(StatusCode),
     /// Any other.

@@ -35,6 +35,7 @@ use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, WaitingTask};
+use crate::target::TargetProblem;
 use ending::LeavingProgress;
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
@@ -102,8 +103,22 @@ pub struct SessionLimits {
 pub struct ArrivedRequest {
     /// Where it came, and where it is answered.
     pub stream: Rc<Stream>,
-    /// `None` when its head is too large.
-    pub request: Option<Request<()>>,
+    /// Its head, or why it is not served.
+    pub request: Result<Request<()>, RefusedHead>,
+}
+
+/// Why the head of a request is answered before it is a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusedHead {
+    /// It is larger than it may be.
+    TooLarge,
+    /// Its target is none.
+    Target {
+        /// The text for its client.
+        problem: TargetProblem,
+        /// Decides over the form of the answer. `None` where it was not said.
+        method: Option<http::Method>,
+    },
 }
 
 /// What is to be done after some of what was read was looked at.
@@ -304,9 +319,7 @@ impl Session {
         };
         core.last_stream = id;
         core.streams.open(Rc::clone(&stream));
-        core.write_head(id, flags, |out| {
-            encode_request(request.method(), request.uri(), request.headers(), out);
-        });
+        core.write_head(id, flags, |out| encode_request(request, out));
         core.wake_transport();
         drop(core);
         (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))

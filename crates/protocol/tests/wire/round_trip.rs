@@ -3,3 +3,4 @@
 mod http1;
 mod http2;
 mod messages;
+mod targets;

@@ -171,7 +171,7 @@ impl World {
         let stream = frame.stream().filter(|_| self.role == Role::Server);
         assert_eq!(arrived.is_some(), is_opened && self.role == Role::Server, "{frame:?}: {arrived:?}");
         if let (Some(id), Some(ArrivedRequest { stream, request })) = (stream, arrived) {
-            assert!(request.is_some(), "no head here is too large");
+            assert!(request.is_ok(), "no head here is too large: {request:?}");
             let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
             let receiver = Receiver::new(Rc::clone(&self.session), stream);
             self.hold(id, sender, receiver, false);

@@ -2,8 +2,10 @@
 
 use http::Version;
 
-use crate::world::{App, HOP_KEY, Proxy, ask, run, scripted};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::world::{App, HOP_KEY, Proxy, answer, ask, run, scripted};
 
 /// What the app sees when a client sends these headers.
 async fn seen(headers: &[(&str, &str)]) -> (App, Proxy) {
@@ -181,6 +183,41 @@ fn an_app_cannot_speak_in_our_name() {
     });
 }
 
+/// Of these bytes a `http::Uri` holds none where it stands.
+#[test]
+fn a_target_reaches_the_app_byte_by_byte_as_it_came() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+        tokio::task::spawn_local(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n")
+                    && let Ok(byte) = stream.read_u8().await
+                {
+                    head.push(byte);
+                }
+                // A connection without bytes is a readiness probe.
+                if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
+                    told.send(head[..=end].to_vec()).expect("the test waits for it");
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                    stream.write_all(answer).await.expect("open");
+                }
+            }
+        });
+        let proxy = Proxy::start(port, &[]).await;
+        for target in [&b"/<a>`?q=\"<b>\""[..], b"/\xe4\xf6\xfc?\xff\x80", "/ä?\"ö\"".as_bytes()] {
+            let line = [b"GET ", target, b" HTTP/1.1\r\n"].concat();
+            let mut stream = proxy.connect().await;
+            let head = [&line[..], b"Host: h\r\nConnection: close\r\n\r\n"].concat();
+            stream.write_all(&head).await.expect("open");
+            assert_eq!(answer(&mut stream).await.status, 200, "{}", target.escape_ascii());
+            assert_eq!(lines.recv().await, Some(line), "{}", target.escape_ascii());
+        }
+    });
+}
+
 #[test]
 fn h25_connect_and_ambiguous_requests_are_refused_and_the_connection_closed() {
     run(async {
@@ -189,7 +226,7 @@ fn h25_connect_and_ambiguous_requests_are_refused_and_the_connection_closed() {
         let connect = ask(proxy.ports.requests, "CONNECT", "example.com:443", &[], b"").await;
         assert_eq!(
             (connect.status, connect.body.as_str()),
-            (502, "client sent unsupported CONNECT request\n")
+            (405, "client sent unsupported CONNECT request\n")
         );
         for headers in [
             &[("Transfer-Encoding", "gzip, chunked")][..],

@@ -165,7 +165,7 @@ impl Proxy {
 
     /// A connection to the request port.
     pub(crate) async fn connect(&self) -> TcpStream {
-        TcpStream::connect(("127.0.0.1", self.ports.requests)).await.expect("it listens")
+        connect(self.ports.requests).await
     }
 }
 
@@ -194,6 +194,14 @@ impl Answer {
     }
 }
 
+/// A connection whose end breaks off what is under way: a plain close behind a whole request looks like the
+/// end of the sending side, whose client may still read its answer.
+async fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+    stream.set_zero_linger().expect("open");
+    stream
+}
+
 /// One HTTP/1.1 exchange on a connection of its own, read to its end.
 pub(crate) async fn ask(
     port: u16,
@@ -202,7 +210,7 @@ pub(crate) async fn ask(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Answer {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+    let mut stream = connect(port).await;
     let mut request = format!("{method} {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n");
     for (name, value) in headers {
         for part in [name, ": ", value, "\r\n"] {

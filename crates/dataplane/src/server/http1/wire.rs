@@ -5,9 +5,10 @@
 //! response. The runtime wakes one reader of a socket only, so it must be clear who that is. While somebody
 //! waits for more of the body it is they, and they find out when the client has gone. Otherwise it is the
 //! connection's task, which reads on until there is something that nobody has asked for yet, for no other
-//! reason than to see the end.
+//! reason than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
 
 pub(super) mod body;
+mod watch;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::io;
@@ -21,9 +22,12 @@ use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
+use crate::drain::Drain;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
+use crate::server::limits::{HalfClosedLimits, ServerLimits};
 use crate::socket::Socket;
 use crate::stream::ReadAheadStream;
+use watch::{HalfClosedClient, SocketWatch};
 
 /// What tells a client to send the body it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -56,8 +60,14 @@ pub(crate) struct ServerWire {
     /// What was handed out of the present body and is not known to have gone on: whoever asks for more has
     /// got rid of it. An app that does not read keeps it here, and a process has room for so much of that.
     held: RefCell<MemoryShare>,
+    /// Tells the end of a client from which nothing is read while its request is under way.
+    watch: RefCell<Option<SocketWatch>>,
+    /// Set once the client has ended its sending side behind a whole request.
+    half_closed: RefCell<Option<Box<HalfClosedClient>>>,
+    half_closed_limits: HalfClosedLimits,
     memory: &'static MemoryBudget,
     connection: Rc<Connection>,
+    drain: Drain,
 }
 
 /// Who reads the body of the present request.
@@ -84,7 +94,12 @@ enum Interim {
 }
 
 impl ServerWire {
-    pub(super) fn new(stream: Socket, connection: Rc<Connection>, memory: &'static MemoryBudget) -> Self {
+    pub(super) fn new(
+        stream: Socket,
+        connection: Rc<Connection>,
+        drain: &Drain,
+        limits: ServerLimits,
+    ) -> Self {
         Self {
             stream: RefCell::new(Some(stream)),
             unread: RefCell::default(),
@@ -93,9 +108,13 @@ impl ServerWire {
             reader: Cell::new(BodyReader::Gone),
             is_own_turn: Cell::new(false),
             interim: Cell::new(Interim::NotAwaited),
-            held: RefCell::new(MemoryShare::new(memory)),
-            memory,
+            held: RefCell::new(MemoryShare::new(limits.memory)),
+            watch: RefCell::default(),
+            half_closed: RefCell::default(),
+            half_closed_limits: limits.half_closed,
+            memory: limits.memory,
             connection,
+            drain: drain.clone(),
         }
     }
 
@@ -155,26 +174,79 @@ impl ServerWire {
         output
     }
 
-    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out.
-    /// One that closes its side only counts as gone: hardly any client does so and still wants its answer,
-    /// and one that has left looks the same.
+    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out. An
+    /// end behind a whole request says that no further one comes: its client waits for the answer.
     pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.reader.get() {
             BodyReader::WaitsHere | BodyReader::WaitsElsewhere => return Poll::Pending,
             BodyReader::Gone | BodyReader::Elsewhere => {}
         }
+        if self.is_half_closed() || !self.unread.borrow().is_empty() {
+            return self.poll_broken(context);
+        }
         // To ask whether a read is worth it is cheaper than a read, and usually enough.
         let is_quiet = |stream: &Socket| stream.poll_read_ready(context).is_pending();
-        if !self.unread.borrow().is_empty() || self.stream().as_ref().is_some_and(is_quiet) {
+        if self.stream().as_ref().is_some_and(is_quiet) {
             return Poll::Pending;
         }
         match ready!(self.poll_read(AHEAD_BYTES_MAX, context)) {
-            Ok(bytes) if !bytes.is_empty() => {
-                self.put_unread(bytes);
-                Poll::Pending
+            Ok(bytes) if !bytes.is_empty() => self.put_unread(bytes),
+            Ok(_) if self.may_be_half_closed() => self.note_half_closed(),
+            // With TLS: an end of the connection that was not announced. The request is whole all the same.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.may_be_half_closed() => {
+                self.note_half_closed();
             }
-            Ok(_) | Err(_) => Poll::Ready(()),
+            Ok(_) | Err(_) => return Poll::Ready(()),
         }
+        self.poll_broken(context)
+    }
+
+    /// Whether the end of what the client sends is no more than that. Our own hops end nothing by half: one
+    /// that says no more was killed.
+    fn may_be_half_closed(&self) -> bool {
+        self.is_body_over() && !self.connection.is_from_hop()
+    }
+
+    /// Whether the client has ended its sending side behind a whole request.
+    fn is_half_closed(&self) -> bool {
+        self.half_closed.borrow().is_some()
+    }
+
+    fn note_half_closed(&self) {
+        let client = self.stream().as_ref().map(|stream| {
+            let counted = self.drain.enter_watch();
+            Box::new(HalfClosedClient::new(stream.tcp(), self.half_closed_limits, counted))
+        });
+        self.half_closed.replace(client);
+    }
+
+    /// Ready once the socket is broken, and with it the way of the answer.
+    fn poll_broken(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut watch = self.watch.borrow_mut();
+        if watch.is_none() {
+            let begun = self.stream().as_ref().map(|stream| SocketWatch::begin(stream.tcp()));
+            *watch = begun.and_then(Result::ok);
+        }
+        match &mut *watch {
+            Some(watch) => watch.poll_broken(context),
+            // Without a descriptor for that, a client that has ended its side counts as gone: it might be
+            // waited for in vain. One that has not is found once its bytes are read.
+            None if self.is_half_closed() => Poll::Ready(()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Ready when a client that has ended its sending side has got no byte of its response for too long.
+    pub(super) fn poll_silent(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut *self.half_closed.borrow_mut() {
+            Some(client) => client.poll_silent(context),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The response is out: the end of the client is found by reading the next request.
+    pub(super) fn end_watch(&self) {
+        self.watch.take();
     }
 
     /// Whether the body of the present request is over, so that what follows is the next one.
@@ -192,6 +264,9 @@ impl ServerWire {
     /// Whether another request can follow the present one. What is left of its body and here already is
     /// thrown away for that, unless somebody reads it.
     pub(super) fn can_go_on(&self) -> bool {
+        if self.is_half_closed() {
+            return false;
+        }
         if self.interim.get() == Interim::Awaited {
             // The client was never asked for its body, and nobody knows whether it sends it all the same.
             return false;
@@ -268,7 +343,15 @@ impl ServerWire {
     ) -> Poll<io::Result<()>> {
         let mut stream = self.stream.borrow_mut();
         let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
-        poll_flush(outgoing, stream, context)
+        let mut half_closed = self.half_closed.borrow_mut();
+        let Some(client) = &mut *half_closed else { return poll_flush(outgoing, stream, context) };
+        let left = |outgoing: &OutgoingMessage| outgoing.pieces().map(<[u8]>::len);
+        let before = left(outgoing);
+        let flushed = poll_flush(outgoing, stream, context);
+        if left(outgoing) != before {
+            client.note_written();
+        }
+        flushed
     }
 
     /// Ready when the kernel has all that was written. Without TLS it has had it since.
@@ -300,7 +383,7 @@ impl ServerWire {
     /// Breaks the connection instead of closing it: a plain close would look like the end of a body that has
     /// no length.
     pub(super) fn reset(&self) {
-        if let Some(stream) = self.stream.take() {
+        if let Some(stream) = self.take_socket() {
             stream.break_on_close();
         }
     }
@@ -308,14 +391,21 @@ impl ServerWire {
     /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is
     /// about to be stopped.
     pub(super) fn close(&self) {
-        if let Some(mut stream) = self.stream.take() {
+        if let Some(mut stream) = self.take_socket() {
             stream.say_goodbye();
         }
     }
 
     /// The connection with what was read of it, for another protocol.
     pub(super) fn take_stream(&self) -> Option<ReadAheadStream> {
-        self.stream.take().map(|stream| ReadAheadStream::new(stream, self.take_unread()))
+        self.take_socket().map(|stream| ReadAheadStream::new(stream, self.take_unread()))
+    }
+
+    /// The socket without its second descriptor, which would keep it open.
+    fn take_socket(&self) -> Option<Socket> {
+        self.end_watch();
+        self.half_closed.take();
+        self.stream.take()
     }
 
     fn stream(&self) -> Ref<'_, Option<Socket>> {

@@ -14,7 +14,7 @@ use vocabulary::RequestTimeouts;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// From now on nothing reaches it.
-fn die(stream: &TcpStream) {
+pub(super) fn die(stream: &TcpStream) {
     const RETURN: u16 = 0x06;
     SockRef::from(stream)
         .attach_filter(&[SockFilter::new(RETURN, 0, 0, 0)])

@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Request;
-use protocol::http1::{HeadLimits, MalformedMessage, ResponseHead, ResponseReader};
+use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
-use super::super::SendErrorKind;
+use super::super::{SendErrorKind, UpstreamLimits};
 use super::upload::{BodyFailure, Progress, Upload};
-use super::wire::UpstreamWire;
+use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
 use crate::gate::Gate;
 
@@ -21,6 +21,7 @@ pub(super) struct UnreadResponse {
     pub(super) rest: Bytes,
     /// Perhaps not done.
     pub(super) upload: Upload,
+    pub(super) unfinished: UnfinishedExchange,
 }
 
 /// No response.
@@ -36,10 +37,11 @@ pub(super) struct FailedExchange {
 pub(super) async fn exchange(
     wire: Rc<UpstreamWire>,
     request: Box<Request<Body>>,
-    limits: HeadLimits,
+    limits: &UpstreamLimits,
 ) -> Result<UnreadResponse, FailedExchange> {
+    let unfinished = UnfinishedExchange::begin(&wire, limits.given_up);
     let mut upload = Upload::new(Rc::clone(&wire), request);
-    let mut reader = ResponseReader::new(limits);
+    let mut reader = ResponseReader::new(limits.head);
     // The upload is not in here by value: whatever ends the exchange, how far it came decides whether the
     // request may be sent again.
     let found = poll_fn(|context| {
@@ -54,7 +56,7 @@ pub(super) async fn exchange(
     })
     .await;
     match found {
-        Ok(head) => Ok(UnreadResponse { head, rest: reader.into_rest(), upload }),
+        Ok(head) => Ok(UnreadResponse { head, rest: reader.into_rest(), upload, unfinished }),
         Err(kind) => Err(FailedExchange {
             kind,
             progress: upload.progress,

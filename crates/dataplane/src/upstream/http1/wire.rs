@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use super::super::CountedConnection;
+use super::super::{CountedConnection, GivenUpRequests};
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by
@@ -90,6 +91,12 @@ impl UpstreamWire {
         let _ = SockRef::from(&*self.stream.borrow()).shutdown(Shutdown::Write);
     }
 
+    /// Lets the coming close break the connection instead of ending it.
+    fn break_on_close(&self) {
+        // A failure only means that the peer sees a close instead of a reset.
+        let _ = self.stream.borrow().set_zero_linger();
+    }
+
     /// Ends both directions at once, for whoever still uses them.
     pub(super) fn break_off(&self) {
         self.is_broken_off.set(true);
@@ -100,6 +107,29 @@ impl UpstreamWire {
     /// Whether that was done, so that what looks like the end of a response may not be one.
     pub(super) fn is_broken_off(&self) -> bool {
         self.is_broken_off.get()
+    }
+}
+
+/// An exchange that has not come to its end. If its peer is to hear of that by a reset, the connection is
+/// closed with one when this is dropped.
+pub(super) struct UnfinishedExchange(Option<Rc<UpstreamWire>>);
+
+impl UnfinishedExchange {
+    pub(super) fn begin(wire: &Rc<UpstreamWire>, given_up: GivenUpRequests) -> Self {
+        Self((given_up == GivenUpRequests::Reset).then(|| Rc::clone(wire)))
+    }
+
+    /// Its connection may be used again, or closed in order.
+    pub(super) fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UnfinishedExchange {
+    fn drop(&mut self) {
+        if let Some(wire) = &self.0 {
+            wire.break_on_close();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
@@ -9,12 +10,15 @@ use http::{Method, StatusCode};
 use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, TABLE_BYTES};
 use super::{CompressionError, Field, huffman};
 use crate::ambiguity::is_scheme;
+use crate::target::{TargetProblem, misplaced_byte, misplaced_in_host, stand_in};
 
 /// No number in a head needs to be larger, and four further bytes can say it.
 const NUMBER_MAX: usize = 1 << 28;
 
 /// More room than this for unpacked letters is not kept from one head to the next.
 const TEXT_BYTES_KEPT: usize = 4 * 1024;
+
+const REFUSED_FORM: Field = Field::RefusedTarget(TargetProblem::Form);
 
 /// What one peer's heads are read with.
 #[derive(Debug, Default)]
@@ -146,16 +150,17 @@ fn name_of(text: &[u8]) -> Name {
     }
 }
 
-fn scheme_of(value: &[u8]) -> Option<Scheme> {
-    Scheme::try_from(value).ok().filter(|scheme| is_scheme(scheme.as_str()))
+fn scheme_of(value: &[u8]) -> Option<Field> {
+    let scheme = Scheme::try_from(value).ok().filter(|scheme| is_scheme(scheme.as_str()));
+    if value.is_empty() { None } else { Some(scheme.map_or(REFUSED_FORM, Field::Scheme)) }
 }
 
 fn field_of(name: &Name, value: &[u8]) -> Field {
     let understood = match name {
         Name::Method => Method::from_bytes(value).ok().map(Field::Method),
-        Name::Scheme => scheme_of(value).map(Field::Scheme),
-        Name::Authority => authority_of(value).map(Field::Authority),
-        Name::Path => path_of(value).map(Field::Path),
+        Name::Scheme => scheme_of(value),
+        Name::Authority => authority_of(value),
+        Name::Path => path_of(value),
         Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
         Name::Header(name) => header_value(value).map(|value| Field::Header(name.clone(), value)),
         Name::Malformed(_) => None,
@@ -165,14 +170,45 @@ fn field_of(name: &Name, value: &[u8]) -> Field {
 
 /// A host, perhaps with its port. Names of users are not allowed before it (RFC 9113 §8.3.1): what stands
 /// there may look like a host to others.
-fn authority_of(value: &[u8]) -> Option<Authority> {
-    if value.contains(&b'@') { None } else { Authority::try_from(value).ok() }
+fn authority_of(value: &[u8]) -> Option<Field> {
+    if value.is_empty() {
+        return None;
+    }
+    let authority = Authority::try_from(value).ok().filter(|_| !value.contains(&b'@'));
+    Some(authority.map_or_else(|| refused_authority(value), Field::Authority))
 }
 
-/// A path, or the `*` of `OPTIONS`.
-fn path_of(value: &[u8]) -> Option<PathAndQuery> {
+#[cold]
+fn refused_authority(value: &[u8]) -> Field {
+    let misplaced = misplaced_in_host(value).filter(|misplaced| misplaced.byte != b'@');
+    misplaced.map_or(REFUSED_FORM, |misplaced| Field::RefusedTarget(TargetProblem::Host(misplaced)))
+}
+
+/// A path, or the `*` of `OPTIONS`. An empty one is malformed (RFC 9113 §8.3.1).
+fn path_of(value: &[u8]) -> Option<Field> {
+    if value.is_empty() {
+        return None;
+    }
     let is_absolute = value.first() == Some(&b'/') || value == b"*";
-    if is_absolute { PathAndQuery::try_from(value).ok() } else { None }
+    // What is behind a `#` is missing in what was read.
+    let path = PathAndQuery::try_from(value).ok();
+    let path = path.filter(|path| is_absolute && path.as_str().len() == value.len());
+    Some(path.map_or_else(|| odd_path(value), Field::Path))
+}
+
+#[cold]
+fn odd_path(value: &[u8]) -> Field {
+    if let Some(misplaced) = misplaced_byte(value) {
+        return Field::RefusedTarget(TargetProblem::Byte(misplaced));
+    }
+    if value.first() != Some(&b'/') {
+        return REFUSED_FORM;
+    }
+    // Made now only to know whether there is one: the path may be one of many in a table.
+    match stand_in(value) {
+        Ok(_) => Field::OddPath(Bytes::copy_from_slice(value)),
+        Err(problem) => Field::RefusedTarget(problem),
+    }
 }
 
 /// A value with a blank at an end is malformed (RFC 9113 §8.2.1), as is one with a control character

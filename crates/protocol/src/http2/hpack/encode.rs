@@ -1,9 +1,10 @@
 //! Writes heads.
 
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode};
 
 use super::table::static_index;
+use crate::target::path_and_query;
 
 /// Says that our side of the compression keeps no table (RFC 7541 §6.3). A peer that allows less than usual
 /// waits for such a word.
@@ -39,25 +40,25 @@ impl Encoder {
 }
 
 /// The head of a request.
-pub fn encode_request(method: &Method, uri: &Uri, headers: &HeaderMap, out: &mut Vec<u8>) {
-    match *method {
+pub fn encode_request<B>(request: &Request<B>, out: &mut Vec<u8>) {
+    match *request.method() {
         Method::GET => out.push(0x80 | GET),
         Method::POST => out.push(0x80 | POST),
-        _ => literal(METHOD, method.as_str().as_bytes(), out),
+        _ => literal(METHOD, request.method().as_str().as_bytes(), out),
     }
-    match uri.scheme_str() {
+    match request.uri().scheme_str() {
         None | Some("http") => out.push(0x80 | HTTP),
         Some("https") => out.push(0x80 | HTTPS),
         Some(scheme) => literal(SCHEME, scheme.as_bytes(), out),
     }
-    if let Some(authority) = uri.authority() {
+    if let Some(authority) = request.uri().authority() {
         literal(AUTHORITY, authority.as_str().as_bytes(), out);
     }
-    match uri.path_and_query().map_or("/", |path| path.as_str()) {
-        "/" => out.push(0x80 | ROOT),
-        path => literal(PATH, path.as_bytes(), out),
+    match path_and_query(request) {
+        b"/" => out.push(0x80 | ROOT),
+        path => literal(PATH, path, out),
     }
-    for (name, value) in headers {
+    for (name, value) in request.headers() {
         encode_field(name, value, out);
     }
 }

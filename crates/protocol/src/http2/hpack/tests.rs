@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
-use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request};
 
 use super::*;
 
@@ -21,6 +21,8 @@ impl Field {
             Field::Scheme(scheme) => format!(":scheme: {scheme}"),
             Field::Authority(authority) => format!(":authority: {authority}"),
             Field::Path(path) => format!(":path: {path}"),
+            Field::OddPath(path) => format!(":path: {}", path.escape_ascii()),
+            Field::RefusedTarget(problem) => format!("refused: {problem}"),
             Field::Status(status) => format!(":status: {}", status.as_str()),
             Field::Header(name, value) => format!("{name}: {}", value.to_str().expect("ASCII")),
             Field::Malformed => "malformed".to_owned(),
@@ -124,7 +126,8 @@ fn what_http_forbids_is_malformed_and_still_in_the_table() {
     // "A: b", then the same entry again, then ":path: a", an empty ":authority".
     let block = "40014101 62 be 44 01 61 81";
     let head = decoded(&mut decoder, &bytes(block)).expect("legal HPACK");
-    assert_eq!(head, ["malformed"; 4]);
+    let refused = format!("refused: {}", TargetProblem::Form);
+    assert_eq!(head, ["malformed", "malformed", &refused, "malformed"]);
 }
 
 /// An entry whose name is malformed counts as its writer counts it, also where its name is used again; else
@@ -227,8 +230,10 @@ fn what_is_written_is_read_back() {
     encoder.begin(&mut out);
     encoder.begin(&mut out);
     assert_eq!(out, [0x20], "said once");
-    let uri = "http://a.example:81/b?c=d".parse().expect("legal");
-    encode_request(&Method::PATCH, &uri, &headers, &mut out);
+    let request = Request::patch("http://a.example:81/b?c=d").body(());
+    let mut request = request.expect("legal");
+    *request.headers_mut() = headers;
+    encode_request(&request, &mut out);
     let mut decoder = HpackDecoder::default();
     let head = decoded(&mut decoder, &out).expect("legal");
     assert_eq!(head[..4], [":method: PATCH", ":scheme: http", ":authority: a.example:81", ":path: /b?c=d"]);

@@ -1,5 +1,5 @@
 use bytes::BytesMut;
-use http::{HeaderMap, Method};
+use http::Request;
 
 use super::super::frame::END_HEADERS;
 use super::super::stream::StreamError;
@@ -18,7 +18,7 @@ fn ping() -> Vec<u8> {
 /// A request whose body is to follow.
 fn request(stream: u32) -> Vec<u8> {
     let mut fields = Vec::new();
-    encode_request(&Method::POST, &"http://h/".parse().expect("legal"), &HeaderMap::new(), &mut fields);
+    encode_request(&Request::post("http://h/").body(()).expect("legal"), &mut fields);
     frame(FrameKind::Headers, END_HEADERS, stream, &fields)
 }
 

@@ -29,7 +29,8 @@ fn line(field: &Field) -> Option<Line> {
         Field::Path(path) => pseudo(":path", path.as_str()),
         Field::Status(status) => pseudo(":status", status.as_str()),
         Field::Header(name, value) => Some((name.as_str().as_bytes().to_vec(), value.as_bytes().to_vec())),
-        Field::Malformed => None,
+        Field::OddPath(path) => Some((b":path".to_vec(), path.to_vec())),
+        Field::RefusedTarget(_) | Field::Malformed => None,
     }
 }
 

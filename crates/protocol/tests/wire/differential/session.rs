@@ -287,7 +287,7 @@ async fn we_answer(pipe: Pipe, exchanges: Vec<Exchange>) {
     let arrived = move |arrived: ArrivedRequest| {
         let sender = Sender::new(Rc::clone(&answering), Rc::clone(&arrived.stream));
         let receiver = Receiver::new(Rc::clone(&answering), arrived.stream);
-        assert!(arrived.request.is_some(), "its head is small");
+        assert!(arrived.request.is_ok(), "its head is small");
         tokio::task::spawn_local(answer(sender, receiver));
     };
     let driver = Driver { session, stream, sizes: pipe.sizes, at: 0, arrived };

@@ -11,7 +11,7 @@ use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, Fram
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::stream::{HeadProgress, State, Stream};
 use super::super::ending::LeavingProgress;
-use super::super::{ArrivedRequest, Block, Core, Role};
+use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role};
 use super::STREAM_BITS;
 
 /// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
@@ -147,19 +147,20 @@ impl Core {
         let malformed = Fault::Stream(id, ErrorCode::PROTOCOL_ERROR);
         let head_bytes = head.bytes();
         let request = match head.into_request() {
-            Ok(request) => Some(request),
+            Ok(request) => Ok(request),
             // It gets a stream all the same, because it gets an answer that says what is wrong, and not only
             // a reset.
-            Err(HeadProblem::TooLarge) => None,
+            Err(HeadProblem::TooLarge) => Err(RefusedHead::TooLarge),
+            Err(HeadProblem::Target(problem, method)) => Err(RefusedHead::Target { problem, method }),
             Err(HeadProblem::Malformed) => return Err(malformed),
         };
         let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
-        let stream = stream.with_head(if request.is_some() { head_bytes } else { 0 });
+        let stream = stream.with_head(if request.is_ok() { head_bytes } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
             state.receiving.head = HeadProgress::Here;
             state.receiving.is_ended = block.is_end;
-            if let Some(request) = &request {
+            if let Ok(request) = &request {
                 state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
             }
             // The same rule as for each piece of DATA, for the body that has none.
@@ -170,7 +171,7 @@ impl Core {
         let stream = Rc::new(stream);
         self.streams.open(Rc::clone(&stream));
         self.settle_memory();
-        if request.is_some() {
+        if request.is_ok() {
             self.account.earn(Benefit::Head);
         }
         Ok(Some(ArrivedRequest { stream, request }))
