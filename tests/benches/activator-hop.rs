@@ -170,7 +170,7 @@ impl<'a> Field<'a> {
         let port = proxy.map_or(contender.up.requests().port(), |proxy| proxy.port);
         let (seen, cpu_us) = thread::scope(|scope| {
             let loading = scope.spawn(|| self.load(cell, port, time));
-            let cpu_us = self.cpu_of_the_middle(proxy, contender, time);
+            let cpu_us = Self::cpu_of_the_middle(proxy, contender, time);
             let seen = loading.join().expect("loading does not panic")?;
             anyhow::Ok((seen, cpu_us?))
         })?;
@@ -191,7 +191,6 @@ impl<'a> Field<'a> {
     /// Microseconds of CPU time per request that the apps answer, without the beginning, in which connections
     /// are made, and the end.
     fn cpu_of_the_middle(
-        &self,
         proxy: Option<&Server>,
         contender: &Contender,
         time: Duration,

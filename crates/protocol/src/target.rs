@@ -71,8 +71,8 @@ impl fmt::Display for MisplacedByte {
 impl RawTarget {
     /// The path and the query in the target of a request, in one of its forms: with or without scheme and
     /// host.
-    pub(crate) fn of(target: Bytes) -> Self {
-        let begin = path_begin(&target);
+    pub(crate) fn of(target: &Bytes) -> Self {
+        let begin = path_begin(target);
         Self(match target.get(begin) {
             Some(b'/') => target.slice(begin..),
             // What goes on with its query right behind the host has the path `/`.
@@ -172,7 +172,7 @@ mod tests {
             ("http://h", "/"),
             ("//a?http://b/c", "//a?http://b/c"),
         ] {
-            assert_eq!(RawTarget::of(Bytes::from(target)).0, expected, "{target}");
+            assert_eq!(RawTarget::of(&Bytes::from(target)).0, expected, "{target}");
         }
     }
 

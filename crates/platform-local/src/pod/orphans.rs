@@ -94,8 +94,7 @@ pub(super) fn how_killed(containers: &[&str], left: &[Pid], grace: Duration) -> 
         return None;
     }
     let (killed, number) = if containers.is_empty() {
-        let named = left.iter().filter_map(|&pid| named(pid));
-        let mut names: Vec<String> = named.collect();
+        let mut names: Vec<String> = left.iter().filter_map(|&pid| named(pid)).collect();
         let number = names.len();
         names.truncate(NAMES_MAX);
         if number > NAMES_MAX {

@@ -65,7 +65,7 @@ impl Head {
             Field::Scheme(scheme) => self.first(|head| &mut head.scheme, scheme),
             Field::Authority(authority) => self.first(|head| &mut head.authority, authority),
             Field::Path(path) => self.first(|head| &mut head.path, path),
-            Field::OddPath(path) => self.odd_path(path),
+            Field::OddPath(path) => self.odd_path(&path),
             Field::RefusedTarget(problem) => {
                 self.refused.get_or_insert(problem);
                 !self.has_headers
@@ -86,9 +86,9 @@ impl Head {
         !self.has_headers && slot(self).replace(value).is_none()
     }
 
-    fn odd_path(&mut self, path: Bytes) -> bool {
+    fn odd_path(&mut self, path: &Bytes) -> bool {
         let stand_in =
-            stand_in(&path).ok().and_then(|text| PathAndQuery::from_maybe_shared(Bytes::from(text)).ok());
+            stand_in(path).ok().and_then(|text| PathAndQuery::from_maybe_shared(Bytes::from(text)).ok());
         let Some(stand_in) = stand_in else { return false };
         self.raw_path = Some(Box::new(RawTarget::of(path)));
         self.first(|head| &mut head.path, stand_in)

@@ -189,7 +189,7 @@ fn a_target_reaches_the_app_byte_by_byte_as_it_came() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+        let (told, mut lines) = tokio::sync::mpsc::channel(1);
         tokio::task::spawn_local(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut head = Vec::new();
@@ -200,7 +200,7 @@ fn a_target_reaches_the_app_byte_by_byte_as_it_came() {
                 }
                 // A connection without bytes is a readiness probe.
                 if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
-                    told.send(head[..=end].to_vec()).expect("the test waits for it");
+                    told.send(head[..=end].to_vec()).await.expect("the test waits for it");
                     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                     stream.write_all(answer).await.expect("open");
                 }

@@ -35,15 +35,15 @@ pub(super) fn read(
     let at = target.as_ptr().addr() - bytes.as_ptr().addr();
     let copy = [&bytes[..at], &text, &bytes[at + target.len()..]].concat();
     let read = read_plain(&Bytes::from(copy), limits);
-    let Some((mut head, length)) = read.map_err(|error| match error {
-        UnreadableRequest::Target(TargetProblem::Form) => wrong_host(&target).map_or(error, Into::into),
-        error => error,
+    let Some((mut head, length)) = read.map_err(|error| {
+        let is_form = error == UnreadableRequest::Target(TargetProblem::Form);
+        wrong_host(&target).filter(|_| is_form).map_or(error, UnreadableRequest::from)
     })?
     else {
         return Ok(None);
     };
     let longer = text.len() - target.len();
-    head.request.extensions_mut().insert(RawTarget::of(target));
+    head.request.extensions_mut().insert(RawTarget::of(&target));
     Ok(Some((head, length - longer)))
 }
 

@@ -42,7 +42,7 @@ proptest! {
                 Field::Path(text) => path = Some(text.as_str().as_bytes().to_vec()),
                 Field::OddPath(bytes) => path = Some(bytes.to_vec()),
                 Field::RefusedTarget(problem) => panic!("{problem}"),
-                _ => {}
+                Field::Method(_) | Field::Scheme(_) | Field::Authority(_) | Field::Status(_) | Field::Header(..) | Field::Malformed => {}
             }
             ControlFlow::Continue(())
         });
