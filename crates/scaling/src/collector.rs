@@ -15,11 +15,14 @@
 
 mod reporter;
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
-use self::reporter::{Correction, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
+use self::reporter::{Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
+use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
 
 #[cfg(test)]
@@ -158,6 +161,21 @@ impl Collector {
                 Metric::Rps => count.waiting,
             })
         }))
+    }
+
+    /// What is in flight, by what each reporter said last; `None` for nothing. A silent activator still has
+    /// what it had, and so has a silent pod as long as it is among the `ready`.
+    pub(crate) fn in_flight(&self, ready: &[PodId], now: Timestamp) -> Option<RequestsInFlight> {
+        let counts = |reporter: Reporter, track: &Track| match reporter {
+            Reporter::Activator(_) => true,
+            Reporter::Pod(pod) => track.is_heard(now) || ready.contains(&pod),
+        };
+        let known = self.reporters.iter().filter(|(reporter, track)| counts(*reporter, track));
+        let held: SmallVec<[HeldRequests; 4]> = known.filter_map(|(_, track)| track.held()).collect();
+        let since = held.iter().map(|held| held.since).min()?;
+        let concurrency: f64 = held.iter().map(|held| held.concurrency).sum();
+        let seconds = u64::try_from(second_of(now).saturating_sub(since)).unwrap_or(0);
+        Some(RequestsInFlight { requests: concurrency.ceil(), age: Duration::from_secs(seconds) })
     }
 
     /// Requests that wait, by what each reporter said last.

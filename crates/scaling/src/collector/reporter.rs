@@ -30,6 +30,15 @@ pub(super) enum SilenceMeaning {
     ZeroOnce,
 }
 
+/// Requests that a reporter has in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct HeldRequests {
+    /// The first of the seconds, without a break until the newest, in which there was one.
+    pub(super) since: Second,
+    /// The concurrency of the newest second, or the present count.
+    pub(super) concurrency: f64,
+}
+
 /// What to add to the windows so that they say what the reporter now says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
@@ -51,6 +60,8 @@ pub(super) struct Track {
     late_since: Option<Timestamp>,
     /// What it held at the last moment it said so, until its next frame.
     pub(super) present: Option<PresentCount>,
+    /// What it has held without a break until its newest second or present count.
+    held: Option<HeldRequests>,
     /// What waited there at the end of its newest second.
     pub(super) queued: u32,
 }
@@ -66,6 +77,7 @@ impl Track {
             heard_at: now,
             late_since: None,
             present: None,
+            held: None,
             queued: 0,
         }
     }
@@ -104,6 +116,9 @@ impl Track {
         self.queued = sample.load.queued;
         let second = self.place(sample.second, now);
         self.newest = self.newest.max(Some(second));
+        if self.newest == Some(second) {
+            self.note_held(second, value);
+        }
         self.replace(second, value)
     }
 
@@ -120,6 +135,7 @@ impl Track {
             return None;
         }
         self.queued = 0;
+        self.held = None;
         self.newest = Some(second);
         let is_silence = match unmentioned {
             SilenceMeaning::ZeroEachSecond => false,
@@ -137,6 +153,7 @@ impl Track {
             Some(newest) if now <= newest + 2 => newest + 1,
             Some(_) | None => now,
         };
+        self.note_held(second, value);
         self.replace(second, value)
     }
 
@@ -162,6 +179,11 @@ impl Track {
             .map_or(SecondSums::default(), |&(_, value)| value)
     }
 
+    /// What it has in flight, as far as it has said so; `None` for nothing.
+    pub(super) fn held(&self) -> Option<HeldRequests> {
+        self.held
+    }
+
     /// Its newest complete second, on our axis.
     pub(super) fn newest(&self) -> Option<Second> {
         self.newest
@@ -170,6 +192,11 @@ impl Track {
     fn frame(&mut self, now: Timestamp) {
         self.heard_at = now;
         self.present = None;
+    }
+
+    fn note_held(&mut self, second: Second, SecondSums { concurrency, .. }: SecondSums) {
+        let since = self.held.map_or(second, |held| held.since);
+        self.held = (concurrency > 0.0).then_some(HeldRequests { since, concurrency });
     }
 
     /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has

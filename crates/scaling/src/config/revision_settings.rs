@@ -63,6 +63,8 @@ pub struct RevisionSettings {
     pub surge_evaluation: Option<bool>,
     /// `ebb.dev/idle-first-scale-down`.
     pub idle_first_scale_down: Option<bool>,
+    /// `ebb.dev/in-flight-holds-pods`.
+    pub in_flight_holds_pods: Option<bool>,
     /// `ebb.dev/routing-dwell`: 0 … 1 h.
     pub routing_dwell: Option<Duration>,
     /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
@@ -177,6 +179,7 @@ impl RevisionSettings {
             pod_retention: reader.duration(&keys::POD_RETENTION, &limits::UP_TO_AN_HOUR),
             surge_evaluation: reader.boolean(&keys::SURGE_EVALUATION),
             idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
+            in_flight_holds_pods: reader.boolean(&keys::IN_FLIGHT_HOLDS_PODS),
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
             ignored_user_agents: reader.user_agents(&keys::IGNORE_USER_AGENTS),

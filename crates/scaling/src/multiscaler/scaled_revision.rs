@@ -22,7 +22,7 @@ use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
 use crate::hpa::{CountChange, routing_without_own};
-use crate::scale_to_zero::{self, KeptBy, Path, Plan, RevisionActivity, Situation};
+use crate::scale_to_zero::{self, KeptBy, Path, Plan, RequestsInFlight, RevisionActivity, Situation};
 use crate::surge;
 
 mod hpa;
@@ -381,9 +381,10 @@ impl ScaledRevision {
     fn settle(&mut self, now: Timestamp) -> Plan {
         let desired = self.algorithm.desired();
         let ready = self.pods.counts().ready;
+        let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
         for _ in 0..LOOKS_MAX {
-            let plan = scale_to_zero::apply_scale(desired, &self.situation(now));
+            let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
             let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
             let before = (self.activity, self.initialization);
             if ready >= needed {
@@ -401,7 +402,18 @@ impl ScaledRevision {
         settled.expect("at least one look was taken")
     }
 
-    fn situation(&self, now: Timestamp) -> Situation<'_> {
+    /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
+    /// through all reporters at every look would be much of what a look costs.
+    fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
+        let needs_none = desired.unwrap_or_default() == PodCount::ZERO;
+        if !needs_none || !self.spec.in_flight_holds_pods {
+            return None;
+        }
+        // All collectors hear the same.
+        self.collectors.first().in_flight(self.pods.ready(), now)
+    }
+
+    fn situation(&self, in_flight: Option<RequestsInFlight>, now: Timestamp) -> Situation<'_> {
         let path = match (self.route.current(), self.acknowledged_since) {
             (Some(Routing::Direct), _) => Path::Direct,
             (Some(Routing::ThroughActivator) | None, None) => Path::Unacknowledged,
@@ -418,6 +430,7 @@ impl ScaledRevision {
             activity_age: self.activity.age(now),
             initialization: self.initialization,
             path,
+            in_flight,
         }
     }
 

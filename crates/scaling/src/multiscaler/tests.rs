@@ -1,6 +1,7 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod hpa;
+mod in_flight;
 mod laws;
 mod rest;
 mod vectors;

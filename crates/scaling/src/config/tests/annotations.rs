@@ -321,6 +321,7 @@ fn metric_and_switches_are_read() {
         ("metric", "rps"),
         ("ebb.dev/surge-evaluation", "false"),
         ("ebb.dev/idle-first-scale-down", "F"),
+        ("ebb.dev/in-flight-holds-pods", "0"),
         ("ebb.dev/routing-dwell", "1500ms"),
         ("ebb.dev/drain-limit", "0s"),
     ];
@@ -330,6 +331,7 @@ fn metric_and_switches_are_read() {
         metric_name: Some("rps".into()),
         surge_evaluation: Some(false),
         idle_first_scale_down: Some(false),
+        in_flight_holds_pods: Some(false),
         routing_dwell: Some(std::time::Duration::from_millis(1500)),
         drain_limit: Some(std::time::Duration::ZERO),
         ..RevisionSettings::default()

@@ -87,3 +87,29 @@ proptest! {
         prop_assert_eq!(orders(hpa, start, &waves), orders(kpa, start, &waves));
     }
 }
+
+/// Neither a queue nor CPU sees a request that lasts.
+#[test]
+fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
+    let rps = MetricSpec::Own { metric: Metric::Rps, target: MilliValue::new(10_000) };
+    for metrics in [vec![queue()], vec![queue(), cpu()], vec![rps, cpu()]] {
+        let mut world = World::new(settings(0, 10, metrics.clone()));
+        world.create(3);
+        world.activator_starts();
+        let pass = |world: &mut World| {
+            world.acknowledged(true);
+            world.busy(15, 0, 0);
+            if let Some(&round) = world.asked().last() {
+                world.answer(round, 0);
+            }
+        };
+        world.streams.insert(PodId(0), 1);
+        (0..20).for_each(|_| pass(&mut world));
+        assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(1), "{metrics:?}");
+        let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
+        assert!(why.starts_with("1 request in flight for "), "{metrics:?}: {why}");
+        world.streams.clear();
+        (0..10).for_each(|_| pass(&mut world));
+        assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");
+    }
+}
