@@ -93,14 +93,16 @@ pub struct RevisionSettings {
 }
 
 impl RevisionSettings {
-    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template; others are
-    /// ignored. Every problem is reported; with one, none of the annotations applies.
+    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template, the document in
+    /// `ebb.dev/hpa` included; others are ignored. Every problem is reported, by the key of its annotation;
+    /// with one, none of the annotations applies.
     pub fn parse(
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,
     ) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-        let settings = Self::read(&mut reader, cluster);
+        let mut settings = Self::read(&mut reader, cluster);
+        settings.document = reader.document(&keys::HPA).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
         settings.check_hpa(&mut reader, annotations, cluster);
