@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use scaling::hpa::reading::{self, HpaDocument, ScaleTarget};
-use vocabulary::{Problem, RevisionName};
+use vocabulary::{Problem, RevisionName, printable, shown};
 
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::{TextPlace, YamlNode, YamlValue};
@@ -106,6 +106,7 @@ fn service_of(target: &ScaleTarget, node: &YamlNode, report: &mut Report) -> Opt
     let place = place_of("spec.scaleTargetRef", node);
     let (kind, name) = (&*target.target.kind, &*target.target.name);
     if kind != TARGET_KIND {
+        let (kind, name) = (printable(kind), printable(name));
         let message = format!(
             "spec.scaleTargetRef is {kind} {name}; on one machine an autoscaler scales a {TARGET_KIND} of \
              serving.knative.dev/v1: write kind: {TARGET_KIND} and its name"
@@ -116,7 +117,7 @@ fn service_of(target: &ScaleTarget, node: &YamlNode, report: &mut Report) -> Opt
     let namespace = target.namespace.as_deref().unwrap_or("default");
     let service = RevisionName::new(namespace, "service", name).ok();
     if service.is_none() {
-        report.refuse(place, format!("spec.scaleTargetRef.name is {name:?}, which names no Service"));
+        report.refuse(place, format!("spec.scaleTargetRef.name is {}, which names no Service", shown(name)));
     }
     service
 }

@@ -18,6 +18,9 @@ use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceN
 /// What applies where a document names no metric, in percent.
 const DEFAULT_CPU_UTILIZATION: u32 = 80;
 
+/// Enough for what is wrong and where.
+const YAML_ERROR_CHARS_MAX: usize = 200;
+
 const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
@@ -92,7 +95,9 @@ pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, V
         Ok(node) => read_spec(&node, &place),
         Err(error) => {
             let error = error.to_string();
-            let error = error.lines().next().unwrap_or_default();
+            // It may repeat what it could not read.
+            let first_line = error.lines().next().unwrap_or_default();
+            let error: String = first_line.chars().take(YAML_ERROR_CHARS_MAX).collect();
             let message = format!("{place} is neither YAML nor JSON: {error}");
             Err(vec![Problem { key: DOCUMENT_ANNOTATION.to_owned(), message }])
         }
