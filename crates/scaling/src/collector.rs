@@ -5,7 +5,8 @@
 //! again replaces it, so a reconnect neither doubles nor loses one. *Who counts what*: pods what did not come
 //! through an activator, activators everything they hold. Their sum counts each request once. *Rest leaves no
 //! trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
-//! revision at rest run empty and begin anew with its next load. *Silence is not zero*: next to the values
+//! revision at rest run empty and begin anew with its next load. (While the target burst capacity is -1 the
+//! same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the values
 //! stands what they would be if every silent pod were exactly on target and every silent activator still held
 //! what it held last.
 //!
@@ -18,7 +19,7 @@ mod reporter;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
+use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
 use self::reporter::{Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
@@ -40,6 +41,8 @@ pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,
     target_per_pod: f64,
+    /// What it means that a ready pod held nothing of its own in a second.
+    rest_of_pods: SilenceMeaning,
     history: WindowHistory,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
     reporters: SmallVec<[(Reporter, Track); 1]>,
@@ -82,6 +85,7 @@ impl Collector {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
+            rest_of_pods: rest_of_pods(spec),
             history: WindowHistory::new(spec.stable_window, spec.panic_window),
             reporters: SmallVec::new(),
         }
@@ -92,6 +96,7 @@ impl Collector {
         self.metric = spec.metric;
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
+        self.rest_of_pods = rest_of_pods(spec);
         self.history.resize(spec.stable_window, spec.panic_window, second_of(now));
     }
 
@@ -106,7 +111,14 @@ impl Collector {
     /// that.
     pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
         let value = value_of(reporter, &sample.load);
-        let correction = self.track(reporter, now).complete(sample, value, now);
+        let rest = self.rest_of_pods;
+        let track = self.track(reporter, now);
+        let correction = match reporter {
+            Reporter::Pod(_) if value == SecondSums::default() && rest == SilenceMeaning::ZeroOnce => {
+                track.rested(sample, now)
+            }
+            Reporter::Pod(_) | Reporter::Activator(_) => track.complete(sample, value, now),
+        };
         self.correct(correction);
     }
 
@@ -117,10 +129,11 @@ impl Collector {
         self.correct(correction);
     }
 
-    /// A ready pod held nothing in that second: zero, as often as it says so.
+    /// A ready pod held nothing in that second: zero, as often as it says so, or silence where the activators
+    /// are always in the path.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
-        let track = self.track(Reporter::Pod(pod), now);
-        let correction = track.quiet(second, SilenceMeaning::ZeroEachSecond, now);
+        let rest = self.rest_of_pods;
+        let correction = self.track(Reporter::Pod(pod), now).quiet(second, rest, now);
         self.correct(correction);
     }
 
@@ -262,6 +275,15 @@ impl Collector {
         if let Some(Correction { second, by }) = correction {
             self.history.add(second, by);
         }
+    }
+}
+
+/// Knative finds a zero at every scrape of an idle pod, and scrapes no pod of a revision whose activators are
+/// always in the path: there a pod's zeros would dilute the first load after a rest.
+fn rest_of_pods(spec: &ScalingSpec) -> SilenceMeaning {
+    match spec.target_burst_capacity {
+        BurstCapacity::Unlimited => SilenceMeaning::ZeroOnce,
+        BurstCapacity::Requests(_) => SilenceMeaning::ZeroEachSecond,
     }
 }
 

@@ -144,6 +144,14 @@ impl Track {
         if is_silence { None } else { self.replace(second, SecondSums::default()) }
     }
 
+    /// A complete second of a pod that held nothing of its own, where that is silence.
+    pub(super) fn rested(&mut self, sample: Sample, now: Timestamp) -> Option<Correction> {
+        let correction = self.quiet(sample.second, SilenceMeaning::ZeroOnce, now);
+        // What came through an activator may wait there.
+        self.queued = sample.load.queued;
+        correction
+    }
+
     /// What it holds right now, taken as the value of its running second.
     pub(super) fn running(&mut self, value: SecondSums, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
