@@ -355,6 +355,36 @@ fn settings_change_while_measuring() {
     assert_close(collector.observe(&[PodId(9)], now).unwrap().stable_at_most, 47.0);
 }
 
+/// The minimal case of an exception: Knative has no data then, and what was wanted stays wanted.
+#[test]
+fn a_shorter_window_in_which_nothing_is_left_is_a_valid_zero_while_a_reporter_is_heard() {
+    let mut spec = ScalingSpec::default();
+    let mut collector = started(ACTIVATOR);
+    report(&mut collector, ACTIVATOR, 0, 10.0, 1.5);
+    for second in 1..30 {
+        collector.heard(ACTIVATOR, second, seconds(precisely(second) + 1.5));
+    }
+    assert_close(stable(&collector, 30.6), 5.0);
+    spec.stable_window = Duration::from_secs(6);
+    collector.update(&spec, seconds(30.6));
+    assert_eq!(collector.observe(&[], seconds(30.6)), Some(Averages::complete(0.0, 0.0)));
+    assert_eq!(collector.observe(&[], seconds(33.6)), None, "no longer heard");
+}
+
+/// The minimal case of an exception: in Knative the late report and the next one fall into one second.
+#[test]
+fn a_report_that_comes_up_to_a_second_late_counts_in_its_own_second() {
+    let panic_window = Duration::from_secs(1);
+    let mut collector = Collector::new(&ScalingSpec { panic_window, ..ScalingSpec::default() });
+    collector.start_reporter(POD, BOOT, 0, seconds(0.1));
+    for second in 0..10 {
+        let late = if second == 5 { 0.9 } else { 0.0 };
+        report(&mut collector, POD, second, 10.0, precisely(second) + 1.1 + late);
+        let averages = collector.observe(&[], seconds(precisely(second) + 1.1 + late)).unwrap();
+        assert_eq!(averages, Averages::complete(10.0, 10.0), "{second}");
+    }
+}
+
 #[test]
 fn absurd_reports_harm_nobody_else() {
     let mut collector = started(POD);

@@ -368,10 +368,14 @@ pub fn drain_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Dura
     the_only_problem(reader, limit)
 }
 
-/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]).
+/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]). An
+/// empty text says nothing, as in Knative.
 pub fn progress_deadline(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
     const KEY: SettingKey = SettingKey { name: PROGRESS_DEADLINE_ANNOTATION, old: None };
     let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
+    if reader.entry(&KEY).is_some_and(|entry| entry.value.is_empty()) {
+        return Ok(None);
+    }
     let deadline = reader.duration(&KEY, &limits::WHOLE_SECONDS);
     the_only_problem(reader, deadline)
 }

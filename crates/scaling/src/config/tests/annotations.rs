@@ -247,6 +247,8 @@ fn only_classes_of_ours_run_here() {
     let problem =
         settings(&[], &other_by_default).require_class_of_ours(&other_by_default).expect_err("not here");
     assert_eq!(problem.key, "pod-autoscaler-class");
+    let unknown = ClusterConfig::parse(&map(&[("pod-autoscaler-class", "mine.knative.dev")]));
+    assert_eq!(unknown.expect_err("no class of Knative's")[0].key, "pod-autoscaler-class");
 }
 
 #[test]
