@@ -21,7 +21,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
-use self::reporter::{Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
+use self::reporter::{Beyond, Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
@@ -145,7 +145,7 @@ impl Collector {
         let rate = f64::from(count.waiting.min(1));
         let track = self.track(reporter, now);
         let correction = track.running(SecondSums { concurrency, rate }, now);
-        track.present = Some(count);
+        track.note_present(count, now);
         self.correct(correction);
     }
 
@@ -174,6 +174,47 @@ impl Collector {
                 Metric::Rps => count.waiting,
             })
         }))
+    }
+
+    /// As [`Collector::present_total`], for a decision: without what only seems to be there because reporters
+    /// count at different moments. Requests are counted when a reporter's number grows, so a count that is not
+    /// fresh is a peak that may be over. Two activators that share a load would be two peaks, and their sum
+    /// more than a single activator would ever see of the same requests.
+    ///
+    /// What an activator held on average in its last second, and what waits there, is there; by how much a
+    /// count exceeds that is a fluctuation. Fresh ones are there together. Others were not seen at the same
+    /// moment, and add up as independent ones do: the squares.
+    pub(crate) fn surge_total(&self, now: Timestamp) -> Option<f64> {
+        let plain = self.present_total()?;
+        match self.metric {
+            Metric::Concurrency => {}
+            // Of a rate it only matters that something waits.
+            Metric::Rps => return Some(plain),
+        }
+        let mut sum = 0.0;
+        // By how much counts exceed what lasts: the fresh ones together, and each peak.
+        let (mut fresh, mut peaks) = (0.0, SmallVec::<[f64; 4]>::new());
+        for (reporter, track) in &self.reporters {
+            match reporter {
+                Reporter::Pod(_) => sum += track.present.map_or(0.0, |count| f64::from(count.in_flight)),
+                Reporter::Activator(_) => {
+                    let held = track.held_now(now);
+                    sum += held.present;
+                    match held.beyond {
+                        Beyond::Fresh(requests) => fresh += requests,
+                        Beyond::Peak(requests) => peaks.push(requests),
+                    }
+                }
+            }
+        }
+        peaks.push(fresh);
+        peaks.retain(|beyond| *beyond > 0.0);
+        // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a pod.
+        if peaks.len() > 1 {
+            let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
+            sum += squares.sqrt() - peaks.iter().sum::<f64>();
+        }
+        Some(sum)
     }
 
     /// What is in flight, by what each reporter said last; `None` for nothing. A silent activator still has

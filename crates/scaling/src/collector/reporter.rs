@@ -39,6 +39,28 @@ pub(super) struct HeldRequests {
     pub(super) concurrency: f64,
 }
 
+/// So long an activator's present count is of this moment: one whose number goes on growing says so again
+/// after 20 ms, and a little later on a busy machine.
+const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
+
+/// What an activator holds at one instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct HeldNow {
+    /// Its last present count; without one the average of its last second, or what waits there.
+    pub(super) present: f64,
+    /// By how much the count exceeds the average of its last second, or what waits there.
+    pub(super) beyond: Beyond,
+}
+
+/// By how much a count exceeds what lasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Beyond {
+    /// The count is of this moment.
+    Fresh(f64),
+    /// It is the most that there was since the last frame.
+    Peak(f64),
+}
+
 /// What to add to the windows so that they say what the reporter now says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
@@ -60,6 +82,8 @@ pub(super) struct Track {
     late_since: Option<Timestamp>,
     /// What it held at the last moment it said so, until its next frame.
     pub(super) present: Option<PresentCount>,
+    /// Its last present count and when it said so, also after its next frame.
+    told: Option<(PresentCount, Timestamp)>,
     /// What it has held without a break until its newest second or present count.
     held: Option<HeldRequests>,
     /// What waited there at the end of its newest second.
@@ -77,6 +101,7 @@ impl Track {
             heard_at: now,
             late_since: None,
             present: None,
+            told: None,
             held: None,
             queued: 0,
         }
@@ -87,7 +112,7 @@ impl Track {
     /// the former life left unfinished is taken back.
     pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
-        self.present = None;
+        (self.present, self.told) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
         if self.boot == boot && self.offset.is_some_and(|known| (known - offset).abs() <= TOLERATED_DRIFT) {
             return None;
@@ -167,7 +192,7 @@ impl Track {
 
     /// The link is gone: what it held is not known any more; its values stay.
     pub(super) fn lose(&mut self) {
-        self.present = None;
+        (self.present, self.told) = (None, None);
     }
 
     pub(super) fn is_heard(&self, now: Timestamp) -> bool {
@@ -185,6 +210,27 @@ impl Track {
             .iter()
             .max_by_key(|(second, _)| *second)
             .map_or(SecondSums::default(), |&(_, value)| value)
+    }
+
+    /// What it holds at this instant.
+    pub(super) fn note_present(&mut self, count: PresentCount, now: Timestamp) {
+        self.present = Some(count);
+        self.told = Some((count, now));
+    }
+
+    /// What it holds, as far as that is known: of its last second, and of its last present count.
+    pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
+        let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
+        let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
+        let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
+        let Some(count) = fresh.map(|(count, _)| count).or(self.present) else {
+            return HeldNow { present: average.max(f64::from(self.queued)), beyond: Beyond::Fresh(0.0) };
+        };
+        let present = f64::from(count.in_flight);
+        let lasting = average.max(f64::from(count.waiting)).min(present);
+        let beyond = present - lasting;
+        let beyond = if fresh.is_some() { Beyond::Fresh(beyond) } else { Beyond::Peak(beyond) };
+        HeldNow { present, beyond }
     }
 
     /// What it has in flight, as far as it has said so; `None` for nothing.

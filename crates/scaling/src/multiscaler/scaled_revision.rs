@@ -225,12 +225,13 @@ impl ScaledRevision {
         let before = self.collectors.first().present_total().unwrap_or(0.0);
         self.collectors.present(reporter, count, now);
         let present = self.collectors.first().present_total().unwrap_or(0.0);
+        let surge = self.collectors.first().surge_total(now).unwrap_or(0.0);
         let needs_more = || {
             // Evaluating for a need that is already met could change nothing, and bursts are reported up to
             // fifty times a second.
             let provided =
                 self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
-            surge::need(&self.spec, present, self.pods.counts().ready) > provided
+            surge::need(&self.spec, surge, self.pods.counts().ready) > provided
         };
         let surges = self.spec.surge_evaluation && present > before && needs_more();
         if surges || self.is_poked_by(reporter, count.in_flight > 0) {
@@ -303,7 +304,7 @@ impl ScaledRevision {
         // `Some`, even if nobody holds anything: that there is a present count is what forbids the decider to
         // lower.
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
-            .then(|| self.collectors.first().present_total().unwrap_or(0.0));
+            .then(|| self.collectors.first().surge_total(now).unwrap_or(0.0));
         let observation =
             Observation { ready: PodCount::of(ready.len()), wanted: self.wanted, averages, present_count };
         kpa.decide(&self.spec, &observation, now);

@@ -3,6 +3,7 @@
 mod hpa;
 mod in_flight;
 mod laws;
+mod peers;
 mod rest;
 mod vectors;
 mod world;

@@ -186,6 +186,20 @@ impl World {
         }
     }
 
+    /// Does what is due now.
+    pub(super) fn run_due(&mut self) {
+        self.multiscaler.advance(self.now);
+        self.drain();
+    }
+
+    /// Every pod says that it held nothing of its own in the second that just ended.
+    pub(super) fn pods_report_rest(&mut self) {
+        let second = self.now.whole_secs() - 1;
+        for pod in self.linked.clone() {
+            self.handle(Event::ReporterHeard { reporter: Reporter::Pod(pod), second });
+        }
+    }
+
     /// `requests` arrive anew each second, streams do not.
     fn reported(&mut self, reporter: Reporter, second: u64, (requests, streams): (u32, u32), queued: u32) {
         if requests + streams > 0 {
